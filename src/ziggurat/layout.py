@@ -13,6 +13,7 @@ A job folder::
                          process that starts a worker removes an old one, and a worker that ends removes it
       log.txt            for people; never parsed
       classes.json       names of the classes, by number
+      task.json          what is learned: the task, and the schema of the data
       data/              of a job that trains on a bare folder: which files it found there, and the split of each
       hyper.txt          hyperparameters that a user sets during training
       stats.json         the scalars of each epoch, one JSON object per line
@@ -154,6 +155,11 @@ class JobFolder:
     def class_names(self) -> Path:
         """Names of the classes, by number (JSON)."""
         return self.path / "classes.json"
+
+    @property
+    def task(self) -> Path:
+        """The task, the schema of the data, and what was fitted on the training split (JSON)."""
+        return self.path / "task.json"
 
     @property
     def data(self) -> Path:

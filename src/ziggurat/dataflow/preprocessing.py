@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
@@ -92,6 +92,15 @@ class Preprocessing:
         """(H, W, C) that the network sees."""
         height, width = (self.crop, self.crop) if self.crop is not None else self.size
         return (height, width, self.channels)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(H, W, C) that the network sees."""
+        return self.output_shape
+
+    dtype: ClassVar[str] = "float32"
+    categories: ClassVar[tuple[int, ...]] = ()
+    vocabulary_size: ClassVar[int | None] = None
 
     def fit(self, image: np.ndarray) -> np.ndarray:
         """Return an image with the right size and channels.

@@ -302,7 +302,7 @@ def image_size(value: Any) -> Any:
 
 
 class Preprocessing(SpecModel):
-    """What is done to every image, in training, validation, prediction and exports alike."""
+    """What is done to every input, in training, validation, prediction and exports alike."""
 
     size: Annotated[list[int], BeforeValidator(image_size)] | None = spec_field(
         None,
@@ -341,6 +341,30 @@ class Preprocessing(SpecModel):
         title="Whitening",
         help="Scales each image to mean 0 and standard deviation 1, also in prediction.",
         group=_BEFORE,
+    )
+    numbers: Literal["none", "standardize", "whiten"] = spec_field(
+        "standardize",
+        title="Numbers",
+        help="Scaling of a table's numbers: none, mean 0 and deviation 1, or also without correlation.",
+        group=_BEFORE,
+    )
+    text_length: int | None = spec_field(
+        None,
+        title="Text length",
+        help="Tokens of a text that the network gets; default: what 95 % of the texts have, at most 256.",
+        unit="tokens",
+        group=_BEFORE,
+        ge=1,
+        le=100_000,
+    )
+    vocabulary_size: int = spec_field(
+        20_000,
+        title="Vocabulary",
+        help="Different tokens of texts that are told apart; typical: 5,000 to 50,000.",
+        unit="tokens",
+        group=_BEFORE,
+        ge=3,
+        le=10_000_000,
     )
 
 

@@ -89,6 +89,13 @@ class TrainSpec(SpecModel):
         group="Network",
     )
 
+    task: str = spec_field(
+        "auto",
+        title="Task",
+        help="What is learned, such as `classification`; `auto` is what the network or else the data is for.",
+        group="Network",
+        min_length=1,
+    )
     pretrained: str | None = spec_field(
         None,
         title="Pretrained model",

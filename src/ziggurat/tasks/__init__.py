@@ -1,9 +1,29 @@
-"""Metrics of predictions for each learning task, the same in validation, evaluations, tests and exports."""
+"""Learning tasks: what is learned, how it is measured, and how a prediction is shown, in one place for each."""
 
 from __future__ import annotations
 
+from ziggurat.tasks.arrays import ArraySpec
+from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext
+from ziggurat.tasks.classification import CLASSIFICATION
 from ziggurat.tasks.classification_metrics import ConfusionMetric
 from ziggurat.tasks.means_metric import MeansMetric
 from ziggurat.tasks.metric import Metric
+from ziggurat.tasks.preprocessing import InputPreprocessing
+from ziggurat.tasks.registry import AUTO_TASK, default_task, task, tasks, tasks_for
 
-__all__ = ["ConfusionMetric", "MeansMetric", "Metric"]
+__all__ = [
+    "AUTO_TASK",
+    "CLASSIFICATION",
+    "ArraySpec",
+    "ConfusionMetric",
+    "InputPreprocessing",
+    "MeansMetric",
+    "Metric",
+    "PrimaryMetric",
+    "Task",
+    "TaskContext",
+    "default_task",
+    "task",
+    "tasks",
+    "tasks_for",
+]

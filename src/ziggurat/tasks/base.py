@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,9 +12,11 @@ import numpy as np
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
 from ziggurat.tasks.metric import Metric
-from ziggurat.tasks.preprocessing import InputPreprocessing
+from ziggurat.tasks.preprocessing import InputPreprocessing, input_spec
 
-__all__ = ["PrimaryMetric", "Task", "TaskContext"]
+__all__ = ["PrimaryMetric", "Task", "TaskContext", "raw_outputs"]
+
+_IGNORED = 255
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,16 @@ class TaskContext:
     """What a task depends on in one job.
 
     Args:
+        task: what is learned.
         schema: of the dataset.
         preprocessing: of the input.
+        statistics: what ``Task.fit`` returned.
     """
 
+    task: Task
     schema: Schema
     preprocessing: InputPreprocessing
+    statistics: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -71,6 +77,9 @@ class Task(ABC):
     outputs: ClassVar[tuple[str, ...]] = ("output",)
     """Values of the program that metrics, results and predictions are made of."""
 
+    takes_class_lists: ClassVar[bool] = False
+    """Whether a list of images may give a class for each."""
+
     moves_with_image: ClassVar[tuple[str, ...]] = ()
     """Parts of a sample after the image that its geometry moves: ``image`` or ``mask`` for each, in order."""
 
@@ -79,6 +88,19 @@ class Task(ABC):
     @abstractmethod
     def accepts(self, schema: Schema) -> str:
         """Return why a dataset cannot be trained on, as a full sentence; empty where it can."""
+
+    def fit(self, schema: Schema, labels: Iterable[Any]) -> dict[str, Any]:
+        """Return what a job needs to know of the targets of its training split, as JSON values; kept with the job.
+
+        Args:
+            schema: of the dataset.
+            labels: of the training split; they are read only where the task needs them.
+        """
+        return {}
+
+    def input(self, context: TaskContext) -> ArraySpec:
+        """Return what the network gets of one sample."""
+        return input_spec(context.preprocessing)
 
     @abstractmethod
     def target(self, context: TaskContext) -> ArraySpec | None:
@@ -97,28 +119,36 @@ class Task(ABC):
         """
         return [context.preprocessing.decode(point[0], key), self.encode(context, point[1], key)]
 
+    def mask_fill(self, context: TaskContext) -> int:
+        """Return the number that a mask gets at places that were outside of the image."""
+        ignored = context.schema.ignore_class
+        return _IGNORED if ignored is None else ignored
+
     def encode(self, context: TaskContext, label: Any, key: Any) -> np.ndarray:
         """Return the target of one sample."""
         spec = self.target(context)
         assert spec is not None
         return np.asarray(label, spec.dtype).reshape(spec.shape)
 
-    def batch(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def batch(
+        self, context: TaskContext, arrays: Sequence[np.ndarray], finish: Callable[[np.ndarray], np.ndarray]
+    ) -> list[np.ndarray]:
         """Return a batch as the network gets it.
 
         Args:
             context: of the job.
             arrays: (N, …) of each array of ``sample``.
+            finish: returns (N, …) inputs as the network gets them: cropped, and preprocessed.
         """
         spec = self.target(context)
-        x = context.preprocessing.finish(arrays[0])
+        x = finish(arrays[0])
         return [x] if spec is None else [x, arrays[1].astype(spec.dtype)]
 
     # ---- measuring
 
     @abstractmethod
     def metrics(self, context: TaskContext) -> Sequence[Metric]:
-        """Return new metrics, to be updated with ``outputs`` and the target ``y`` (and ``x``) of each batch."""
+        """Return new metrics, which are updated with ``self.outputs``, and with ``x`` and ``y`` as the targets."""
 
     def validation_metrics(self, context: TaskContext) -> Sequence[Metric]:
         """Return the metrics of each validation in training; none where the program computes them itself."""
@@ -126,24 +156,46 @@ class Task(ABC):
 
     # ---- results of an evaluation, sample by sample
 
-    @abstractmethod
-    def result_arrays(self, context: TaskContext) -> Mapping[str, tuple[str, tuple[int, ...]]]:
-        """Return name → (dtype, shape of one row) of what an evaluation keeps of each sample, beside ``rows``.
+    ranked_by: ClassVar[str] = "score"
+    """Array of the results by which samples are ranked: small values are the worst samples."""
 
-        ``score`` is there in each task: small values are the worst samples.
+    @abstractmethod
+    def result_arrays(self, context: TaskContext, samples: int, top: int) -> dict[str, np.ndarray]:
+        """Return arrays of zeros, one row a sample, for what an evaluation keeps of each sample beside its row.
+
+        Args:
+            context: of the job.
+            samples: how many there are at most.
+            top: how many of the best classes of a sample are kept, where there are classes.
         """
 
     @abstractmethod
     def results(
-        self, context: TaskContext, outputs: Mapping[str, np.ndarray], targets: Sequence[np.ndarray]
+        self, context: TaskContext, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]
     ) -> Mapping[str, np.ndarray]:
-        """Return the ``result_arrays`` of a batch.
+        """Return the values of the ``result_arrays`` for a batch.
 
         Args:
             context: of the job.
             outputs: name → (N, …), the values named by ``self.outputs``.
-            targets: the arrays of the batch: ``[x, y]``.
+            targets: ``x`` and, where it is known, ``y`` of the batch.
+
+        Raises:
+            DataError: where the outputs are not what the task needs.
         """
+
+    def summary_fields(self, context: TaskContext, is_known: bool) -> Mapping[str, Any]:
+        """Return what an evaluation says beside its metrics, as JSON values.
+
+        Args:
+            context: of the job.
+            is_known: whether the network gave the outputs that the task needs.
+        """
+        return {}
+
+    def summary_metrics(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what the summary of an evaluation job keeps of the values of the metrics: ``metrics``."""
+        return {"metrics": dict(values)}
 
     # ---- predictions
 
@@ -153,10 +205,23 @@ class Task(ABC):
 
         Args:
             context: of the job.
-            outputs: name → values of this sample.
+            outputs: name → values of this sample; ``raw_outputs`` tells of those that the task does not know.
             top: how many of the best classes, where there are classes.
         """
+
+    def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
+        """Return the prediction for one of the few samples that are predicted for after each validation.
+
+        None where the task has none, which it has for all samples or for none.
+        """
+        return None
 
     def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
         """Return the prediction for one sample as an image (H, W, 3) uint8; None where it is none."""
         return None
+
+
+def raw_outputs(outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Return the numbers themselves as JSON values: ``outputs``, name → ``shape`` and ``values``."""
+    values = {name: np.asarray(each, np.float64) for name, each in outputs.items()}
+    return {"outputs": {name: {"shape": list(each.shape), "values": each.tolist()} for name, each in values.items()}}

@@ -49,7 +49,7 @@ _MANY_CLASSES: Final = 5
 class ConfusionMetric(Metric):
     """Accuracy, top-5 accuracy, confusion matrix, and precision and recall of each class.
 
-    It reads the output ``probabilities``, (N, classes), and the target ``labels``, (N) class numbers; samples whose
+    It reads the output ``probabilities``, (N, classes), and the target ``y``, (N) class numbers; samples whose
     label is -1 are not counted.
 
     Args:
@@ -68,7 +68,7 @@ class ConfusionMetric(Metric):
 
     def update(self, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]) -> None:
         """Add a batch; of equal probabilities, the class with the smaller number counts as predicted."""
-        labels = np.asarray(targets["labels"])
+        labels = np.asarray(targets["y"])
         ranks = np.argsort(-np.asarray(outputs["probabilities"]), axis=1, kind="stable")[:, :_MANY_CLASSES]
         known = labels >= 0
         np.add.at(self._matrix, (labels[known], ranks[known, 0]), 1)  # in place: a matrix per batch costs classes²

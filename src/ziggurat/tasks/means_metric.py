@@ -15,7 +15,7 @@ __all__ = ["MeansMetric"]
 class MeansMetric(Metric):
     """Means of all scalar outputs, such as ``cost`` and the user's summaries; each output is the mean of its batch.
 
-    The target ``labels``, (N), gives the number of samples in a batch.
+    The first of the targets, (N, …), gives the number of samples in a batch.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class MeansMetric(Metric):
 
     def update(self, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]) -> None:
         """Add a batch; outputs that are not scalars are ignored."""
-        count = len(targets["labels"])
+        count = len(next(iter(targets.values())))
         self.samples += count
         for name, value in outputs.items():
             if np.ndim(value) == 0:

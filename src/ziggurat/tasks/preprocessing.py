@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from ziggurat.tasks.arrays import ArraySpec
 
-__all__ = ["InputPreprocessing"]
+__all__ = ["InputPreprocessing", "input_spec"]
 
 
 class InputPreprocessing(Protocol):
@@ -19,8 +18,24 @@ class InputPreprocessing(Protocol):
     It is fitted on the training split once, and saved in the job folder as ``preprocessing.json``.
     """
 
-    def spec(self) -> ArraySpec:
-        """Return what the network gets of one sample."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of what the network gets of one sample."""
+        ...
+
+    @property
+    def dtype(self) -> str:
+        """NumPy type of what the network gets."""
+        ...
+
+    @property
+    def categories(self) -> tuple[int, ...]:
+        """Of a table's row, for each number how many categories it has, 0 for a measured number; else empty."""
+        ...
+
+    @property
+    def vocabulary_size(self) -> int | None:
+        """How many tokens there are, where the input holds token numbers."""
         ...
 
     def decode(self, data: Any, key: Any) -> np.ndarray:
@@ -43,10 +58,16 @@ class InputPreprocessing(Protocol):
         """
         ...
 
-    def as_json(self) -> Mapping[str, Any]:
-        """Return everything that ``decode`` and ``finish`` depend on, as JSON values; for exports and model cards."""
-        ...
-
     def save(self, folder: Path) -> None:
         """Write it into a folder."""
         ...
+
+
+def input_spec(preprocessing: InputPreprocessing) -> ArraySpec:
+    """Return what the network gets of one sample."""
+    return ArraySpec(
+        shape=preprocessing.shape,
+        dtype=preprocessing.dtype,
+        classes=preprocessing.vocabulary_size,
+        categories=preprocessing.categories,
+    )

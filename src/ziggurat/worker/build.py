@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import json
 import linecache
 import os
 import sys
@@ -18,19 +17,18 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from ziggurat.atomic import storage_errors
-from ziggurat.dataflow.preprocessing import Augmentation, Preprocessing
-from ziggurat.engine.backend import Backend, ProgramRequest, class_arrays
+from ziggurat.dataflow.preprocessing import Augmentation
+from ziggurat.engine.backend import Backend, ProgramRequest
 from ziggurat.engine.callback import Callback, bind_folder
 from ziggurat.engine.callbacks.learning_rate import HumanHyperParamSetter, LearningRateSchedule
 from ziggurat.engine.callbacks.numerics import BlackBox
 from ziggurat.engine.callbacks.progress import EstimatedTimeLeft, ProgressBar
-from ziggurat.engine.callbacks.sample_predictions import ClassificationSamples, SamplePredictionWriter
+from ziggurat.engine.callbacks.sample_predictions import SamplePredictionWriter, TaskSamples
 from ziggurat.engine.callbacks.saving import KeepBest, ModelSaver
 from ziggurat.engine.callbacks.stopping import DivergenceWatch, EarlyStopping
 from ziggurat.engine.callbacks.summaries import LogScalars, SummariseBatch
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
-from ziggurat.engine.callbacks.validation import InferenceRunner, ScalarStats
+from ziggurat.engine.callbacks.validation import Inferencer, InferenceRunner, MetricStats, ScalarStats
 from ziggurat.engine.capabilities import HasEvaluationNames, HasSummaries, SupportsCheckpoints
 from ziggurat.engine.checkpoints import CheckpointStore, with_averages
 from ziggurat.engine.monitor import Monitor
@@ -44,10 +42,13 @@ from ziggurat.plugins import load
 from ziggurat.schedules.registry import make_schedule
 from ziggurat.settings import Settings
 from ziggurat.specs import FileNetwork, TrainSpec
+from ziggurat.tasks import AUTO_TASK, Task, TaskContext
+from ziggurat.worker.context import load_context, new_context, save_context, task_of
 from ziggurat.worker.pipeline import DataOptions, JobData, prepare_data
 from ziggurat.worker.sample_choice import choose_samples
-from ziggurat.worker.source import is_dataset, open_source
+from ziggurat.worker.source import DataSource, is_dataset, open_source
 from ziggurat.zoo.backends import with_backend
+from ziggurat.zoo.network_task import network_task
 
 __all__ = [
     "BuildLimit",
@@ -102,11 +103,9 @@ def build_job(
     store = CheckpointStore(folder.checkpoints)
     # A job that goes on keeps the mean that it began with: data that has changed since cannot move it.
     goes_on = bool(store.list())
-    data = data_of(spec, Preprocessing.load(folder.path) if goes_on else None, folder)
+    data = data_of(spec, load_context(folder) if goes_on else None, folder)
     if not goes_on:
-        with storage_errors(folder.path):
-            data.preprocessing.save(folder.path)
-            folder.class_names.write_text(json.dumps(list(data.class_names)))
+        save_context(data.context, folder)
     backend = load_backend(with_backend(spec).backend)
     request = program_request(spec, data, backend)
     with limit or nullcontext():
@@ -119,19 +118,30 @@ def build_job(
     return BuiltJob(trainer, store, data)
 
 
-def data_of(spec: TrainSpec, preprocessing: Preprocessing | None = None, folder: JobFolder | None = None) -> JobData:
+def data_of(spec: TrainSpec, context: TaskContext | None = None, folder: JobFolder | None = None) -> JobData:
     """Return the batches that a spec asks for.
 
     Args:
         spec: what was asked.
-        preprocessing: that of the job where it has begun; None to make one, with the mean of the training split.
+        context: that of the job where it has begun; None to make one, fitted on the training split.
         folder: of the job, which keeps the splits of a bare folder; None where there is no job yet.
     """
     source = open_source(spec.data.source, spec.data.options, spec.seed, folder)
-    data = prepare_data(source, data_options(spec), preprocessing)
+    options = data_options(spec)
+    data = prepare_data(source, options, context or new_context(source, options, learned_task(spec, source)))
     for flow in data.evaluation.values():
         flow.seed(spec.seed)  # the position of a flow is in the checkpoint, and its seed with it
     return data
+
+
+def learned_task(spec: TrainSpec, source: DataSource) -> Task:
+    """Return the task of a job: the one that its spec names, else that of its network, else the default of its data.
+
+    Raises:
+        DataError: where the data has not what the task needs.
+    """
+    name = "" if spec.task == AUTO_TASK else spec.task
+    return task_of(source, name or network_task(spec, source.schema))
 
 
 def data_options(spec: TrainSpec) -> DataOptions:
@@ -145,6 +155,9 @@ def data_options(spec: TrainSpec) -> DataOptions:
         crop=before.crop,
         mean=before.mean,
         whitening=before.whitening,
+        numbers=before.numbers,
+        text_length=before.text_length,
+        vocabulary_size=before.vocabulary_size,
         augmentation=Augmentation(**spec.augmentation.model_dump()),
         shuffle=spec.shuffle,
         seed=spec.seed,
@@ -178,12 +191,15 @@ def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = No
         data: its batches.
         backend: reads a pretrained model of its framework; None where the spec asks for none.
     """
+    context = data.context
+    target = context.task.target(context)
     network = spec.network
     is_file = isinstance(network, FileNetwork)
     return ProgramRequest(
         network=network.path if is_file else network.name,
         network_text=network.text if is_file else None,
-        **class_arrays(data.preprocessing.output_shape, len(data.class_names)),
+        inputs={"x": context.task.input(context)},
+        targets={} if target is None else {"y": target},
         class_weights=tuple(spec.class_weights),
         batch_size=spec.batch_size * spec.gradient_accumulation_steps,
         optimizer=spec.optimizer.name,
@@ -271,17 +287,21 @@ def _validation(spec: TrainSpec, program: Program, data: JobData, logged: Sequen
         return []
     offered = _offered(program)
     names = [name for name in dict.fromkeys([*logged, "error"]) if name in offered]
-    return [InferenceRunner(data.evaluation["val"], ScalarStats(names), before_train=True, every_k_epochs=every)]
+    inferencers: list[Inferencer] = [ScalarStats(names)]
+    context = data.context
+    if context.task.validation_metrics(context) and all(name in offered for name in context.task.outputs):
+        inferencers.append(MetricStats(lambda: context.task.validation_metrics(context), context.task.outputs))
+    return [InferenceRunner(data.evaluation["val"], inferencers, before_train=True, every_k_epochs=every)]
 
 
 def _samples(spec: TrainSpec, program: Program, data: JobData, folder: JobFolder) -> list[Callback]:
-    every, task = spec.validation.every_epochs, ClassificationSamples(data.class_names)
+    every, shown = spec.validation.every_epochs, TaskSamples(data.context)
     if not spec.sample_predictions or not every or data.source is None:
         return []
     offered, known = _offered(program), program.names()
-    if not all(name in offered and name in known for name in task.names()):
-        return []  # no classifier
-    chosen = choose_samples(data.source, data.preprocessing)
+    if not all(name in offered and name in known for name in shown.names()):
+        return []  # such as an embedding where classes are learned
+    chosen = choose_samples(data.source, data.context)
     if chosen is None:
         return []
     if not is_dataset(Path(spec.data.source)):
@@ -289,7 +309,7 @@ def _samples(spec: TrainSpec, program: Program, data: JobData, folder: JobFolder
     batch_size = spec.batch_size * spec.gradient_accumulation_steps  # that of a validation
     return [
         SamplePredictionWriter(
-            task, chosen.batch, chosen.samples, every_k_epochs=every, before_train=True, batch_size=batch_size
+            shown, chosen.batch, chosen.samples, every_k_epochs=every, before_train=True, batch_size=batch_size
         )
     ]
 

@@ -1,4 +1,4 @@
-"""Pipeline of a job's images: source, decode, vary, batch, finish, as training, evaluation and previews read it."""
+"""Pipeline of a job's samples: source, decode, vary, batch, finish, as training, evaluation and previews read it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from ziggurat.dataflow.image_codec import read_file
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.parallel.maps import MultiProcessMapData, MultiThreadMapData
 from ziggurat.dataflow.parallel.options import default_workers
-from ziggurat.dataflow.preprocessing import Augmentation, Mean, Preprocessing, mean_of
+from ziggurat.dataflow.preprocessing import Augmentation, Mean, Preprocessing
 from ziggurat.dataflow.sources import DataFromArrays
 from ziggurat.dataflow.stages.batching import BatchBuffers, BatchData
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DataError
-from ziggurat.worker.source import ImageSource, ImportedSplit
+from ziggurat.tasks.base import TaskContext
+from ziggurat.worker.source import DataSource, FilePath, ImportedSplit
 
 __all__ = ["DataOptions", "JobData", "Pipeline", "TrainingStages", "prepare_data"]
 
@@ -47,6 +48,9 @@ class DataOptions:
         augmentation: how images are varied in training.
         shuffle: a new order in every epoch of training.
         seed: of order, crops and augmentation.
+        numbers: what is done to the measured numbers of a table.
+        text_length: tokens of a text that the network gets; None for what most texts of the training split have.
+        vocabulary_size: different tokens at most.
         workers: that decode and vary images; None: one for each CPU, at most 16.
         worker_kind: ``threads`` or ``processes``; crops are decoded by threads in any case.
         prefetch: batches that are made ready while a step runs.
@@ -63,6 +67,9 @@ class DataOptions:
     augmentation: Augmentation = field(default_factory=Augmentation)
     shuffle: bool = True
     seed: int = 0
+    numbers: Literal["none", "standardize", "whiten"] = "standardize"
+    text_length: int | None = None
+    vocabulary_size: int = 20_000
     workers: int | None = None
     worker_kind: Literal["threads", "processes"] = "threads"
     prefetch: int = 2
@@ -82,8 +89,8 @@ class TrainingStages:
         preprocessing: what is done to every image.
         augmentation: how images are varied.
         rows: the samples, in the order of an epoch.
-        vary: decodes and varies single images; None where nothing is varied, or the batch does all of it.
-        batches: ``[pictures, labels]``, uint8.
+        vary: decodes and varies single samples; None where nothing is varied, or the batch does all of it.
+        batches: the arrays of samples, images as uint8.
         finish: ``[x, y]`` as the network gets them.
     """
 
@@ -146,28 +153,20 @@ class TrainingStages:
 
 
 class Pipeline:
-    """What becomes of the images of a source on their way to the network.
+    """What becomes of the samples of a source on their way to the network.
 
     Args:
         source: its splits.
         options: what the job asks for.
-        preprocessing: that of a trained model, to use it again; None to make one, with the mean of the training split.
-
-    Attributes:
-        preprocessing: what is done to every image.
+        context: of the job: its task and preprocessing.
     """
 
-    def __init__(self, source: ImageSource, options: DataOptions, preprocessing: Preprocessing | None = None) -> None:
+    def __init__(self, source: DataSource, options: DataOptions, context: TaskContext) -> None:
         self.source = source
         self.options = options
-        self.preprocessing = preprocessing or self._new_preprocessing()
-
-    @classmethod
-    def without_mean(cls, source: ImageSource, options: DataOptions) -> Pipeline:
-        """Return the pipeline that a new job would have, but for the mean: computing it reads the whole split."""
-        # The mean image alone keeps crops from being decoded by themselves, so it counts, whatever it is.
-        whole = replace(options, decode="picture") if options.mean == "image" else options
-        return cls(source, replace(whole, mean="none"))
+        self.context = context
+        self._image = context.preprocessing if isinstance(context.preprocessing, Preprocessing) else None
+        self._moving = context.task.moves_with_image
 
     # ---- training
 
@@ -181,7 +180,7 @@ class Pipeline:
         if self.decodes_crops:
             stages = self._crops()
         elif self.source.in_memory:
-            stages = self._images_in_memory(by_row=by_row)
+            stages = self._samples_in_memory(by_row=by_row)
         else:
             stages = self._files()
         stages.finish.seed(self.options.seed)
@@ -190,7 +189,8 @@ class Pipeline:
     @property
     def crops(self) -> bool:
         """Whether images are cropped at random places in training."""
-        return self.preprocessing.crop is not None and self.preprocessing.output_shape[:2] != self.preprocessing.size
+        image = self._image
+        return image is not None and image.crop is not None and image.output_shape[:2] != image.size
 
     @property
     def decodes_crops(self) -> bool:
@@ -199,10 +199,12 @@ class Pipeline:
         That takes crops in color from a source of JPEG files, a resize mode that is a box of the image, no mean
         image (which depends on the place of the crop), and no variation but mirrors left and right.
         """
-        before, options = self.preprocessing, self.options
+        before, options = self._image, self.options
         return (
-            options.decode == "crop"
+            before is not None
+            and options.decode == "crop"
             and self.crops
+            and not self._moving
             and before.channels == 3
             and before.resize_mode in ("squash", "crop")
             and before.mean != "image"
@@ -213,8 +215,9 @@ class Pipeline:
         )
 
     def _crops(self) -> TrainingStages:
-        before, options = self.preprocessing, self.options
-        rows = _Keyed(self.source.splits["train"], shuffle=options.shuffle)
+        before, options = self._image, self.options
+        assert before is not None
+        rows = _Keyed(self.source.splits["train"], shuffle=options.shuffle, context=self.context)
         mode: Any = before.resize_mode
         crop = ScaledRandomCrop(before.size, before.output_shape[:2], mode, flip=options.augmentation.flip == "fliplr")
         batches = JpegCropBatches(
@@ -227,34 +230,48 @@ class Pipeline:
             key_index=2,
             replace_failed=True,
         )
-        return self._stages(rows, None, batches, _Finish(before))
+        return self._stages(rows, None, batches, _Finish(self.context))
 
-    def _images_in_memory(self, *, by_row: bool) -> TrainingStages:
+    def _samples_in_memory(self, *, by_row: bool) -> TrainingStages:
         split, shuffle = self.source.splits["train"], self.options.shuffle
         if by_row:
-            rows: IndexedFlow = _Fitted(split, self.preprocessing, shuffle=shuffle)
+            rows: IndexedFlow = _Fitted(split, self.context, shuffle=shuffle)
         else:
             points = list(self.fitted("train"))
-            images, labels = np.stack([point[0] for point in points]), np.array([point[1] for point in points])
-            rows = DataFromArrays(images, labels, shuffle=shuffle)
-        augmentors = self.options.augmentation.augmentors(self.preprocessing.channels)
-        vary = MapData(rows, ComponentAugmentation(augmentors, 0)) if augmentors else None
-        return self._batched(rows, vary)
+            rows = DataFromArrays(*(np.stack(part) for part in zip(*points, strict=True)), shuffle=shuffle)
+        vary = self._variation()
+        return self._batched(rows, None if vary is None else MapData(rows, vary))
 
     def _files(self) -> TrainingStages:
         rows = _Keyed(self.source.splits["train"], shuffle=self.options.shuffle)
-        augmentors = self.options.augmentation.augmentors(self.preprocessing.channels)
-        vary = ComponentAugmentation(augmentors, 0) if augmentors else None
-        return self._batched(rows, self._in_workers(rows, _Decode(self.preprocessing, vary)))
+        return self._batched(rows, self._in_workers(rows, _Decode(self.context, self._variation(), self._moving_crop(at_random=True))))
+
+    def _variation(self) -> ComponentAugmentation | None:
+        """Return what varies the arrays of a sample: images, and what moves with them; None for nothing."""
+        if self._image is None:
+            return None
+        augmentors = self.options.augmentation.augmentors(self._image.channels)
+        if not augmentors:
+            return None
+        images = [0, *(place for place, kind in enumerate(self._moving, 1) if kind == "image")]
+        masks = [place for place, kind in enumerate(self._moving, 1) if kind == "mask"]
+        labels: Any = {"mask_index": masks, "mask_fill": self.context.task.mask_fill(self.context)} if masks else {}
+        return ComponentAugmentation(augmentors, images if self._moving else 0, labels=labels)
+
+    def _moving_crop(self, *, at_random: bool) -> _MovingCrop | None:
+        if self._image is None or not self._moving or not self.crops:
+            return None
+        return _MovingCrop(self._image, len(self._moving), at_random=at_random)
 
     def _batched(self, rows: IndexedFlow, vary: Any) -> TrainingStages:
         batches = BatchData(rows if vary is None else vary, self.options.batch_size)
-        finish = FinishAtRandom(self.preprocessing) if self.crops else _Finish(self.preprocessing)
+        finish = FinishAtRandom(self.context) if self.crops and not self._moving else _Finish(self.context)
         return self._stages(rows, vary, batches, finish)
 
     def _stages(self, rows: IndexedFlow, vary: Any, batches: Any, finish: Callable[..., Any]) -> TrainingStages:
+        preprocessing: Any = self.context.preprocessing
         return TrainingStages(
-            preprocessing=self.preprocessing,
+            preprocessing=preprocessing,
             augmentation=self.options.augmentation,
             rows=rows,
             vary=vary,
@@ -267,46 +284,27 @@ class Pipeline:
     def evaluation(self, split: str, *, numbered: bool = False) -> DataFlow:
         """Return batches of a split in its order, with a smaller last one: ``[x, y]``, and the rows where numbered."""
         batches = BatchData(self.fitted(split, numbered=numbered), self.options.batch_size, remainder=True)
-        return MapData(batches, _Finish(self.preprocessing))
+        return MapData(batches, _Finish(self.context, numbered=numbered))
 
     def fitted(self, split: str, *, numbered: bool = False) -> DataFlow:
-        """Return a split with its images fitted: ``[picture, label]``, in the order of the split.
+        """Return the arrays of a split's samples, images fitted: ``[image, target]``, in the order of the split.
 
-        With ``numbered`` it is ``[picture, label, row]``: rows that cannot be read leave gaps.
+        With ``numbered`` the row is the last: rows that cannot be read leave gaps.
 
         A file that cannot be used is named by its key in the split, such as its path, in errors and in the counts of
         ``source.policy``.
         """
-        return self._fitted(split, self.preprocessing, numbered=numbered)
-
-    def _fitted(self, split: str, preprocessing: Preprocessing, *, numbered: bool = False) -> DataFlow:
         flow = self.source.splits[split]
         if self.source.in_memory:
-            points = _Numbered(flow) if numbered else flow
-            return MapData(points, lambda point: [preprocessing.fit(point[0]), *point[1:]])
+            return MapData(_Numbered(flow) if numbered else flow, _Encode(self.context, numbered=numbered))
         keyed = _Keyed(flow)
         points = _Numbered(keyed) if numbered else keyed
-        decode = _Decode(preprocessing, None)
+        decode = _Decode(self.context, None, self._moving_crop(at_random=False), numbered=numbered)
         if self.options.decode == "picture":  # the shape of the flow is that of the checkpoints of 0.1
             return MapData(points, decode, on_error=self.source.policy)
         return self._in_workers(points, decode)
 
     # ---- inside
-
-    def _new_preprocessing(self) -> Preprocessing:
-        options = self.options
-        plain = Preprocessing(
-            size=options.size or self.source.size,
-            channels=options.channels or self.source.channels,  # pyright: ignore[reportArgumentType]
-            resize_mode=options.resize_mode,
-            crop=options.crop,
-            whitening=options.whitening,
-        )
-        if options.mean == "none":
-            return plain
-        with self._fitted("train", plain) as fitted:
-            values = mean_of((point[0] for point in fitted), options.mean)
-        return replace(plain, mean=options.mean, mean_values=values)
 
     def _in_workers(self, flow: DataFlow, function: Callable[..., Any]) -> MultiThreadMapData | MultiProcessMapData:
         options = self.options
@@ -332,12 +330,14 @@ def _holds_jpeg_files(flow: Any) -> bool:
 class _Keyed(IndexedFlow):
     """A split of files as ``[bytes, label, key]``, so that whatever fails later can name the file.
 
-    Where the split knows the paths of its files, they replace the bytes: the decoder reads the files, too.
+    Where the split knows the paths of its files, they replace the bytes: the decoder reads the files, too. With a
+    context, the label is the target already.
     """
 
-    def __init__(self, flow: DataFlow, *, shuffle: bool = False) -> None:
+    def __init__(self, flow: DataFlow, *, shuffle: bool = False, context: TaskContext | None = None) -> None:
         super().__init__(shuffle=shuffle)
         self._flow: Any = flow
+        self._context = context
         self.policy = self._flow.policy
 
     def __len__(self) -> int:
@@ -350,7 +350,10 @@ class _Keyed(IndexedFlow):
     def datapoint(self, index: int) -> list[Any]:
         """Return one file with its key."""
         point = self._flow.unread(index) if isinstance(self._flow, ImportedSplit) else self._flow.datapoint(index)
-        return [*point, self.key(index)]
+        key = self.key(index)
+        if self._context is None:
+            return [*point, key]
+        return [point[0], self._context.task.encode(self._context, point[1], key), key]
 
     def close(self) -> None:
         """Close the split."""
@@ -359,20 +362,19 @@ class _Keyed(IndexedFlow):
 
 
 class _Fitted(IndexedFlow):
-    """A split that fits into memory, read row by row: ``[picture, label]``, the image fitted."""
+    """A split that fits into memory, read row by row: ``[image, target]``, the image fitted."""
 
-    def __init__(self, flow: DataFlow, preprocessing: Preprocessing, *, shuffle: bool) -> None:
+    def __init__(self, flow: DataFlow, context: TaskContext, *, shuffle: bool) -> None:
         super().__init__(shuffle=shuffle)
         self._flow: Any = flow
-        self._preprocessing = preprocessing
+        self._encode = _Encode(context)
 
     def __len__(self) -> int:
         return len(self._flow)
 
     def datapoint(self, index: int) -> list[Any]:
-        """Return one image with its label."""
-        image, label = self._flow.datapoint(index)
-        return [self._preprocessing.fit(image), label]
+        """Return the arrays of one sample."""
+        return self._encode(self._flow.datapoint(index))
 
     def close(self) -> None:
         """Close the split."""
@@ -405,37 +407,96 @@ class _Numbered(IndexedFlow):
         super().close()
 
 
-class _Decode:
-    """Decodes a file's bytes, fits the image, and varies it."""
+class _Encode:
+    """Makes arrays of a sample that stands in memory."""
 
-    def __init__(self, preprocessing: Preprocessing, vary: Callable[..., Any] | None) -> None:
-        self._preprocessing = preprocessing
+    def __init__(self, context: TaskContext, *, numbered: bool = False) -> None:
+        self._context = context
+        self._numbered = numbered
+
+    def __call__(self, point: Any) -> Any:
+        *parts, row = point if self._numbered else [*point, None]
+        arrays = self._context.task.sample(self._context, parts, row)
+        return [*arrays, row] if self._numbered else arrays
+
+
+class _Decode:
+    """Reads and decodes the parts of a sample, fits the image, varies and crops it.
+
+    Args:
+        context: of the job.
+        vary: of training; None to leave the sample as it is.
+        crop: of the image and the parts that move with it; None where samples are cropped in their batch.
+        numbered: the row follows the key.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        vary: Callable[..., Any] | None,
+        crop: _MovingCrop | None = None,
+        *,
+        numbered: bool = False,
+    ) -> None:
+        self._context = context
         self._vary = vary
+        self._crop = crop
+        self._numbered = numbered
 
     def __call__(self, point: Any, rng: np.random.RandomState) -> Any:
-        data, label, key, *row = point
-        if isinstance(data, str):
-            data = read_file(data)
-        fitted = [self._preprocessing.decode(data, key), label, *row]
-        return fitted if self._vary is None else self._vary(fitted, rng)
+        *parts, key, row = point if self._numbered else [*point, None]
+        read = [read_file(part) if isinstance(part, FilePath) else part for part in parts]
+        arrays = self._context.task.sample(self._context, read, key)
+        if self._vary is not None:
+            arrays = self._vary(arrays, rng)
+        if self._crop is not None:
+            arrays = self._crop(arrays, rng)
+        return [*arrays, row] if self._numbered else arrays
+
+
+class _MovingCrop:
+    """Crops the image of a sample, and the parts that move with it, at one place.
+
+    Args:
+        preprocessing: has a crop that is smaller than the images.
+        moving: how many parts after the image are cropped with it.
+        at_random: at a random place; in the middle otherwise.
+    """
+
+    def __init__(self, preprocessing: Preprocessing, moving: int, *, at_random: bool) -> None:
+        self._height, self._width, _ = preprocessing.output_shape
+        self._most = (preprocessing.size[0] - self._height, preprocessing.size[1] - self._width)
+        self._parts = 1 + moving
+        self._at_random = at_random
+
+    def __call__(self, arrays: list[np.ndarray], rng: np.random.RandomState) -> list[np.ndarray]:
+        top, left = (rng.randint(0, most + 1) if self._at_random else most // 2 for most in self._most)
+        window = np.s_[top : top + self._height, left : left + self._width]
+        return [array[window] if place < self._parts else array for place, array in enumerate(arrays)]
 
 
 class _Finish:
     """Finishes a batch: cropped already, or cropped in the middle; the memory of a batch is used again when it can."""
 
-    def __init__(self, preprocessing: Preprocessing) -> None:
-        self._preprocessing = preprocessing
+    def __init__(self, context: TaskContext, *, numbered: bool = False) -> None:
+        self._context = context
+        self._numbered = numbered
         self._buffers: dict[int, BatchBuffers] = {}
 
     def __call__(self, batch: Any) -> Any:
-        images, labels, *rows = batch
-        finished = self._preprocessing.finish(images, out=self._memory(len(images)))
-        return [finished, labels.astype(np.int64), *rows]
+        *arrays, rows = batch if self._numbered else [*batch, None]
+        finished = self._context.task.batch(self._context, arrays, self._finished)
+        return [*finished, rows] if self._numbered else finished
 
-    def _memory(self, count: int) -> np.ndarray:
+    def _finished(self, inputs: np.ndarray) -> np.ndarray:
+        preprocessing = self._context.preprocessing
+        if not isinstance(preprocessing, Preprocessing):
+            return preprocessing.finish(inputs)
+        return preprocessing.finish(inputs, out=self._memory(len(inputs), preprocessing.output_shape))
+
+    def _memory(self, count: int, shape: tuple[int, ...]) -> np.ndarray:
         if count not in self._buffers:
-            shape = (count, *self._preprocessing.output_shape)
-            self._buffers[count] = BatchBuffers(shape, _KEPT_BATCHES, np.float32)
+            self._buffers[count] = BatchBuffers((count, *shape), _KEPT_BATCHES, np.float32)
         return self._buffers[count].take()
 
 
@@ -443,10 +504,13 @@ class FinishAtRandom:
     """Finishes a batch with crops at random places.
 
     Args:
-        preprocessing: has a crop that is smaller than the images.
+        context: of a job whose images are larger than their crop.
     """
 
-    def __init__(self, preprocessing: Preprocessing) -> None:
+    def __init__(self, context: TaskContext) -> None:
+        preprocessing = context.preprocessing
+        assert isinstance(preprocessing, Preprocessing)
+        self._context = context
         self._preprocessing = preprocessing
         height, width, _ = preprocessing.output_shape
         self._most = np.array(preprocessing.size) - (height, width)
@@ -458,37 +522,40 @@ class FinishAtRandom:
     def __call__(self, batch: Any, rng: np.random.RandomState) -> Any:
         """Return the batch as the network gets it."""
         offsets = self.offsets(len(batch[0]), rng)
-        return [self._preprocessing.finish(batch[0], offsets), batch[1].astype(np.int64)]
+        return self._context.task.batch(self._context, batch, lambda x: self._preprocessing.finish(x, offsets))
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobData:
-    """The batches of a job: ``[x, y]`` with ``x: (N, H, W, C) float32`` as the network gets it, ``y: (N) int64``.
+    """The batches of a job: ``[x, y]`` as the network gets them, or ``[x]`` where there is no target.
 
     Args:
         train: shuffled, without a smaller last batch.
         evaluation: ``val`` and ``test``, where there are any, in order, with the remainder.
-        preprocessing: what was done.
-        class_names: by class number.
+        context: task, schema and preprocessing.
         sizes: split → number of samples.
         source: its splits, sample by sample; None where there are none, as of a trained model.
     """
 
     train: DataFlow
     evaluation: Mapping[str, DataFlow]
-    preprocessing: Preprocessing
-    class_names: Sequence[str]
+    context: TaskContext
     sizes: Mapping[str, int]
-    source: ImageSource | None = None
+    source: DataSource | None = None
+
+    @property
+    def class_names(self) -> Sequence[str]:
+        """Names of the classes, by number; empty where there are none."""
+        return self.context.class_names
 
 
-def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Preprocessing | None = None) -> JobData:
+def prepare_data(source: DataSource, options: DataOptions, context: TaskContext) -> JobData:
     """Return the batches of a job.
 
     Args:
         source: its splits.
         options: what it asks for.
-        preprocessing: that of a trained model, to use it again; None to make one, with the mean of the training split.
+        context: task and preprocessing, see ``ziggurat.worker.context``.
 
     Raises:
         DataError: where a batch is larger than the training split, or quarter turns meet images that are no squares.
@@ -500,13 +567,13 @@ def prepare_data(source: ImageSource, options: DataOptions, preprocessing: Prepr
             received=f"`batch_size` {options.batch_size} for {len(train)} samples",
             advice="Make `batch_size` smaller.",
         )
-    options.augmentation.check_size(preprocessing.size if preprocessing else options.size or source.size)
-    pipeline = Pipeline(source, options, preprocessing)
+    if isinstance(context.preprocessing, Preprocessing):
+        options.augmentation.check_size(context.preprocessing.size)
+    pipeline = Pipeline(source, options, context)
     return JobData(
         train=pipeline.training().finish,
         evaluation={split: pipeline.evaluation(split) for split in source.splits if split != "train"},
-        preprocessing=pipeline.preprocessing,
-        class_names=source.class_names,
+        context=context,
         sizes={split: len(flow) for split, flow in source.splits.items()},
         source=source,
     )

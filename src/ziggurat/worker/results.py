@@ -1,15 +1,18 @@
 """Result files of evaluation and prediction jobs: one array entry per sample, written atomically at the end.
 
-A folder of results has ``summary.json``, ``keys.txt`` (what names each sample, one a line) and, of a network that
-classifies, arrays of N samples in the order of the source (``.npy``, no pickle):
+A folder of results has ``summary.json``, ``keys.txt`` (what names each sample, one a line) and arrays of N samples in
+the order of the source (``.npy``, no pickle):
 
 - ``rows`` (N) int32: row in the split, or place in the list; those that could not be read are missing
+- ``key_offsets`` (N + 1) int64: byte at which each line of ``keys.txt`` begins, and the length of the file
+
+The task adds its own (``ziggurat.tasks.base.Task.result_arrays``). Of a network that classifies:
+
 - ``labels`` (N) int32: class number, -1 where it is not known; ``label_scores`` (N) float32: what the network gave for
   the label, NaN where it is not known
 - ``predicted`` (N) int32 and ``scores`` (N) float32: the class with the highest probability, and that probability
 - ``top_classes`` (N, k) int32 and ``top_scores`` (N, k) float32: the k best classes, best first
 - ``class_scores`` (N, classes) float32, class by class (Fortran order): all probabilities, where they are not too many
-- ``key_offsets`` (N + 1) int64: byte at which each line of ``keys.txt`` begins, and the length of the file
 """
 
 from __future__ import annotations
@@ -25,87 +28,59 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.atomic import storage_errors, sync_path
-from ziggurat.errors import DataError
 from ziggurat.layout import ResultFiles
+from ziggurat.tasks.base import TaskContext
 
 __all__ = ["NAMED_FILES", "SampleResults", "write_results"]
 
 NAMED_FILES: Final = 1000
 """How many of the unreadable files of a job are named; all are counted."""
 _VERSION: Final = 1
-_MOST_CLASSES: Final = 1000
-_MOST_SCORES: Final = 20_000_000
-"""More probabilities than these are not kept, only the best of each sample."""
 
 
 class SampleResults:
-    """Takes what a classifier says batch by batch.
+    """Collects the results of each sample batch by batch.
 
     Args:
+        context: of the job whose network it is.
         samples: how many there are at most.
-        classes: of the network.
         top: how many of the best classes of a sample are kept.
     """
 
-    def __init__(self, samples: int, classes: int, top: int) -> None:
+    def __init__(self, context: TaskContext, samples: int, top: int) -> None:
         self.count = 0
-        self.classes = classes
-        top = min(top, classes)
-        self._arrays: dict[str, np.ndarray] = {
+        self._context = context
+        self._arrays = {
             "rows": np.zeros(samples, np.int32),
-            "labels": np.zeros(samples, np.int32),
-            "label_scores": np.zeros(samples, np.float32),
-            "predicted": np.zeros(samples, np.int32),
-            "scores": np.zeros(samples, np.float32),
-            "top_classes": np.zeros((samples, top), np.int32),
-            "top_scores": np.zeros((samples, top), np.float32),
+            **context.task.result_arrays(context, samples, top),
         }
-        if classes <= _MOST_CLASSES and samples * classes <= _MOST_SCORES:
-            self._arrays["class_scores"] = np.zeros((samples, classes), np.float32, order="F")
         self._lines: list[bytes] = []
 
-    def add(self, rows: Sequence[int], keys: Sequence[str], labels: np.ndarray, probabilities: np.ndarray) -> None:
+    def add(
+        self,
+        rows: Sequence[int],
+        keys: Sequence[str],
+        outputs: Mapping[str, np.ndarray],
+        targets: Mapping[str, np.ndarray],
+    ) -> None:
         """Take a batch.
 
         Args:
             rows: of the samples.
             keys: what names them.
-            labels: (N) class numbers, -1 where they are not known.
-            probabilities: (N, classes).
+            outputs: name → (N, …), what the network gave.
+            targets: ``x`` and ``y``, as ``ziggurat.tasks.base.Task.results`` takes them.
 
         Raises:
-            DataError: where the network has another number of classes than its data.
+            DataError: where the outputs are not what the task needs.
         """
-        if probabilities.ndim != 2 or probabilities.shape[1] != self.classes:
-            raise DataError(
-                "A network that classifies gives a probability for each class of its data.",
-                received=f"shape {probabilities.shape} for {self.classes} classes",
-            )
-        found = np.asarray(probabilities, np.float32)
-        place = slice(self.count, self.count + len(found))
-        best = np.argsort(-found, axis=1, kind="stable")[:, : self._arrays["top_classes"].shape[1]]
-        known = np.take_along_axis(found, np.maximum(labels, 0)[:, None], axis=1)[:, 0]
-        values = {
-            "rows": rows,
-            "labels": labels,
-            "label_scores": np.where(labels >= 0, known, np.float32("nan")),
-            "predicted": best[:, 0],
-            "scores": np.take_along_axis(found, best[:, :1], axis=1)[:, 0],
-            "top_classes": best,
-            "top_scores": np.take_along_axis(found, best, axis=1),
-            "class_scores": found,
-        }
+        values: dict[str, Any] = {**self._context.task.results(self._context, outputs, targets), "rows": rows}
+        place = slice(self.count, self.count + len(rows))
         for name, array in self._arrays.items():
-            array[place] = values[name]
+            found = values[name]
+            array[place] = found if array.ndim == 1 else found[:, : array.shape[1]]  # the best of many classes
         self._lines += [key.replace("\n", "\\n").encode("utf-8", "surrogateescape") + b"\n" for key in keys]
-        self.count += len(found)
-
-    @property
-    def accuracy(self) -> float | None:
-        """Share of the labeled samples that are predicted correctly; None where no label is known."""
-        labels, predicted = (self._arrays[name][: self.count] for name in ("labels", "predicted"))
-        known = labels >= 0
-        return float((predicted[known] == labels[known]).mean()) if known.any() else None
+        self.count += len(rows)
 
     def write(self, folder: Path, summary: Mapping[str, Any]) -> None:
         """Write the folder of results, whole or not at all.
@@ -120,7 +95,8 @@ class SampleResults:
         arrays = {name: array[: self.count] for name, array in self._arrays.items()}
         arrays["key_offsets"] = np.cumsum([0, *map(len, self._lines)], dtype=np.int64)
         keys = b"".join(self._lines)
-        digest = hashlib.sha256(arrays["rows"].tobytes() + arrays["labels"].tobytes() + keys).hexdigest()
+        labels = arrays["labels"].tobytes() if "labels" in arrays else b""
+        digest = hashlib.sha256(arrays["rows"].tobytes() + labels + keys).hexdigest()
         write_results(folder, {**summary, "samples_digest": digest}, arrays, keys)
 
 

@@ -15,7 +15,8 @@ from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.entities.sample_predictions import MOST_SAMPLES
 from ziggurat.errors import DatapointError
 from ziggurat.layout import JobFolder
-from ziggurat.worker.source import ImageSource
+from ziggurat.tasks import TaskContext
+from ziggurat.worker.source import DataSource
 
 __all__ = ["ChosenSamples", "choose_samples", "spread_over_classes"]
 
@@ -56,16 +57,18 @@ class ChosenSamples:
                     whole.write_bytes(encode_image(shrink_image(picture, _SIDE_PX), "png"))
 
 
-def choose_samples(source: ImageSource, preprocessing: Preprocessing, most: int = MOST_SAMPLES) -> ChosenSamples | None:
-    """Return samples of the validation split; None if it has none, or they cannot be read by row.
+def choose_samples(source: DataSource, context: TaskContext, most: int = MOST_SAMPLES) -> ChosenSamples | None:
+    """Return samples of the validation split; None if it has none with a class, or they cannot be read by row.
 
     Args:
         source: of the job.
-        preprocessing: of the job.
+        context: of the job.
         most: samples at most.
     """
     flow: Any = source.splits.get(_SPLIT)
-    if not isinstance(flow, IndexedFlow):
+    preprocessing, target = context.preprocessing, context.task.target(context)
+    has_classes = target is not None and target.is_class_number
+    if not isinstance(flow, IndexedFlow) or not isinstance(preprocessing, Preprocessing) or not has_classes:
         return None
     rows = (
         np.unique(np.linspace(0, len(flow) - 1, min(len(flow), _LOOKED_AT)).astype(int)).tolist() if len(flow) else []

@@ -1,4 +1,4 @@
-"""Source of a job as splits of labeled images: a dataset, digits, or a folder that is imported by reference.
+"""Source of a job as splits of samples: a dataset, digits, or a folder that is imported by reference.
 
 A folder of images or idx files is read through the importer that creates datasets from it, so that it has the same
 classes, samples and splits by every road. What was found is kept in the job folder: the job goes on with it, and is
@@ -36,40 +36,52 @@ from ziggurat.errors import DataError, DatapointError, StorageError, UnknownName
 from ziggurat.layout import JobFolder
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.records.offered_folders import check_file
+from ziggurat.records.schema import Schema
 from ziggurat.records.stores import OLD_FORMATS, convert_old_store, present_store
-from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS, TRAINABLE_KINDS
+from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS
 
-__all__ = ["ImageSource", "ImportedSplit", "convert_old_stores", "is_dataset", "open_source"]
+__all__ = ["DataSource", "FilePath", "ImportedSplit", "convert_old_stores", "is_dataset", "open_source"]
 
 _IN_MEMORY_BYTES: Final = 512 << 20
 """Images of one size that take no more than this are decoded once, not in every epoch."""
+
+_IN_MEMORY_ROWS: Final = 2_000_000
+"""Rows of a table, or texts, up to this number are encoded once, not in every epoch."""
+
+_SMALL_KINDS: Final = ("table", "text-classification")
 
 _LOOKED_AT: Final = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageSource:
-    """The splits of a dataset of labeled images.
+class DataSource:
+    """The splits of the data of a job.
 
     Args:
-        splits: ``train`` and, where there are any, ``val`` and ``test`` → flow of ``[picture, label]``, not shuffled:
-            images are (H, W, C) uint8 where ``in_memory``, else the bytes of files, or arrays that are stored so.
-        class_names: names of the classes, by number.
-        size: (height, width) that most images have.
-        channels: 1 or 3.
-        in_memory: whether all images stand in memory, in one size.
+        splits: ``train`` and, where there are any, ``val`` and ``test`` → flow of the parts and the label of a sample,
+            not shuffled, as ``ziggurat.dataflow.record_data.RecordData`` tells for each kind of dataset: images are
+            (H, W, C) uint8 where ``in_memory``, else the bytes of files, or arrays that are stored so.
+        schema: what the samples mean.
+        size: (height, width) that most images have; None where there are no images.
+        channels: of the images, 1 or 3.
+        in_memory: whether all samples stand in memory, images in one size.
         policy: what happens with files that cannot be used.
     """
 
     splits: Mapping[str, DataFlow]
-    class_names: Sequence[str]
-    size: tuple[int, int]
-    channels: int
-    in_memory: bool
+    schema: Schema
+    size: tuple[int, int] | None = None
+    channels: int = 3
+    in_memory: bool = False
     policy: ErrorPolicy = field(default_factory=ErrorPolicy)
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes, by number; empty where there are none."""
+        return self.schema.class_names
 
-def open_source(source: str, options: Mapping[str, Any], seed: int, job: JobFolder | None = None) -> ImageSource:
+
+def open_source(source: str, options: Mapping[str, Any], seed: int, job: JobFolder | None = None) -> DataSource:
     """Return the splits of a source.
 
     Args:
@@ -130,37 +142,38 @@ def is_dataset(folder: Path) -> bool:
     return (folder / MANIFEST_NAME).is_file()
 
 
-def _dataset(folder: Path, options: Mapping[str, Any]) -> ImageSource:
+def _dataset(folder: Path, options: Mapping[str, Any]) -> DataSource:
     for name in options:
         if name not in DATASET_OPTIONS:
             raise UnknownNameError("option of a dataset", name, DATASET_OPTIONS)
     manifest = Manifest.load(folder)
-    kind = manifest.schema.kind
-    if kind not in TRAINABLE_KINDS or manifest.image is None:
-        raise DataError(
-            f"Networks are trained on datasets of kind {' or '.join(TRAINABLE_KINDS)}.",
-            received=f"kind {kind}",
-            advice="Read it in your own program with: ziggurat.dataflow.RecordData.",
-        )
     policy = ErrorPolicy(options.get("on_error", "log"))
-    size, channels = _form(folder, manifest)
-    one_size = manifest.image.height_px is not None and manifest.image.width_px is not None
-    samples = sum(note.count for note in manifest.splits.values())
-    in_memory = one_size and samples * size[0] * size[1] * channels <= _IN_MEMORY_BYTES
+    size, channels = (None, 3) if manifest.image is None else _form(folder, manifest)
+    in_memory = _fits_in_memory(manifest, size, channels)
     content: Any = "image" if in_memory else "bytes"
     splits = {
         split: RecordData(folder, split, content=content, channels=channels, on_error=policy)
         for split in manifest.splits
     }
     _check_trainable(splits, folder)
-    return ImageSource(
+    return DataSource(
         splits=splits,
-        class_names=manifest.schema.class_names,
+        schema=manifest.schema,
         size=size,
         channels=channels,
         in_memory=in_memory,
         policy=policy,
     )
+
+
+def _fits_in_memory(manifest: Manifest, size: tuple[int, int] | None, channels: int) -> bool:
+    """Return whether the samples are read once: images of one size with a short label, rows and texts."""
+    image, samples = manifest.image, sum(note.count for note in manifest.splits.values())
+    if size is None or image is None:
+        return manifest.schema.kind in _SMALL_KINDS and samples <= _IN_MEMORY_ROWS
+    if len(manifest.schema.parts) > 1 or None in (image.height_px, image.width_px):
+        return False
+    return samples * size[0] * size[1] * channels <= _IN_MEMORY_BYTES
 
 
 def convert_old_stores(source: str) -> list[str]:
@@ -207,10 +220,14 @@ def _typical_size(shapes: Sequence[tuple[int, ...]]) -> tuple[int, int]:
 # ---- digits
 
 
-def _digits(size: int) -> ImageSource:
+def _digits(size: int) -> DataSource:
     splits = {split: SklearnDigits(split, shuffle=False, size=size) for split in SPLITS}
-    names = [str(number) for number in range(10)]
-    return ImageSource(splits=splits, class_names=names, size=(size, size), channels=1, in_memory=True)
+    names = tuple(str(number) for number in range(10))
+    return DataSource(splits=splits, schema=_classes(names), size=(size, size), channels=1, in_memory=True)
+
+
+def _classes(names: Sequence[str]) -> Schema:
+    return Schema(kind="image-classification", class_names=tuple(names))
 
 
 # ---- folders, by reference
@@ -229,10 +246,10 @@ def _check_trainable(splits: Collection[str], folder: Path) -> None:
         )
 
 
-def _imported(folder: Path, place: Path, rule: SplitRule, policy: ErrorPolicy) -> ImageSource:
+def _imported(folder: Path, place: Path, rule: SplitRule, policy: ErrorPolicy) -> DataSource:
     """Return the splits of a folder; what is found is kept in ``place``, and taken from there the next time."""
     scan = _scanned(folder, place)
-    if scan.schema.kind not in TRAINABLE_KINDS:
+    if scan.schema.kind not in _FOLDER_KINDS:
         raise DataError(
             "A folder to train on has folders of images, or idx files of images and labels.",
             received=f"{scan.schema.kind} in `{folder}`",
@@ -249,15 +266,17 @@ def _imported(folder: Path, place: Path, rule: SplitRule, policy: ErrorPolicy) -
     _check_trainable(splits, folder)
     in_memory = scan.format == _ARRAYS
     first = _first_images(splits["train"], folder)
-    return ImageSource(
+    return DataSource(
         splits=splits,
-        class_names=scan.schema.class_names,
+        schema=scan.schema,
         size=_typical_size([image.shape for image in first]),
         channels=first[0].shape[2] if in_memory else 3,
         in_memory=in_memory,
         policy=policy,
     )
 
+
+_FOLDER_KINDS: Final = ("image-classification",)
 
 _ARRAYS: Final = "idx"
 """Format whose images are arrays of one size, which are held in memory."""
@@ -287,6 +306,12 @@ def _split_numbers(catalogue: Catalogue, path: Path, rule: SplitRule) -> np.ndar
     return numbers
 
 
+class FilePath(str):
+    """Path of a file whose content stands for it: a text may be a sample, too."""
+
+    __slots__ = ()
+
+
 class ImportedSplit(IndexedFlow):
     """A split of a folder, whose files stay where they are: ``[bytes, label]``, or arrays of idx files.
 
@@ -302,7 +327,7 @@ class ImportedSplit(IndexedFlow):
         self._reader = reader
         self._addresses: list[Any] = [entry.parts[0] for entry in entries]
         files = [reader.file(address) for address in self._addresses]
-        self._files = [None if file is None else os.fspath(file) for file in files]  # a path in every epoch takes time
+        self._files = [None if file is None else FilePath(os.fspath(file)) for file in files]  # a path in every epoch takes time
         self._keys = [file or entry.key for file, entry in zip(self._files, entries, strict=True)]
         self._labels: list[Any] = [entry.label for entry in entries]
 
@@ -361,7 +386,7 @@ def _first_images(split: IndexedFlow, folder: Path) -> list[np.ndarray]:
 _FOLDERS: Final = {"train": ("train", "training"), "val": ("val", "valid", "validation"), "test": ("test", "testing")}
 
 
-def _as_in_0_1(folder: Path, options: Mapping[str, Any], seed: int, policy: ErrorPolicy) -> ImageSource:
+def _as_in_0_1(folder: Path, options: Mapping[str, Any], seed: int, policy: ErrorPolicy) -> DataSource:
     if any(folder.glob("train-images*idx3*")):
         return _idx_of_0_1(folder)
     found = {split: _first_there(folder, names) for split, names in _FOLDERS.items()}
@@ -377,18 +402,18 @@ def _as_in_0_1(folder: Path, options: Mapping[str, Any], seed: int, policy: Erro
     if not sizes:
         raise DataError("At least one image of the training split can be read.", received=str(folder))
     splits = {split: ImageList(pairs, content="bytes", on_error=policy) for split, pairs in parts.items()}
-    return ImageSource(
-        splits=splits, class_names=names, size=_typical_size(sizes), channels=3, in_memory=False, policy=policy
+    return DataSource(
+        splits=splits, schema=_classes(names), size=_typical_size(sizes), channels=3, in_memory=False, policy=policy
     )
 
 
-def _idx_of_0_1(folder: Path) -> ImageSource:
+def _idx_of_0_1(folder: Path) -> DataSource:
     """Return the training files as training split; the test files are validation and test split."""
     train, test = (Mnist(split, shuffle=False, dir=folder, raw=True) for split in ("train", "test"))
     names = [str(number) for number in range(int(train.labels.max()) + 1)]
     height, width = train.images.shape[1:3]
     splits = {"train": train, "val": test, "test": test}
-    return ImageSource(splits=splits, class_names=names, size=(height, width), channels=1, in_memory=True)
+    return DataSource(splits=splits, schema=_classes(names), size=(height, width), channels=1, in_memory=True)
 
 
 def _first_there(folder: Path, names: Sequence[str]) -> Path | None:

@@ -22,7 +22,7 @@ def _samples(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def _measured(*batches: tuple[np.ndarray, np.ndarray]) -> ConfusionMetric:
     metric = ConfusionMetric(_NAMES)
     for probabilities, labels in batches:
-        metric.update({"probabilities": probabilities}, {"labels": labels})
+        metric.update({"probabilities": probabilities}, {"y": labels})
     return metric
 
 
@@ -55,7 +55,7 @@ def test_a_state_does_not_follow_what_comes_later() -> None:
     metric = _measured(_samples(10))
     state = metric.state()
     before = int(state["matrix"].sum())
-    metric.update({"probabilities": _samples(5)[0]}, {"labels": _samples(5)[1]})
+    metric.update({"probabilities": _samples(5)[0]}, {"y": _samples(5)[1]})
     assert int(state["matrix"].sum()) == before
 
 
@@ -70,7 +70,7 @@ def test_samples_without_a_label_are_not_counted() -> None:
 @pytest.mark.parametrize("classes", [2, 5])
 def test_top_5_is_told_of_more_than_five_classes(classes: int) -> None:
     metric = ConfusionMetric(_NAMES[:classes])
-    metric.update({"probabilities": np.eye(classes)}, {"labels": np.arange(classes)})
+    metric.update({"probabilities": np.eye(classes)}, {"y": np.arange(classes)})
     values: dict[str, Any] = metric.compute()
     assert values["accuracy"] == 1.0
     assert "top_5" not in values
@@ -84,7 +84,7 @@ def test_states_of_other_classes_are_refused() -> None:
 def test_means_count_each_batch_by_its_samples() -> None:
     whole, parts = MeansMetric(), [MeansMetric(), MeansMetric()]
     for number, (cost, count) in enumerate([(1.0, 2), (4.0, 1), (2.5, 5)]):
-        batch = ({"cost": np.float32(cost), "probabilities": np.ones((count, 3))}, {"labels": np.zeros(count)})
+        batch = ({"cost": np.float32(cost), "probabilities": np.ones((count, 3))}, {"y": np.zeros(count)})
         whole.update(*batch)
         parts[number % 2].update(*batch)
     assert whole.samples == 8
@@ -99,7 +99,7 @@ def test_means_count_each_batch_by_its_samples() -> None:
 def test_a_class_that_is_never_predicted_has_no_precision() -> None:
     confusion = ConfusionMetric(["cat", "dog", "cow"])
     probabilities = np.array([[0.8, 0.1, 0.1], [0.3, 0.6, 0.1]])
-    confusion.update({"probabilities": probabilities}, {"labels": np.array([0, 0])})
+    confusion.update({"probabilities": probabilities}, {"y": np.array([0, 0])})
     figures = confusion.compute()
     assert figures["confusion"] == [[1, 1, 0], [0, 0, 0], [0, 0, 0]]
     assert figures["accuracy"] == 0.5

@@ -1,14 +1,13 @@
 """Predictions for a few samples after each validation, saved in the job folder; the same samples every time.
 
-The content of a prediction depends on the learning task, so a ``SampleTask`` makes it: it names the values of the
-program that it needs, and returns a JSON object for each sample. ``ClassificationSamples`` is for classifiers.
+The content of a prediction is that of ``ziggurat.tasks.base.Task.sample_prediction``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,29 +15,33 @@ from ziggurat.engine.callback import NeedsFolder, missing_folder
 from ziggurat.engine.callbacks.batches import plain_array
 from ziggurat.engine.callbacks.periods import Recurring
 from ziggurat.entities.json_lines import append_line, read_lines, replace_lines
-from ziggurat.entities.sample_predictions import CLASSIFICATION, MOST_RECORDS, thinned_records
+from ziggurat.entities.sample_predictions import MOST_RECORDS, thinned_records
 from ziggurat.layout import JobFolder
+from ziggurat.tasks import TaskContext
 
-__all__ = ["ClassificationSamples", "SamplePredictionWriter", "SampleTask"]
+__all__ = ["SamplePredictionWriter", "TaskSamples"]
 
 _WHAT: Final = "The predictions for samples"
 
 
-class SampleTask(Protocol):
-    """Content of the predictions of one learning task."""
+class TaskSamples:
+    """Content of the predictions of a learning task.
 
-    @property
-    def kind(self) -> str:
-        """Name of the task in the file, such as ``classification``."""
-        ...
+    Args:
+        context: of the job.
+    """
+
+    def __init__(self, context: TaskContext) -> None:
+        self._context = context
+        self.kind = context.task.name
 
     def head(self) -> Mapping[str, Any]:
-        """Return the head of the file as JSON values, such as the names of the classes."""
-        ...
+        """Return the names of the classes; empty where there are none."""
+        return {"class_names": list(self._context.class_names)}
 
     def names(self) -> Sequence[str]:
         """Return the values of the program that it needs."""
-        ...
+        return self._context.task.outputs
 
     def predictions(self, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return a JSON object for each sample.
@@ -46,37 +49,10 @@ class SampleTask(Protocol):
         Args:
             values: ``names()`` of a batch of samples.
         """
-        ...
-
-
-class ClassificationSamples:
-    """Predicted class and its score, from the ``probabilities`` of a classifier.
-
-    Args:
-        class_names: by class number.
-    """
-
-    kind = CLASSIFICATION
-
-    def __init__(self, class_names: Sequence[str] = ()) -> None:
-        self._class_names = tuple(class_names)
-
-    def head(self) -> Mapping[str, Any]:
-        """Return the names of the classes."""
-        return {"class_names": list(self._class_names)}
-
-    def names(self) -> Sequence[str]:
-        """Return the name of the probabilities."""
-        return ("probabilities",)
-
-    def predictions(self, values: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return ``class`` and ``score`` of each sample; the score is None where it is not finite."""
-        made = []
-        for row in plain_array(values["probabilities"]):
-            number = int(np.argmax(row))
-            score = float(row[number])
-            made.append({"class": number, "score": round(score, 4) if np.isfinite(score) else None})
-        return made
+        arrays = {name: plain_array(values[name]) for name in self.names()}
+        count = len(next(iter(arrays.values())))
+        rows = ({name: array[row] for name, array in arrays.items()} for row in range(count))
+        return [self._context.task.sample_prediction(self._context, row) or {} for row in rows]
 
 
 class SamplePredictionWriter(Recurring, NeedsFolder):
@@ -102,7 +78,7 @@ class SamplePredictionWriter(Recurring, NeedsFolder):
 
     def __init__(
         self,
-        task: SampleTask,
+        task: TaskSamples,
         batch: Any,
         samples: Sequence[Mapping[str, Any]],
         *,

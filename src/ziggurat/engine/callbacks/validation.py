@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from ziggurat.dataflow.adapting import method_of
 from ziggurat.engine.callbacks.batches import batch_size, plain_array
 from ziggurat.engine.callbacks.periods import Recurring
 from ziggurat.errors import DataError
+from ziggurat.tasks import Metric
 
-__all__ = ["BinaryClassificationStats", "ClassificationError", "InferenceRunner", "Inferencer", "ScalarStats"]
+__all__ = ["BinaryClassificationStats", "ClassificationError", "InferenceRunner", "Inferencer", "MetricStats", "ScalarStats"]
 
 
 class InferenceRunner(Recurring):
@@ -164,6 +165,48 @@ class ScalarStats(Inferencer):
         """Return the means."""
         prefix = f"{self._prefix}_" if self._prefix else ""
         return {f"{prefix}{name}": total / self._samples for name, total in self._sums.items()}
+
+
+class MetricStats(Inferencer):
+    """The single numbers of a task's metrics, put as ``<prefix>_<name>``.
+
+    Args:
+        metrics: makes new metrics, for each pass.
+        outputs: values of the program that they need.
+        prefix: before the names.
+    """
+
+    def __init__(
+        self, metrics: Callable[[], Sequence[Metric]], outputs: Sequence[str], prefix: str = "validation"
+    ) -> None:
+        self._make = metrics
+        self._outputs = tuple(outputs)
+        self._prefix = prefix
+        self._metrics: Sequence[Metric] = ()
+
+    def names(self) -> Sequence[str]:
+        """Return the outputs."""
+        return self._outputs
+
+    def before_inference(self) -> None:
+        """Begin with new metrics."""
+        self._metrics = self._make()
+
+    def on_values(self, values: Mapping[str, Any], batch: Any) -> None:
+        """Update the metrics with a batch ``[x, y]``, or ``[x]``."""
+        outputs = {name: plain_array(values[name]) for name in self._outputs}
+        targets = dict(zip(("x", "y"), batch, strict=False))
+        for metric in self._metrics:
+            metric.update(outputs, targets)
+
+    def after_inference(self) -> Mapping[str, float]:
+        """Return the numbers that are defined."""
+        found = {name: value for metric in self._metrics for name, value in metric.compute().items()}
+        return {
+            f"{self._prefix}_{name}": float(value)
+            for name, value in found.items()
+            if isinstance(value, int | float) and not isinstance(value, bool)
+        }
 
 
 class ClassificationError(Inferencer):

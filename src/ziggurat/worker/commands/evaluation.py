@@ -13,7 +13,7 @@ from ziggurat.datasets.dataset import Dataset
 from ziggurat.errors import UnknownNameError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import EvaluateSpec
-from ziggurat.tasks import ConfusionMetric, MeansMetric
+from ziggurat.tasks import MeansMetric
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.pipeline import DataOptions, Pipeline
@@ -44,11 +44,15 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
     evaluation = Evaluation(job, request.get("split") or "val")
-    confusion = ConfusionMetric(job.class_names)
+    metrics = job.task.metrics(job.context)
+    is_known = False
     for batch in evaluation.batches():
-        if "probabilities" in batch.values:
-            confusion.update(batch.values, {"labels": batch.labels})
-    return {**evaluation.figures(), "classifier": confusion.samples > 0, **confusion.compute()}
+        if batch.is_known:
+            is_known = True
+            for metric in metrics:
+                metric.update(batch.values, batch.targets)
+    found = {name: value for metric in metrics for name, value in metric.compute().items()} if is_known else {}
+    return {**evaluation.figures(), **job.task.summary_fields(job.context, is_known), **found}
 
 
 @dataclass(frozen=True)
@@ -57,13 +61,15 @@ class EvaluatedBatch:
 
     Args:
         rows: (N) int64, of the samples in their split.
-        labels: (N) int64.
-        values: ``cost``, ``probabilities``, and what the user summarizes.
+        targets: ``x`` and, where there is a target, ``y``.
+        values: ``cost``, what the user summarizes, and the outputs, (N, …).
+        is_known: whether the values that the task needs are among them.
     """
 
     rows: np.ndarray
-    labels: np.ndarray
+    targets: Mapping[str, np.ndarray]
     values: Mapping[str, Any]
+    is_known: bool
 
 
 class Evaluation:
@@ -103,13 +109,15 @@ class Evaluation:
 
     def batches(self) -> Iterator[EvaluatedBatch]:
         """Open the network, and yield what it gives, in the order of the split."""
-        pipeline = Pipeline(self._source, DataOptions(batch_size=self._batch_size), self._job.preprocessing)
+        pipeline = Pipeline(self._source, DataOptions(batch_size=self._batch_size), self._job.context)
         with open_network(self._job) as network, pipeline.evaluation(self._split, numbered=True) as flow:
             self._openings = _note_opening(self._job, self._split)
-            for images, labels, rows in flow:
-                values = network.evaluate(images, labels)
-                self._means.update(values, {"labels": labels})
-                yield EvaluatedBatch(np.asarray(rows, np.int64), labels, values)
+            for *batch, rows in flow:
+                targets = dict(zip(("x", "y"), batch, strict=False))
+                values = network.evaluate(*batch)
+                self._means.update(values, targets)
+                is_known = all(name in values for name in self._job.task.outputs)
+                yield EvaluatedBatch(np.asarray(rows, np.int64), targets, values, is_known)
 
     def figures(self) -> dict[str, Any]:
         """Return what ``evaluate`` says of networks of every kind."""
@@ -122,6 +130,7 @@ class Evaluation:
             "unreadable": [{"file": str(key), "reason": reason} for key, reason in bad.first],
             "test_openings": self._openings,
             "scalars": self._means.compute(),
+            "task": self._job.task.name,
         }
 
 
@@ -153,31 +162,38 @@ def evaluate_split(spec: EvaluateSpec, folder: JobFolder, watch: EventWatch) -> 
     watch.progress("load", 0, 0)
     job = open_trained_job(Path(spec.model), spec.checkpoint or None)
     evaluation = Evaluation(job, spec.split, batch_size=spec.batch_size, named_files=NAMED_FILES)
-    results = SampleResults(len(evaluation), len(job.class_names), _TOP)
+    results = SampleResults(job.context, len(evaluation), _TOP)
+    metrics = job.task.metrics(job.context)
     if watch.stop_requested():
         return None
     done = 0
     for batch in evaluation.batches():
-        done += len(batch.labels)
-        probabilities = batch.values.get("probabilities")
-        if probabilities is not None:
+        done += len(batch.rows)
+        if batch.is_known:
             keys = [evaluation.key(row) for row in batch.rows.tolist()]
-            results.add(batch.rows.tolist(), keys, batch.labels, np.asarray(probabilities))
+            results.add(batch.rows.tolist(), keys, batch.values, batch.targets)
+            for metric in metrics:
+                metric.update(batch.values, batch.targets)
         watch.progress("predict", int(batch.rows[-1]) + 1, len(evaluation))
         if watch.stop_requested():
             return None
     watch.progress("predict", len(evaluation), len(evaluation))
-    summary = _summary(spec, job, evaluation, is_classifier=results.count > 0)
+    found = {name: value for metric in metrics for name, value in metric.compute().items()} if results.count else {}
+    summary = _summary(spec, job, evaluation, found, is_known=results.count > 0)
     if results.count:
         results.write(folder.results, summary)
     else:
         write_results(folder.results, summary)
-    accuracy = "" if results.accuracy is None else f", accuracy {results.accuracy:.4f}"
+    primary = job.task.primary_metric
+    value = found.get(primary.name)
+    accuracy = "" if value is None else f", {primary.title} {value:.4f}"
     bad = summary["skipped"]
     return f"{done} samples of {spec.split}{accuracy}" + (f"; {bad} could not be read" if bad else "")
 
 
-def _summary(spec: EvaluateSpec, job: TrainedJob, evaluation: Evaluation, *, is_classifier: bool) -> dict[str, Any]:
+def _summary(
+    spec: EvaluateSpec, job: TrainedJob, evaluation: Evaluation, metrics: Mapping[str, Any], *, is_known: bool
+) -> dict[str, Any]:
     figures = evaluation.figures()
     return {
         "kind": spec.kind,
@@ -191,7 +207,8 @@ def _summary(spec: EvaluateSpec, job: TrainedJob, evaluation: Evaluation, *, is_
         "skipped": figures["skipped"],
         "failures": [{"key": each["file"], "reason": each["reason"]} for each in figures["unreadable"]],
         "scalars": figures["scalars"],
-        "classifier": is_classifier,
-        "classes": list(job.class_names),
         "openings": figures["test_openings"],
+        "task": job.task.name,
+        **job.task.summary_fields(job.context, is_known),
+        **job.task.summary_metrics(metrics),
     }

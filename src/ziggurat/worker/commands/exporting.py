@@ -49,9 +49,9 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
         order = ExportOrder(
             format=request["format"],
             folder=folder,
-            preprocess=job.preprocessing.finish,
+            preprocess=job.context.preprocessing.finish,
             inside=place == "inside",
-            preprocessing=job.preprocessing,
+            preprocessing=job.context.preprocessing,
             pictures=images,
             labels=labels,
         )
@@ -74,7 +74,7 @@ def _write_beside(folder: Path, job: TrainedJob, result: ExportResult, order: Ex
         "preprocessing": "inside" if order.inside else "beside",
         "outputs": result.outputs,
     }
-    job.preprocessing.save(folder)
+    job.context.preprocessing.save(folder)
     texts = {
         "model.json": json.dumps(description, indent=1) + "\n",
         "parity.json": json.dumps(result.parity, indent=1) + "\n",
@@ -154,7 +154,7 @@ class _Fit:
     """Decodes and fits an image as the job's preprocessing says."""
 
     def __init__(self, job: TrainedJob, in_memory: bool) -> None:
-        self._preprocessing = job.preprocessing
+        self._preprocessing = job.context.preprocessing
         self._in_memory = in_memory
 
     def __call__(self, point: Any) -> list[Any]:
@@ -199,7 +199,7 @@ def model_card(job: TrainedJob, result: ExportResult, *, split: str, inside: boo
 
 
 def _what(job: TrainedJob, result: ExportResult, inside: bool) -> Iterable[tuple[str, str]]:
-    height, width, channels = (*job.preprocessing.size, job.preprocessing.channels)
+    height, width, channels = (*job.context.preprocessing.size, job.context.preprocessing.channels)
     kind = "RGB" if channels == 3 else "grey"
     yield "input", f"`input`: {kind} images, {height} x {width}, float32 from 0 to 255 before preprocessing"
     yield "preprocessing", "inside the model" if inside else "beside the model, see `preprocessing.json`"
@@ -210,7 +210,7 @@ def _what(job: TrainedJob, result: ExportResult, inside: bool) -> Iterable[tuple
 
 
 def _data(job: TrainedJob) -> Iterable[tuple[str, str]]:
-    before = job.preprocessing
+    before = job.context.preprocessing
     yield "source", f"`{job.spec.data.source}`"
     yield "size", f"{before.size[0]} x {before.size[1]} px, mode `{before.resize_mode}`"
     yield "crop", "none" if before.crop is None else f"{before.crop} px, in the middle"

@@ -14,6 +14,7 @@ from ziggurat.engine.monitors.tensorboard import write_graph
 from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
 from ziggurat.errors import ConfigurationError, NetworkCodeError
 from ziggurat.worker.commands.trained import provider_of
+from ziggurat.worker.context import new_context
 from ziggurat.worker.pipeline import DataOptions, prepare_data
 from ziggurat.worker.source import open_source
 from ziggurat.zoo import network_path
@@ -87,11 +88,13 @@ def debug(request: Mapping[str, Any]) -> dict[str, Any]:
     backend = request.get("backend") or DEFAULT_BACKEND
     source = open_source(request.get("data") or "digits", request.get("data_options") or {}, request.get("seed") or 0)
     options = DataOptions(batch_size=request.get("batch_size") or 16, seed=request.get("seed") or 0)
-    data = prepare_data(source, options)
-    asked = _network(
-        request["network"],
-        backend,
-        {"input_shape": data.preprocessing.output_shape, "classes": len(data.class_names)},
+    context = new_context(source, options)
+    data = prepare_data(source, options, context)
+    target = context.task.target(context)
+    asked = replace(
+        _network(request["network"], backend, {}),
+        inputs={"x": context.task.input(context)},
+        targets={} if target is None else {"y": target},
     )
     batch = next(iter(data.train))
     found = provider_of(backend, SupportsDebug, "run networks eagerly").debug(asked, batch)

@@ -1,4 +1,4 @@
-"""Prediction for images: a few by one request, or a folder or list of them as a job with results for each."""
+"""Prediction: for a few inputs by one request, or for a folder or list of images as a job with results for each."""
 
 from __future__ import annotations
 
@@ -17,93 +17,73 @@ from ziggurat.errors import DataError
 from ziggurat.layout import JobFolder
 from ziggurat.records.offered_folders import check_file, watched_source
 from ziggurat.specs import InferSpec
+from ziggurat.tasks import Task
+from ziggurat.worker.commands.prediction_inputs import named_inputs
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.results import NAMED_FILES, SampleResults
+from ziggurat.worker.source import FilePath
 
-__all__ = ["described", "list_images", "predict", "predict_many"]
+__all__ = ["list_images", "predict", "predict_inputs", "predict_many"]
 
 
 _AT_ONCE: Final = 32
 
 
 def predict(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Predict for image files.
+    """Predict for image files, rows of a table, or texts.
 
     Args:
-        request: ``folder``; ``images`` (paths); ``top`` (default 5); ``checkpoint`` (as for ``evaluate``).
+        request: ``folder``; the inputs as ``images`` (paths: of images; of CSV or JSON files with rows; of text files
+            with a text in each line), ``rows`` (each column → value) or ``texts``; ``top`` (default 5); ``checkpoint``
+            (as for ``evaluate``).
 
     Returns:
-        ``folder``, ``checkpoint``, ``step``, ``epoch``; ``predictions``, in the order of the images: ``file`` and, of a
-        classifier, ``classes`` (class, number, probability; best first), else ``outputs`` (name → shape and values);
-        ``failures``: ``file`` and the error's JSON shape, for files that cannot be read.
+        ``folder``, ``checkpoint``, ``step``, ``epoch``, ``task``; ``predictions``, in the order of the inputs: ``file``
+        (for a row or text its number from 1, after its file) and what ``ziggurat.tasks.base.Task.decode`` returns:
+        of a classifier ``classes`` (class, number, probability; best first); ``failures``: ``file`` and the error's
+        JSON shape, for inputs that cannot be read.
     """
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
+    inputs, failures = named_inputs(job.context, request)
     predictions: list[dict[str, Any]] = []
-    failures: list[dict[str, Any]] = []
     with open_network(job) as network:
-        for start in range(0, len(request["images"]), _AT_ONCE):
-            files = request["images"][start : start + _AT_ONCE]
-            places, outputs, bad = predict_files(job, network, files)
+        for start in range(0, len(inputs), _AT_ONCE):
+            some = inputs[start : start + _AT_ONCE]
+            places, outputs, bad = predict_inputs(job, network, some)
             failures += bad
-            read = [files[place] for place in places]
-            predictions += _rows(read, outputs, job.class_names, request.get("top") or 5)
-    return {**job.summary(), "predictions": predictions, "failures": failures}
+            for row, place in enumerate(places):
+                one = {name: each[row] for name, each in outputs.items()}
+                found = job.task.decode(job.context, one, top=request.get("top") or 5)
+                predictions.append({"file": some[place][0], **found})
+    return {**job.summary(), "task": job.task.name, "predictions": predictions, "failures": failures}
 
 
-def predict_files(
-    job: TrainedJob, network: TrainedNetwork, files: Sequence[str]
+def predict_inputs(
+    job: TrainedJob, network: TrainedNetwork, inputs: Sequence[tuple[str, Any]]
 ) -> tuple[list[int], dict[str, np.ndarray], list[dict[str, Any]]]:
-    """Predict for one batch of image files.
+    """Predict for one batch.
 
     Args:
         job: what was trained.
         network: of it, open.
-        files: paths.
+        inputs: name of each, and what it is: a ``FilePath`` of an image, a row, a text.
 
     Returns:
-        The places in ``files`` of those that could be read, the outputs for them, and the failures: ``file`` and the
-        error's JSON shape.
+        The places of the inputs that could be read, the outputs for them, and the failures: ``file`` and the error's
+        JSON shape.
     """
-    fitted, failures = _read(job, files)
-    if not fitted:
-        return [], {}, failures
-    outputs = network.predict(job.preprocessing.finish(np.stack([image for _, image in fitted])))
-    return [place for place, _ in fitted], {name: np.asarray(each) for name, each in outputs.items()}, failures
-
-
-def described(outputs: Mapping[str, np.ndarray], class_names: Sequence[str], top: int) -> dict[str, Any]:
-    """Return what one sample's outputs say: its likely classes, or the numbers themselves."""
-    if "probabilities" not in outputs:
-        values = {name: np.asarray(each, np.float64) for name, each in outputs.items()}
-        return {"outputs": {name: {"shape": each.shape, "values": each.tolist()} for name, each in values.items()}}
-    row = outputs["probabilities"]
-    best = np.argsort(-row, kind="stable")[:top]
-    return {
-        "classes": [
-            {"class": class_names[number], "number": int(number), "probability": float(row[number])} for number in best
-        ]
-    }
-
-
-def _read(job: TrainedJob, files: Sequence[str]) -> tuple[list[tuple[int, np.ndarray]], list[dict[str, Any]]]:
-    """Return (place, fitted image) pairs, and what is to be said of the files that are none."""
-    fitted, failures = [], []
-    for place, file in enumerate(files):
+    decoded, failures = [], []
+    for place, (name, data) in enumerate(inputs):
         try:
-            fitted.append((place, job.preprocessing.decode(read_file(file), file)))
+            content = read_file(data) if isinstance(data, FilePath) else data
+            decoded.append((place, job.context.preprocessing.decode(content, name)))
         except DataError as error:
-            failures.append({"file": file, **error.as_dict()})
-    return fitted, failures
-
-
-def _rows(
-    files: Sequence[str], outputs: Mapping[str, np.ndarray], class_names: Sequence[str], top: int
-) -> list[dict[str, Any]]:
-    return [
-        {"file": file, **described({name: each[row] for name, each in outputs.items()}, class_names, top)}
-        for row, file in enumerate(files)
-    ]
+            failures.append({"file": name, **error.as_dict()})
+    if not decoded:
+        return [], {}, failures
+    outputs = network.predict(job.context.preprocessing.finish(np.stack([array for _, array in decoded])))
+    return [place for place, _ in decoded], {name: np.asarray(each) for name, each in outputs.items()}, failures
 
 
 NO_LABEL: Final = -1
@@ -244,18 +224,20 @@ def _root(spec: InferSpec) -> Path:
 def _predict(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | None:
     watch.progress("load", 0, 0)
     job = open_trained_job(Path(spec.model), spec.checkpoint or None)
+    job.images  # noqa: B018 - refuses a network that takes something else
     images = list_images(spec.source, spec.image_folder, job.class_names, spec.limit)
-    results = SampleResults(len(images.files), len(job.class_names), spec.top)
+    results = SampleResults(job.context, len(images.files), spec.top)
     failures: list[dict[str, Any]] = []
     if watch.stop_requested():
         return None
     with open_network(job) as network:
         for start in range(0, len(images.files), spec.batch_size):
             part = slice(start, start + spec.batch_size)
-            places, outputs, bad = predict_files(job, network, images.files[part])
+            files = [(file, FilePath(file)) for file in images.files[part]]
+            places, outputs, bad = predict_inputs(job, network, files)
             failures += bad
             if places:
-                _take(results, images, [start + place for place in places], outputs)
+                _take(results, job.task, images, [start + place for place in places], outputs)
             watch.progress("predict", min(part.stop, len(images.files)), len(images.files))
             if watch.stop_requested():
                 return None
@@ -263,15 +245,17 @@ def _predict(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | Non
     return f"{results.count} images" + (f"; {len(failures)} could not be read" if failures else "")
 
 
-def _take(results: SampleResults, images: ListedImages, rows: list[int], outputs: dict[str, np.ndarray]) -> None:
-    if "probabilities" not in outputs:
+def _take(
+    results: SampleResults, learned: Task, images: ListedImages, rows: list[int], outputs: dict[str, np.ndarray]
+) -> None:
+    if not learned.takes_class_lists or any(name not in outputs for name in learned.outputs):
         raise DataError(
             "Predicting for many images needs a network that classifies.",
-            received=f"outputs {', '.join(outputs)}",
+            received=f"{learned.title}, outputs {', '.join(outputs)}",
             advice="Ask it for single images: ziggurat predict.",
         )
     labels = np.array([images.labels[row] for row in rows], np.int64)
-    results.add(rows, [images.keys[row] for row in rows], labels, outputs["probabilities"])
+    results.add(rows, [images.keys[row] for row in rows], outputs, {"y": labels})
 
 
 def _summary(
@@ -292,7 +276,7 @@ def _summary(
         "skipped": len(failures),
         "failures": named,
         "scalars": {},
-        "classifier": True,
-        "classes": list(job.class_names),
         "openings": None,
+        "task": job.task.name,
+        **job.task.summary_fields(job.context, True),
     }

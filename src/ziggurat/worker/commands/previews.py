@@ -15,9 +15,10 @@ from ziggurat.dataflow.image_codec import encode_image, shrink_image
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.errors import UnknownNameError, UsageError
 from ziggurat.specs import TrainSpec, parse_spec
-from ziggurat.worker.build import data_options
-from ziggurat.worker.pipeline import Pipeline, TrainingStages
-from ziggurat.worker.source import ImageSource, open_source
+from ziggurat.worker.build import data_options, learned_task
+from ziggurat.worker.context import new_context
+from ziggurat.worker.pipeline import DataOptions, Pipeline, TrainingStages
+from ziggurat.worker.source import DataSource, open_source
 
 __all__ = ["augmented", "loading"]
 
@@ -57,7 +58,7 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
     options = data_options(spec)
     # A batch that is too large for the split is another preview's finding; its images can be looked at all the same.
     options = replace(options, batch_size=min(options.batch_size, len(source.splits["train"])))
-    pipeline = Pipeline.without_mean(source, options)
+    pipeline = _without_mean(source, options, spec)
     rows = pipeline.training(by_row=True)
     try:
         chosen = [row] if row is not None else _first_rows(rows, split, len(flow), count)
@@ -85,7 +86,7 @@ def loading(request: Mapping[str, Any]) -> dict[str, Any]:
     options = data_options(spec)
     count = len(source.splits["train"])
     one_each = replace(options, batch_size=1)  # so that no row is left out for a batch
-    rows = Pipeline.without_mean(source, one_each).training(by_row=True)
+    rows = _without_mean(source, one_each, spec).training(by_row=True)
     try:
         measured, took_s = _read(rows, min(count, _MEASURED))
     finally:
@@ -99,6 +100,14 @@ def loading(request: Mapping[str, Any]) -> dict[str, Any]:
         "records_per_s": measured / took_s if measured and took_s > 0 else None,
         "threads": options.worker_count,
     }
+
+
+def _without_mean(source: DataSource, options: DataOptions, spec: TrainSpec) -> Pipeline:
+    """Return the pipeline that a new job would have, but for the mean: computing it reads the whole split."""
+    # The mean image alone keeps crops from being decoded by themselves, so it counts, whatever it is.
+    whole = replace(options, decode="picture") if options.mean == "image" else options
+    context = new_context(source, whole, learned_task(spec, source), with_mean=False)
+    return Pipeline(source, whole, context)
 
 
 def _train_spec(request: Mapping[str, Any]) -> TrainSpec:

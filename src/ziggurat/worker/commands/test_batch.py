@@ -234,7 +234,7 @@ class _Trial:
             "start_bytes": watch.start_bytes,
             "device_memory_bytes": _device_bytes(),
             "checkpoint_bytes": checkpoint_bytes,
-            "input_shape": list(self._built.data.preprocessing.output_shape),
+            "input_shape": list(self._built.data.context.preprocessing.shape),
             "sizes": dict(self._built.data.sizes),
             "classes": len(self._built.data.class_names),
             "batch_size": self._spec.batch_size,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,7 +22,9 @@ from ziggurat.entities.best_checkpoint import best_checkpoint, find_checkpoint
 from ziggurat.errors import ConfigurationError, DataError, PluginError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import TrainSpec, load_train_spec
+from ziggurat.tasks import Task, TaskContext
 from ziggurat.worker.build import load_backend, program_request
+from ziggurat.worker.context import load_context
 from ziggurat.worker.pipeline import JobData
 
 __all__ = ["TrainedJob", "open_network", "open_trained_job", "provider_of"]
@@ -84,8 +85,7 @@ class TrainedJob:
     Args:
         folder: the job folder.
         spec: what was asked.
-        preprocessing: what its network was trained with.
-        class_names: by class number.
+        context: its task, and what its network was trained with.
         checkpoint: name of the checkpoint.
         state: what the checkpoint holds; of weights that were averaged, the averages in their place.
         request: the network, for the backend.
@@ -93,11 +93,35 @@ class TrainedJob:
 
     folder: Path
     spec: TrainSpec
-    preprocessing: Preprocessing
-    class_names: list[str]
+    context: TaskContext
     checkpoint: str
     state: RunState
     request: ProgramRequest
+
+    @property
+    def task(self) -> Task:
+        """What it learned."""
+        return self.context.task
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes, by number; empty where there are none."""
+        return self.context.class_names
+
+    @property
+    def images(self) -> Preprocessing:
+        """Preprocessing of its images.
+
+        Raises:
+            DataError: where the network does not take images.
+        """
+        found = self.context.preprocessing
+        if not isinstance(found, Preprocessing):
+            raise DataError(
+                "This needs a network that takes images.",
+                received=f"a network for {self.task.title} of {self.context.schema.kind} data",
+            )
+        return found
 
     def summary(self) -> dict[str, Any]:
         """Return which checkpoint of which job it is, as JSON values."""
@@ -125,16 +149,14 @@ def open_trained_job(folder: Path, checkpoint: str | None = None) -> TrainedJob:
     job = JobFolder(folder)
     spec = load_train_spec(job.spec)
     name, state = _state(job, checkpoint)
-    preprocessing = Preprocessing.load(folder)
-    names = _class_names(job.class_names)
+    context = load_context(job)
     return TrainedJob(
         folder=folder,
         spec=spec,
-        preprocessing=preprocessing,
-        class_names=names,
+        context=context,
         checkpoint=name,
         state=replace(state, arrays=with_averages(state.arrays)),
-        request=_request(spec, preprocessing, names),
+        request=_request(spec, context),
     )
 
 
@@ -184,21 +206,8 @@ def _state(job: JobFolder, name: str | None) -> tuple[str, RunState]:
     return found, store.load(found)
 
 
-def _class_names(path: Path) -> list[str]:
-    try:
-        return [str(name) for name in json.loads(path.read_text(encoding="utf-8"))]
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"The names of a job's classes must stand in {path}.",
-            received=str(error),
-            advice="Use the folder of a job that has begun to train.",
-        ) from error
-
-
-def _request(spec: TrainSpec, preprocessing: Preprocessing, names: list[str]) -> ProgramRequest:
+def _request(spec: TrainSpec, context: TaskContext) -> ProgramRequest:
     """Return what the job's program was made of; the pretrained model that it started from is not read again."""
-    data = JobData(
-        train=DataFromList([]), evaluation={}, preprocessing=preprocessing, class_names=names, sizes={"train": 0}
-    )
+    data = JobData(train=DataFromList([]), evaluation={}, context=context, sizes={"train": 0})
     request = program_request(spec.model_copy(update={"pretrained": None}), data)
     return replace(request, pretrained=None if spec.pretrained is None else {})

@@ -18,14 +18,15 @@ from typing import IO, Any, Final
 
 import numpy as np
 
+from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.engine.capabilities import TrainedNetwork
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.errors import CheckpointError, DataError, UsageError
 from ziggurat.layout import CheckpointFiles, JobFolder
 from ziggurat.records.codec import DecodingError, read_frame
 from ziggurat.specs import FileNetwork
-from ziggurat.tasks import ConfusionMetric, MeansMetric
-from ziggurat.worker.commands.prediction import described
+from ziggurat.tasks import InputPreprocessing, MeansMetric, TaskContext
+from ziggurat.worker.commands.prediction_inputs import named_inputs
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 
 __all__ = [
@@ -109,13 +110,10 @@ class WarmModel:
             "network": network.path if isinstance(network, FileNetwork) else network.name,
             "backend": job.spec.backend,
             "device": self._device,
-            "class_names": job.class_names,
-            "picture": {
-                "size": list(job.preprocessing.size),
-                "channels": job.preprocessing.channels,
-                "resize_mode": job.preprocessing.resize_mode,
-            },
-            "input_shape": list(job.preprocessing.output_shape),
+            "task": job.task.name,
+            "class_names": list(job.class_names),
+            **_input_of(job.context.preprocessing),
+            "input_shape": list(job.task.input(job.context).shape),
         }
 
     def close(self) -> None:
@@ -189,19 +187,20 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
         model: the open network.
         requests: what was asked.
     """
-    waiting = [(request, name, content) for request in requests for name, content in request.images]
+    context = model.job.context
+    waiting = [(request, name, content) for request in requests for name, content in request.inputs]
     for start in range(0, len(waiting), AT_ONCE):
         fitted = []
         for request, name, content in waiting[start : start + AT_ONCE]:
             try:
-                fitted.append((request, name, model.job.preprocessing.decode(content, name)))
+                fitted.append((request, name, context.preprocessing.decode(content, name)))
             except DataError as error:
                 request.failures.append({"file": name, **error.as_dict()})
         if fitted:
-            batch = model.job.preprocessing.finish(np.stack([image for _, _, image in fitted]))
+            batch = context.preprocessing.finish(np.stack([array for _, _, array in fitted]))
             outputs = {name: np.asarray(each) for name, each in model.network.predict(batch).items()}
             for row, (request, name, _) in enumerate(fitted):
-                request.predictions.append(_prediction(name, _row(outputs, row), request, model.job.class_names))
+                request.predictions.append(_prediction(name, _row(outputs, row), request, context))
 
 
 def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,21 +214,29 @@ def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
         ``samples``, ``scalars`` (means over the samples), ``failures``, ``classifier``, and of a classifier what the
         task ``evaluate`` gives: ``accuracy``, ``confusion``, ``classes``, and ``top_5`` with more than five classes.
     """
-    images = images_of(request)
-    labels = _labels(request.get("labels"), len(images), len(model.job.class_names))
+    images, job = images_of(request), model.job
+    if not job.task.takes_class_lists:
+        raise UsageError(
+            "Labeled images are for a network that classifies.",
+            received=f"a network for {job.task.title}",
+            advice="Evaluate it on a split of its dataset: ziggurat evaluate.",
+        )
+    labels = _labels(request.get("labels"), len(images), len(job.class_names))
     failures: list[dict[str, Any]] = []
-    means, confusion = MeansMetric(), ConfusionMetric(model.job.class_names)
+    means, metrics, is_known = MeansMetric(), job.task.metrics(job.context), False
     for batch, numbers in _labelled_batches(model, images, labels, failures):
-        values = model.network.evaluate(model.job.preprocessing.finish(batch), numbers)
-        means.update(values, {"labels": numbers})
-        if "probabilities" in values:
-            confusion.update(values, {"labels": numbers})
+        values, targets = model.network.evaluate(job.images.finish(batch), numbers), {"y": numbers}
+        means.update(values, targets)
+        if all(name in values for name in job.task.outputs):
+            is_known = True
+            for metric in metrics:
+                metric.update(values, targets)
     return {
         "samples": means.samples,
         "scalars": means.compute(),
         "failures": failures,
-        "classifier": confusion.samples > 0,
-        **confusion.compute(),
+        "classifier": is_known,
+        **{name: value for metric in metrics for name, value in metric.compute().items()},
     }
 
 
@@ -255,7 +262,7 @@ def decoded_image(model: WarmModel, request: Mapping[str, Any]) -> DecodedImage:
         UsageError: where there is not just one.
         DatapointError: where it cannot be read.
     """
-    images, preprocessing = images_of(request), model.job.preprocessing
+    images, preprocessing = images_of(request), model.job.images
     if len(images) != 1:
         raise UsageError("This is asked of one image.", received=f"{len(images)} images")
     ((name, content),) = images
@@ -273,6 +280,19 @@ def fitted_image(model: WarmModel, request: Mapping[str, Any]) -> tuple[str, np.
     """
     image = decoded_image(model, request)
     return image.name, image.x
+
+
+def inputs_of(model: WarmModel, request: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return (name, content) of everything that is to be predicted for: images, rows of a table, or texts.
+
+    Raises:
+        UsageError: where the network takes something else.
+    """
+    if request.get("pictures") is not None:
+        if model.job.context.schema.parts[0] != "image":
+            model.job.images  # noqa: B018 - says what it takes
+        return list(images_of(request))
+    return named_inputs(model.job.context, {name: request.get(name) for name in ("rows", "texts")})[0]
 
 
 def images_of(request: Mapping[str, Any]) -> list[_Image]:
@@ -327,7 +347,7 @@ def _labelled_batches(
         fitted, kept = [], []
         for number, (name, content) in enumerate(images[start : start + AT_ONCE], start=start):
             try:
-                fitted.append(model.job.preprocessing.decode(content, name))
+                fitted.append(model.job.images.decode(content, name))
                 kept.append(number)
             except DataError as error:
                 failures.append({"file": name, **error.as_dict()})
@@ -339,10 +359,18 @@ def _row(outputs: Mapping[str, np.ndarray], row: int) -> dict[str, np.ndarray]:
     return {name: each[row] for name, each in outputs.items()}
 
 
+def _input_of(preprocessing: InputPreprocessing) -> dict[str, Any]:
+    """Return what an image must be like, under ``picture``; nothing for other inputs."""
+    if not isinstance(preprocessing, Preprocessing):
+        return {"picture": None}
+    size, channels, mode = preprocessing.size, preprocessing.channels, preprocessing.resize_mode
+    return {"picture": {"size": list(size), "channels": channels, "resize_mode": mode}}
+
+
 def _prediction(
-    name: str, outputs: Mapping[str, np.ndarray], request: PredictRequest, class_names: Sequence[str]
+    name: str, outputs: Mapping[str, np.ndarray], request: PredictRequest, context: TaskContext
 ) -> dict[str, Any]:
-    found = {"file": name, **described(outputs, class_names, request.top)}
+    found = {"file": name, **context.task.decode(context, outputs, top=request.top)}
     # A copy: a row is a view that would keep the outputs of the whole batch.
     return {**found, "arrays": {key: np.array(value) for key, value in outputs.items()}} if request.raw else found
 

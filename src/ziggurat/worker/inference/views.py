@@ -13,7 +13,6 @@ from ziggurat.dataflow.images import encode_image
 from ziggurat.engine.capabilities import SupportsGradients, TrainedNetwork
 from ziggurat.entities.backend_info import backend_infos
 from ziggurat.errors import NonFiniteError, UnknownNameError, UsageError
-from ziggurat.worker.commands.prediction import described
 from ziggurat.worker.inference.handlers import WarmModel, decoded_image, fitted_image, top_of
 
 __all__ = [
@@ -70,7 +69,7 @@ def grad_cam(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
     heat, largest = heat_of(maps, gradients)
     return {
         "file": image.name,
-        **described(outputs, model.job.class_names, top_of(request)),
+        **model.job.task.decode(model.job.context, outputs, top=top_of(request)),
         "class": model.job.class_names[number],
         "number": number,
         "probability": float(outputs["probabilities"][number]),
@@ -158,7 +157,7 @@ def activations(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
     weights = weights_of(model.job.state.arrays)
     return {
         "file": name,
-        **described(outputs, model.job.class_names, top_of(request)),
+        **model.job.task.decode(model.job.context, outputs, top=top_of(request)),
         "input": {"name": "input", **figures(x[0]), "png": draw_activation(x[0], as_color=True)},
         "activations": [{"name": key, **figures(value), "png": draw_activation(value)} for key, value in shown.items()],
         "weights": [

@@ -1,0 +1,128 @@
+"""Classification: one class for each sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.errors import DataError
+from ziggurat.records.schema import Schema
+from ziggurat.tasks.arrays import ArraySpec
+from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
+from ziggurat.tasks.classification_metrics import ConfusionMetric
+from ziggurat.tasks.metric import Metric
+
+__all__ = ["CLASSIFICATION"]
+
+_KINDS: Final = ("image-classification", "text-classification", "table")
+_MOST_CLASSES: Final = 1000
+_MOST_SCORES: Final = 20_000_000
+"""More probabilities than these are not kept, only the best of each sample."""
+
+
+class Classification(Task):
+    """Target: a class number. Output of the network: a score for each class; the program makes probabilities of it."""
+
+    name = "classification"
+    title = "classification"
+    primary_metric = PrimaryMetric("accuracy", "max", "accuracy")
+    order = 10
+    outputs = ("probabilities",)
+    ranked_by = "label_scores"
+    takes_class_lists = True
+
+    def accepts(self, schema: Schema) -> str:
+        """Return why a dataset has no class for each sample; empty where it has."""
+        if schema.kind not in _KINDS:
+            return f"Classification needs one class for each sample; this dataset is of kind {schema.kind}."
+        if not schema.class_names:
+            return "Classification needs a target with classes; this dataset has none."
+        return ""
+
+    def target(self, context: TaskContext) -> ArraySpec:
+        """Return the class number."""
+        return ArraySpec((), "int64", len(context.class_names))
+
+    def encode(self, context: TaskContext, label: Any, key: Any) -> Any:
+        """Return the class number as it is."""
+        return label
+
+    def metrics(self, context: TaskContext) -> Sequence[Metric]:
+        """Return accuracy, confusion matrix, and precision and recall of each class."""
+        return [ConfusionMetric(context.class_names)]
+
+    def validation_metrics(self, context: TaskContext) -> Sequence[Metric]:
+        """Return none: the program itself computes the error, and the accuracy that the network reports."""
+        return []
+
+    def result_arrays(self, context: TaskContext, samples: int, top: int) -> dict[str, np.ndarray]:
+        """Return label, best classes and, where there are not too many, all probabilities."""
+        classes = len(context.class_names)
+        top = min(top, classes)
+        arrays = {
+            "labels": np.zeros(samples, np.int32),
+            "label_scores": np.zeros(samples, np.float32),
+            "predicted": np.zeros(samples, np.int32),
+            "scores": np.zeros(samples, np.float32),
+            "top_classes": np.zeros((samples, top), np.int32),
+            "top_scores": np.zeros((samples, top), np.float32),
+        }
+        if classes <= _MOST_CLASSES and samples * classes <= _MOST_SCORES:
+            arrays["class_scores"] = np.zeros((samples, classes), np.float32, order="F")
+        return arrays
+
+    def results(
+        self, context: TaskContext, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """Return the results of a batch; ``y`` holds class numbers, -1 where they are not known."""
+        labels, found = targets["y"], np.asarray(outputs["probabilities"])
+        if found.ndim != 2 or found.shape[1] != len(context.class_names):
+            raise DataError(
+                "A network that classifies gives a probability for each class of its data.",
+                received=f"shape {found.shape} for {len(context.class_names)} classes",
+            )
+        found = found.astype(np.float32, copy=False)
+        ranks = np.argsort(-found, axis=1, kind="stable")
+        known = np.take_along_axis(found, np.maximum(labels, 0)[:, None], axis=1)[:, 0]
+        return {
+            "labels": labels,
+            "label_scores": np.where(labels >= 0, known, np.float32("nan")),
+            "predicted": ranks[:, 0],
+            "scores": np.take_along_axis(found, ranks[:, :1], axis=1)[:, 0],
+            "top_classes": ranks,
+            "top_scores": np.take_along_axis(found, ranks, axis=1),
+            "class_scores": found,
+        }
+
+    def summary_metrics(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return nothing: the results of each sample hold all of it, for every threshold."""
+        return {}
+
+    def summary_fields(self, context: TaskContext, is_known: bool) -> Mapping[str, Any]:
+        """Return whether the network classifies, and the names of the classes."""
+        return {"classifier": is_known, "classes": list(context.class_names)}
+
+    def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
+        """Return ``classes``: class, number and probability, best first."""
+        if "probabilities" not in outputs:
+            return raw_outputs(outputs)
+        row = outputs["probabilities"]
+        best = np.argsort(-row, kind="stable")[:top]
+        return {
+            "classes": [
+                {"class": context.class_names[number], "number": int(number), "probability": float(row[number])}
+                for number in best
+            ]
+        }
+
+    def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """Return ``class`` and ``score``; the score is None where it is not finite."""
+        row = outputs["probabilities"]
+        number = int(np.argmax(row))
+        score = float(row[number])
+        return {"class": number, "score": round(score, 4) if np.isfinite(score) else None}
+
+
+CLASSIFICATION: Final = Classification()
