@@ -12,10 +12,12 @@ from ziggurat.backends.tensorflow.network_file import load_network
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.towers import TowerInput
-from ziggurat.engine.backend import ProgramRequest, class_arrays
+from ziggurat.engine.backend import ProgramRequest, class_arrays, single_arrays
 from ziggurat.engine.feed import BatchCycle
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.testing import BackendConformance
+
+REQUEST = ProgramRequest(**class_arrays((8, 8, 1), 10))
 
 
 def program(network: str = SMALL, prefetch: int = 0, **options: object) -> TensorFlowProgram:
@@ -23,7 +25,7 @@ def program(network: str = SMALL, prefetch: int = 0, **options: object) -> Tenso
     graph = tf.Graph()
     with graph.as_default():
         tf.set_random_seed(7)
-        shared = TowerInput(load_network(network, "network.py"), "network.py", (8, 8, 1), 10)
+        shared = TowerInput(load_network(network, "network.py"), "network.py", *single_arrays(REQUEST))
         built = build_graph(shared, chosen)
     config = tf.ConfigProto(device_count={"CPU": 4}, intra_op_parallelism_threads=1)
     return TensorFlowProgram(built, batch_parts=chosen.gradient_accumulation_steps, config=config, prefetch=prefetch)

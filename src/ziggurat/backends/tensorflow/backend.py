@@ -193,13 +193,9 @@ def build_job_graph(request: ProgramRequest) -> JobGraph:
         tf.set_random_seed(request.seed)
         if request.class_weights:
             graph.add_to_collection(CLASS_WEIGHTS, tf.constant(request.class_weights, tf.float32))
-        x, y = single_arrays(request)
-        classes = None if y is None else y.classes
-        shared = TowerInput(load_network(text, path), path, x.shape, classes, request.pretrained is not None)
+        shared = TowerInput(load_network(text, path), path, *single_arrays(request), request.pretrained is not None)
         options = GraphOptions(
             batch_size=request.batch_size,
-            labels="none" if y is None else "class" if y.is_class_number else "array",
-            label_shape=() if y is None else y.shape,
             devices=request.devices,
             optimizer=request.optimizer,
             optimizer_options=request.optimizer_options,

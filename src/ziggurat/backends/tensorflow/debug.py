@@ -18,8 +18,10 @@ from ziggurat.backends.tensorflow.namespace.proxy import part_of
 from ziggurat.backends.tensorflow.namespace.tensorflow import user_slim, user_tensorflow
 from ziggurat.backends.tensorflow.network_file import load_network, users_errors
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.towers import TowerInput, make_tower
 from ziggurat.engine.backend import ProgramRequest, single_arrays
 from ziggurat.errors import StateError
+from ziggurat.tasks.arrays import ArraySpec
 from ziggurat.zoo import network_path
 
 __all__ = ["TensorFlowDebugging", "debug_network"]
@@ -206,7 +208,7 @@ class DebugResult:
 
 
 def debug_network(
-    text: str, path: str, *, batch: Sequence[np.ndarray], input_shape: Sequence[int], classes: int | None
+    text: str, path: str, *, batch: Sequence[np.ndarray], x: ArraySpec, y: ArraySpec | None
 ) -> DebugResult:
     """Run ``inference`` and ``loss`` of a network file once, eagerly, in training mode.
 
@@ -214,8 +216,8 @@ def debug_network(
         text: the Python source.
         path: its name, for errors.
         batch: ``[x, y]`` or ``[x]``, as training gets it.
-        input_shape: (H, W, C).
-        classes: number of classes, or None.
+        x: what the network gets of one sample.
+        y: what it learns to give for one; None where it learns from its input alone.
 
     Raises:
         StateError: where TensorFlow runs in graph mode in this process already.
@@ -232,9 +234,10 @@ def debug_network(
     network = load_network(text, path, tensorflow=calls.module())
     store = importlib.import_module("tensorflow.python.ops.variable_scope").EagerVariableStore()
     with store.as_default(), tf.variable_scope("model"), users_errors(path), calls.of_layer_objects():
-        x = tf.constant(np.asarray(batch[0], np.float32))
-        y = None if len(batch) < 2 else tf.constant(batch[1])
-        tower: Any = network(x, y, list(input_shape), classes, is_training=True, is_inference=False)
+        samples = tf.constant(np.asarray(batch[0], x.dtype))
+        labels = None if y is None or len(batch) < 2 else tf.constant(_labels(batch[1], y))
+        shared = TowerInput(network, path, x, y)
+        tower = make_tower(shared, samples, labels, is_training=True, is_inference=False)
         output = tower.inference
         loss = tower.loss
     outputs = list(output) if isinstance(output, list | tuple) else [output]
@@ -246,6 +249,11 @@ def debug_network(
         loss=float(sum(float(each) for each in losses)),
         notes=calls.notes(),
     )
+
+
+def _labels(labels: np.ndarray, target: ArraySpec) -> np.ndarray:
+    """Return the labels of a batch as a graph has them; class numbers are int64."""
+    return np.asarray(labels, np.int64 if target.is_class_number else target.dtype)
 
 
 class _Calls:
@@ -320,6 +328,4 @@ class TensorFlowDebugging:
             file: Path = network_path(request.network, "tensorflow")
             text, path = file.read_text(encoding="utf-8"), str(file)
         x, y = single_arrays(request)
-        classes = None if y is None else y.classes
-        found = debug_network(text, path, batch=batch, input_shape=x.shape, classes=classes)
-        return asdict(found)
+        return asdict(debug_network(text, path, batch=batch, x=x, y=y))

@@ -15,6 +15,7 @@ from ziggurat.backends.tensorflow.towers import (
     build_tower,
     check_divides,
     gives_class_scores,
+    make_placeholders,
     merged_summaries,
     split_batch,
 )
@@ -31,8 +32,6 @@ class GraphOptions:
 
     Args:
         batch_size: samples in a step, over all devices.
-        labels: ``class`` for int64 (N), ``array`` for float32 arrays, ``none``.
-        label_shape: shape of one label array.
         devices: one training tower on each; empty for one tower where TensorFlow likes.
         optimizer: its name.
         optimizer_options: its parameters.
@@ -44,8 +43,6 @@ class GraphOptions:
     """
 
     batch_size: int
-    labels: str = "class"
-    label_shape: tuple[int, ...] = ()
     devices: tuple[str, ...] = ()
     optimizer: str = "momentum"
     optimizer_options: Mapping[str, Any] = field(default_factory=dict)
@@ -63,8 +60,8 @@ class JobGraph:
     Args:
         graph: the whole.
         path: the network file, for errors.
-        x: placeholder of samples, float32 (N, H, W, C).
-        y: placeholder of labels, or None.
+        x: placeholder of samples, (N, …) as the input is described.
+        y: placeholder of labels, (N, …) as the target is described; None where there is none.
         hyperparameters: name → variable.
         assignments: name → (placeholder, operation) for each hyperparameter.
         train_op: one step of every optimizer, and of the averages.
@@ -99,7 +96,7 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
     """Build the whole graph in the current default graph.
 
     Args:
-        shared: network, input shape and classes.
+        shared: network, and the arrays of a batch.
         options: the rest.
         is_frozen: called with each trainable variable's name; True for one that is not to be trained.
 
@@ -110,8 +107,7 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
     towers = 1 if shared.network.disableAutoDataParallelism else max(1, len(options.devices))
     check_divides(options.batch_size, towers * options.gradient_accumulation_steps)
     step = tf.train.get_or_create_global_step()
-    x = tf.placeholder(tf.float32, (None, *shared.input_shape), name="x")
-    y = _label_placeholder(options)
+    x, y = make_placeholders(shared)
     hyperparameters, assignments = _hyperparameters(options)
     training = [
         build_tower(shared, x_part, y_part, stage="train", device=_device(options.devices, number), number=number)
@@ -126,7 +122,7 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
     if options.ema_decay is not None:  # behind everything else, so that the other operations stay what they were
         averages = average_weights(options.ema_decay, _trained(is_frozen), step, train_op)
         train_op = averages.update
-    train_values = _values(training, y, shared.classes)
+    train_values = _values(training, y, shared)
     train_values |= {"gradient_norm": norm, "learning_rate": hyperparameters["learning_rate"].read_value()}
     return JobGraph(
         graph=tf.get_default_graph(),
@@ -138,7 +134,7 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
         train_op=train_op,
         accumulate_op=accumulate_op,
         train_values=train_values,
-        validation_values=_values([validation], y, shared.classes),
+        validation_values=_values([validation], y, shared),
         summary=merged_summaries(validation.summaries, training[0].scalars),
         training=training,
         validation=validation,
@@ -149,14 +145,6 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
 
 def _device(devices: Sequence[str], number: int) -> str:
     return f"/{devices[number].lstrip('/')}" if number < len(devices) else ""
-
-
-def _label_placeholder(options: GraphOptions) -> Any:
-    if options.labels == "none":
-        return None
-    if options.labels == "class":
-        return tf.placeholder(tf.int64, (None,), name="y")
-    return tf.placeholder(tf.float32, (None, *options.label_shape), name="y")
 
 
 def _hyperparameters(options: GraphOptions) -> tuple[dict[str, Any], dict[str, tuple[Any, Any]]]:
@@ -175,7 +163,7 @@ def _hyperparameters(options: GraphOptions) -> tuple[dict[str, Any], dict[str, t
     return variables, assignments
 
 
-def _values(towers: Sequence[BuiltTower], y: Any, classes: int | None) -> dict[str, Any]:
+def _values(towers: Sequence[BuiltTower], y: Any, shared: TowerInput) -> dict[str, Any]:
     """Return name → tensor: means over the towers of scalars, rows of all towers of arrays."""
     values: dict[str, Any] = {}
     costs = [exact_sum([loss.value for loss in tower.losses]) for tower in towers]
@@ -188,7 +176,7 @@ def _values(towers: Sequence[BuiltTower], y: Any, classes: int | None) -> dict[s
         name = "output" if number == 0 else f"output_{number}"
         parts = [tower.outputs[number] for tower in towers]
         values[name] = parts[0] if len(parts) == 1 else tf.concat(parts, axis=0)
-    if classes is not None and y is not None and y.dtype == tf.int64 and gives_class_scores(towers[0]):
+    if shared.learns_class_numbers and shared.classes is not None and gives_class_scores(towers[0]):
         logits = values["output"]
         wrong = tf.cast(tf.not_equal(tf.argmax(logits, 1), y), tf.float32)
         values |= {"incorrect_vector": wrong, "error": tf.reduce_mean(wrong), "probabilities": tf.nn.softmax(logits)}

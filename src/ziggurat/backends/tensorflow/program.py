@@ -269,7 +269,7 @@ class TensorFlowProgram:
                 self._values[name] = float(values[variable.op.name])
 
     def predict(self, x: np.ndarray) -> list[np.ndarray]:
-        """Return the outputs of the inference tower for ``x: (N, H, W, C) float32``."""
+        """Return the outputs of the inference tower for ``x: (N, …)``, as a batch has it."""
         self._use_averages(True)
         return self.session.run(self.graph.inference.outputs, {self.graph.x: x})
 

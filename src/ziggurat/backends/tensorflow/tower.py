@@ -48,22 +48,33 @@ class Tower:
     variables under the scope ``model/``. It makes tensors; a step then runs them.
 
     Args:
-        x: float32 (N, H, W, C), RGB, 0 to 255 less the mean that the job asks for; N is the tower's part of the batch.
-        y: int64 (N) for class labels, otherwise float32 (N, H, W, C); there in training and validation, None for
-            inference.
-        input_shape: [H, W, C] in px and channels, after the crop; a list.
-        nclasses: number of classes of a classification dataset; None otherwise.
+        x: N is the tower's part of the batch. Images are float32 (N, H, W, C), RGB, 0 to 255 less the mean that the
+            job asks for; pairs of images lie in the channels. Rows of tables are float32 (N, F), categories as their
+            numbers. Texts are int32 or int64 (N, L), token numbers with 0 behind the end of a text.
+        y: there in training and validation, None for inference and where nothing is to be learned but ``x`` itself.
+            Classification: int64 (N). Several labels at once: float32 (N, nclasses) of 0 and 1. Masks: int64
+            (N, H, W, 1), class numbers, with 255 where nothing counts. Numbers to predict: float32 (N, k). Images:
+            float32 (N, H, W, C), 0 to 255. Pairs: int64 (N), 1 for the same and 0 for different.
+        input_shape: shape of one sample, a list: [H, W, C] in px and channels, after the crop; [F]; [L].
+        nclasses: number of classes where ``y`` holds class numbers, or one number for each class; None otherwise.
         is_training: True in the training graph, False in the validation graph and for inference.
         is_inference: True for inference.
 
     Attributes:
-        inference: the output, written by the user as a ``@model_property``: a tensor whose first axis is N (of a
-            classifier (N, classes) logits), or a list of tensors. Anything else is a ``NetworkCodeError``.
+        inference: the output, written by the user as a ``@model_property``: a tensor whose first axis is N, or a list
+            of tensors. Classes, also several at once: (N, nclasses) logits. Masks: (N, H, W, nclasses) logits. Numbers
+            to predict: (N, k). Images: (N, H, W, C). Pairs: a list of two embeddings, (N, D) each. Anything else is a
+            ``NetworkCodeError``.
         loss: what is minimized, written by the user as a ``@model_property``: a scalar tensor, or a list of
             ``{'loss': scalar tensor, 'vars': [variables]}``, each minimized over its own variables. Regularisation
             terms are added to it. It is not read for inference. Anything else is a ``NetworkCodeError``.
         summaries: a list that takes what ``tf.summary.*`` returns. A scalar becomes two curves, ``<tag>`` of training
             and ``validation_<tag>``, named by the last part of its tag; everything else goes to TensorBoard.
+        target_shape: shape of one sample's part of ``y``, a list: ``[k]``, ``[H, W, 1]``, …; ``[]`` for class numbers,
+            and where there is no ``y``. Unlike ``y``, it is there for inference, too.
+        categories: of a table's row, for each of its F numbers how many categories it has; 0 for a measured number. A
+            tuple; empty for other inputs.
+        vocabulary_size: how many token numbers texts have; None for other inputs.
         train: None; nothing reads it. Files that were written for DIGITS may.
     """
 
@@ -87,6 +98,9 @@ class Tower:
         self.y = y
         self.input_shape = list(input_shape)
         self.nclasses = nclasses
+        self.target_shape: list[int] = []
+        self.categories: tuple[int, ...] = ()
+        self.vocabulary_size: int | None = None
         self.is_training = is_training
         self.is_inference = is_inference
         self.summaries: list[Any] = []

@@ -14,6 +14,7 @@ from ziggurat.backends.tensorflow.network_file import users_errors
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.backends.tensorflow.tower import Tower
 from ziggurat.errors import ConfigurationError, NetworkCodeError
+from ziggurat.tasks.arrays import ArraySpec
 
 __all__ = [
     "BuiltTower",
@@ -21,6 +22,8 @@ __all__ = [
     "build_tower",
     "check_divides",
     "gives_class_scores",
+    "make_placeholders",
+    "make_tower",
     "merged_summaries",
     "names_behind",
     "split_batch",
@@ -139,16 +142,31 @@ class TowerInput:
     Args:
         network: the user's class.
         path: its file, for errors.
-        input_shape: (H, W, C).
-        classes: number of classes, or None.
+        input: what the network gets of one sample.
+        target: what it learns to give for one; None where it learns from its input alone.
         pretrained: whether the job starts from a pretrained model, so that ``fineTuneHook`` is called.
     """
 
     network: type[Tower]
     path: str
-    input_shape: tuple[int, ...]
-    classes: int | None
+    input: ArraySpec
+    target: ArraySpec | None = None
     pretrained: bool = False
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one sample."""
+        return self.input.shape
+
+    @property
+    def classes(self) -> int | None:
+        """Number of classes of the target; None where it has none."""
+        return None if self.target is None else self.target.classes
+
+    @property
+    def learns_class_numbers(self) -> bool:
+        """Whether the target is one class number for a sample."""
+        return self.target is not None and self.target.is_class_number
 
 
 @dataclass(frozen=True)
@@ -193,6 +211,38 @@ def split_batch(tensor: Any, towers: int) -> list[Any]:
     return [tensor] if towers == 1 or tensor is None else tf.split(tensor, towers, axis=0)
 
 
+def make_placeholders(shared: TowerInput) -> tuple[Any, Any]:
+    """Return the placeholders of samples and of labels, each (N, …) of the described type; no labels are None.
+
+    Class numbers are int64 whatever integers a batch holds: losses and accuracies of user files expect that.
+    """
+    x = tf.placeholder(tf.as_dtype(shared.input.dtype), (None, *shared.input.shape), name="x")
+    target = shared.target
+    if target is None:
+        return x, None
+    dtype = tf.int64 if target.is_class_number else tf.as_dtype(target.dtype)
+    return x, tf.placeholder(dtype, (None, *target.shape), name="y")
+
+
+def make_tower(shared: TowerInput, x: Any, y: Any, *, is_training: bool, is_inference: bool) -> Any:
+    """Return an object of the user's class, with what it may ask of the arrays.
+
+    Args:
+        shared: what all towers share.
+        x: its part of the batch.
+        y: its part of the labels, or None.
+        is_training: whether it is built for training.
+        is_inference: whether it is built for inference.
+    """
+    tower = shared.network(
+        x, y, list(shared.input_shape), shared.classes, is_training=is_training, is_inference=is_inference
+    )
+    tower.target_shape = [] if shared.target is None else list(shared.target.shape)
+    tower.categories = shared.input.categories
+    tower.vocabulary_size = shared.input.classes
+    return tower
+
+
 def build_tower(shared: TowerInput, x: Any, y: Any, *, stage: str, device: str = "", number: int = 0) -> BuiltTower:
     """Build the user's network once, under the shared variable scope ``model``.
 
@@ -211,14 +261,7 @@ def build_tower(shared: TowerInput, x: Any, y: Any, *, stage: str, device: str =
     scope = stage if stage != "train" else f"train/tower_{number}"
     with tf.device(device or None), tf.name_scope(f"{scope}/"):
         with users_errors(shared.path), tf.variable_scope(GraphKeys.MODEL, reuse=tf.AUTO_REUSE):
-            tower: Any = shared.network(
-                x,
-                y,
-                list(shared.input_shape),
-                shared.classes,
-                is_training=stage == "train",
-                is_inference=stage == "inf",
-            )
+            tower = make_tower(shared, x, y, is_training=stage == "train", is_inference=stage == "inf")
             output: Any = tower.inference
             if shared.pretrained:
                 output = tower.fineTuneHook(output)

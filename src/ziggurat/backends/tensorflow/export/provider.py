@@ -19,8 +19,8 @@ from ziggurat.backends.tensorflow.export.gradients import ClassGradients, layers
 from ziggurat.backends.tensorflow.export.serving import ServingModel, give_weights, named_outputs, serving_model
 from ziggurat.backends.tensorflow.network_file import load_network
 from ziggurat.backends.tensorflow.runtime import tf, tf2
-from ziggurat.backends.tensorflow.towers import TowerInput, build_tower, gives_class_scores
-from ziggurat.engine.backend import ArraySpec, ProgramRequest, single_arrays
+from ziggurat.backends.tensorflow.towers import TowerInput, build_tower, gives_class_scores, make_placeholders
+from ziggurat.engine.backend import ProgramRequest, single_arrays
 from ziggurat.engine.capabilities import DescribedGraph, ExportOrder, ExportResult, TensorDescription
 from ziggurat.errors import DataError, UnknownNameError
 from ziggurat.zoo import network_path
@@ -51,13 +51,11 @@ class TrainedTower:
             if request.class_weights:
                 graph.add_to_collection(CLASS_WEIGHTS, tf.constant(request.class_weights, tf.float32))
             shared = tower_input(request)
-            x, y = single_arrays(request)
-            self._x = tf.placeholder(tf.float32, (None, *x.shape), name="x")
-            self._y = _labels(y)
+            self._x, self._y = make_placeholders(shared)
             validation = build_tower(shared, self._x, self._y, stage="val")
             inference = build_tower(shared, self._x, None, stage="inf")
             self._layers = layers_behind(inference.outputs, "inf/model/")
-            self.gives_class_scores = y is not None and y.is_class_number and gives_class_scores(validation)
+            self.gives_class_scores = shared.learns_class_numbers and gives_class_scores(validation)
             self._outputs = named_outputs(inference, shared.classes, scores=self.gives_class_scores)
             self._gradients = ClassGradients(self._layers, self._outputs)
             cost = tf.add_n([loss.value for loss in validation.losses])
@@ -112,17 +110,7 @@ def tower_input(request: ProgramRequest) -> TowerInput:
     if text is None:
         file = network_path(request.network, "tensorflow")
         text, path = file.read_text(encoding="utf-8"), str(file)
-    network = load_network(text, path)
-    x, y = single_arrays(request)
-    return TowerInput(network, path, x.shape, None if y is None else y.classes, request.pretrained is not None)
-
-
-def _labels(target: ArraySpec | None) -> Any:
-    if target is None:
-        return None
-    if target.is_class_number:
-        return tf.placeholder(tf.int64, (None,), name="y")
-    return tf.placeholder(tf.float32, (None, *target.shape), name="y")
+    return TowerInput(load_network(text, path), path, *single_arrays(request), request.pretrained is not None)
 
 
 _INPUTS: Final = ("Placeholder", "PlaceholderWithDefault")

@@ -55,7 +55,7 @@ def serving_model(
     """Build the inference graph in a graph of its own and give it its weights.
 
     Args:
-        shared: network, input shape and classes.
+        shared: network, and the arrays of a batch.
         weights: name → array of a checkpoint; more names than the graph has do no harm.
         preprocessing: what the network was trained with.
         scores: whether the network's first output holds class scores.
@@ -67,7 +67,8 @@ def serving_model(
     graph = tf.Graph()
     with graph.as_default():
         shape = (None, *preprocessing.size, preprocessing.channels) if inside else (None, *shared.input_shape)
-        pictures = tf.placeholder(tf.float32, shape, name="input")
+        dtype = tf.float32 if inside else tf.as_dtype(shared.input.dtype)
+        pictures = tf.placeholder(dtype, shape, name="input")
         x = _finished(pictures, preprocessing) if inside else pictures
         tower = build_tower(shared, x, None, stage="inf")
         outputs = named_outputs(tower, shared.classes, scores=scores)
