@@ -124,6 +124,19 @@ class Preprocessing:
         # The luminance of ITU-R BT.601, as every image library has it.
         return np.rint(image @ np.array([0.299, 0.587, 0.114])).astype(np.uint8)[:, :, None]
 
+    def fit_mask(self, mask: np.ndarray, fill: int) -> np.ndarray:
+        """Return a mask resized as its image is, without new numbers.
+
+        Args:
+            mask: (H, W) class numbers, of the size of its image.
+            fill: number at places where the image has a border.
+        """
+        if mask.shape[:2] == self.size:
+            return mask
+        resize = Resize(self.size, mode=self.resize_mode, background_filler=ConstantBackgroundFiller(0))
+        transform = resize.get_transform(np.zeros((*mask.shape[:2], 1), np.uint8))
+        return transform.apply_mask(mask, fill)
+
     def decode(self, data: bytes | np.ndarray, key: Any) -> np.ndarray:
         """Return the image of a file's bytes, fitted; or an array, (H, W, C) uint8, fitted.
 

@@ -19,12 +19,16 @@ class ArraySpec:
         classes: how many classes there are, where the array holds class numbers (or one number for each class); of
             token numbers, the size of the vocabulary; None where that is not known, or it holds other numbers.
         categories: of a table's row, for each of its numbers how many categories it has; 0 for a measured number.
+        mean: of each measured value that is to be learned, over the training split; empty where it is not known.
+        std: standard deviation of each such value, above 0; likewise.
     """
 
     shape: tuple[int, ...] = ()
     dtype: str = "float32"
     classes: int | None = None
     categories: tuple[int, ...] = ()
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
 
     @property
     def is_class_number(self) -> bool:

@@ -244,7 +244,8 @@ class Pipeline:
 
     def _files(self) -> TrainingStages:
         rows = _Keyed(self.source.splits["train"], shuffle=self.options.shuffle)
-        return self._batched(rows, self._in_workers(rows, _Decode(self.context, self._variation(), self._moving_crop(at_random=True))))
+        decode = _Decode(self.context, self._variation(), self._moving_crop(at_random=True))
+        return self._batched(rows, self._in_workers(rows, decode))
 
     def _variation(self) -> ComponentAugmentation | None:
         """Return what varies the arrays of a sample: images, and what moves with them; None for nothing."""
@@ -296,7 +297,8 @@ class Pipeline:
         """
         flow = self.source.splits[split]
         if self.source.in_memory:
-            return MapData(_Numbered(flow) if numbered else flow, _Encode(self.context, numbered=numbered))
+            points = _Numbered(flow) if numbered else flow
+            return MapData(points, _Encode(self.context, numbered=numbered), on_error=self.source.policy)
         keyed = _Keyed(flow)
         points = _Numbered(keyed) if numbered else keyed
         decode = _Decode(self.context, None, self._moving_crop(at_random=False), numbered=numbered)

@@ -327,7 +327,8 @@ class ImportedSplit(IndexedFlow):
         self._reader = reader
         self._addresses: list[Any] = [entry.parts[0] for entry in entries]
         files = [reader.file(address) for address in self._addresses]
-        self._files = [None if file is None else FilePath(os.fspath(file)) for file in files]  # a path in every epoch takes time
+        # Made once: a path in every epoch takes time.
+        self._files = [None if file is None else FilePath(os.fspath(file)) for file in files]
         self._keys = [file or entry.key for file, entry in zip(self._files, entries, strict=True)]
         self._labels: list[Any] = [entry.label for entry in entries]
 

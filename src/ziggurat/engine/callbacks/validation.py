@@ -13,7 +13,14 @@ from ziggurat.engine.callbacks.periods import Recurring
 from ziggurat.errors import DataError
 from ziggurat.tasks import Metric
 
-__all__ = ["BinaryClassificationStats", "ClassificationError", "InferenceRunner", "Inferencer", "MetricStats", "ScalarStats"]
+__all__ = [
+    "BinaryClassificationStats",
+    "ClassificationError",
+    "InferenceRunner",
+    "Inferencer",
+    "MetricStats",
+    "ScalarStats",
+]
 
 
 class InferenceRunner(Recurring):

@@ -123,7 +123,7 @@ def _first_rows(rows: TrainingStages, split: str, length: int, count: int) -> li
     return [int(row) for row in order[:count]]
 
 
-def _shown_image(source: ImageSource, rows: TrainingStages, split: str, row: int, epochs: int) -> dict[str, Any]:
+def _shown_image(source: DataSource, rows: TrainingStages, split: str, row: int, epochs: int) -> dict[str, Any]:
     flow: Any = source.splits[split]
     stored, label = flow.datapoint(row)[:2]
     key = flow.key(row)

@@ -155,25 +155,25 @@ class PredictRequest:
     """A request for predictions, and its answer as it grows.
 
     Args:
-        images: name and content of image files.
+        inputs: name and content of image files, rows or texts.
         top: how many classes are named.
         raw: whether the outputs come as arrays too.
     """
 
-    images: list[_Image]
+    inputs: list[tuple[str, Any]]
     top: int = _TOP
     raw: bool = False
     predictions: list[dict[str, Any]] = field(default_factory=list)
     failures: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, request: Mapping[str, Any]) -> PredictRequest:
+    def of(cls, model: WarmModel, request: Mapping[str, Any]) -> PredictRequest:
         """Return what was asked.
 
         Raises:
             UsageError: where it was asked wrongly.
         """
-        return cls(images_of(request), top_of(request), bool(request.get("raw")))
+        return cls(inputs_of(model, request), top_of(request), bool(request.get("raw")))
 
 
 def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
