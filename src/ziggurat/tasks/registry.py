@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Mapping
 
 from ziggurat.errors import PluginError
@@ -12,18 +13,24 @@ from ziggurat.tasks.base import Task
 
 __all__ = ["AUTO_TASK", "default_task", "task", "tasks", "tasks_for"]
 
+_logger = logging.getLogger(__name__)
+
 AUTO_TASK = "auto"
 """In place of a task's name: the task of the network, else the usual one of the dataset."""
 
 
 @functools.cache
 def tasks() -> Mapping[str, Task]:
-    """Return name → task, in the order of the registry.
-
-    Raises:
-        PluginError: where an entry of the group is no task.
-    """
-    return {entry.name: task(entry.name) for entry in available("tasks")}
+    """Return name → task, in the order of the registry; a plugin that does not load is logged and left out."""
+    found: dict[str, Task] = {}
+    for entry in available("tasks"):
+        try:
+            found[entry.name] = task(entry.name)
+        except PluginError as error:
+            if entry.is_built_in:
+                raise
+            _logger.warning("%s", error)
+    return found
 
 
 @functools.cache

@@ -1,0 +1,128 @@
+"""Regression: one or more measured values for each sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.dataflow.target_scaling import TargetScaling
+from ziggurat.errors import DataError, DatapointError
+from ziggurat.records.schema import Schema
+from ziggurat.tasks.arrays import ArraySpec
+from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
+from ziggurat.tasks.metric import Metric
+from ziggurat.tasks.regression_metrics import RegressionMetric
+
+__all__ = ["REGRESSION"]
+
+_KINDS: Final = ("image-regression", "table")
+
+
+class Regression(Task):
+    """Target: (k) measured values, as they are. Output of the network: (N, k) values, or (N) of one.
+
+    The target's mean and deviation over the training split are told to the network, which may scale its output by them.
+    """
+
+    name = "regression"
+    title = "regression"
+    primary_metric = PrimaryMetric("rmse", "min", "RMSE")
+    order = 20
+
+    def accepts(self, schema: Schema) -> str:
+        """Return why a dataset has no measured values to learn; empty where it has."""
+        if schema.kind not in _KINDS:
+            return f"Regression needs measured values for each sample; this dataset is of kind {schema.kind}."
+        if schema.class_names:
+            return "Regression needs measured values; the target of this dataset has classes."
+        if schema.kind == "table" and not schema.target:
+            return "Regression needs a target column; this dataset has none."
+        return ""
+
+    def fit(self, schema: Schema, labels: Iterable[Any]) -> dict[str, Any]:
+        """Return number, mean and deviation of the values that are to be learned."""
+        known = [np.atleast_1d(np.asarray(label, np.float64)) for label in labels if label is not None]
+        widths = {len(each) for each in known}
+        if len(widths) != 1:
+            raise DataError(
+                "Every sample of the training split must have the same number of values to learn.",
+                received=", ".join(map(str, sorted(widths))) or "no sample with a value",
+                advice="Check the labels on the page of the dataset.",
+            )
+        return {"target": TargetScaling.fit(np.stack(known)).as_json()}
+
+    def target(self, context: TaskContext) -> ArraySpec:
+        """Return the values, with their mean and deviation over the training split."""
+        scaling = TargetScaling.from_json(context.statistics["target"])
+        return ArraySpec((len(scaling.mean),), "float32", mean=tuple(scaling.mean), std=tuple(scaling.deviation))
+
+    def encode(self, context: TaskContext, label: Any, key: Any) -> np.ndarray:
+        """Return the values of one sample.
+
+        Raises:
+            DatapointError: where there is none, or they are of another number.
+        """
+        spec = self.target(context)
+        if label is None:
+            raise DatapointError(key, "it has no value to learn.")
+        values = np.atleast_1d(np.asarray(label, np.float32))
+        if values.shape != spec.shape:
+            raise DatapointError(key, f"it has {len(values)} values to learn instead of {spec.shape[0]}.")
+        return values
+
+    def names(self, context: TaskContext) -> list[str]:
+        """Return a name for each value."""
+        count = self.target(context).shape[0]
+        if count == 1:
+            return [context.schema.target or "value"]
+        return [f"value {number}" for number in range(1, count + 1)]
+
+    def metrics(self, context: TaskContext) -> Sequence[Metric]:
+        """Return RMSE, mean absolute error and R²."""
+        return [RegressionMetric(self.names(context))]
+
+    def result_arrays(self, context: TaskContext, samples: int, top: int) -> dict[str, np.ndarray]:
+        """Return values, predictions, and minus the absolute error, which ranks the samples."""
+        count = self.target(context).shape[0]
+        return {
+            "targets": np.zeros((samples, count), np.float32),
+            "predicted": np.zeros((samples, count), np.float32),
+            "score": np.zeros(samples, np.float32),
+        }
+
+    def results(
+        self, context: TaskContext, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """Return the results of a batch; the error of several values is the root of the mean of their squares."""
+        known = np.asarray(targets["y"], np.float32)
+        found = _values(outputs["output"], known.shape)
+        error = np.sqrt(np.mean(np.square(found.astype(np.float64) - known), axis=1))
+        return {"targets": known, "predicted": found, "score": -error.astype(np.float32)}
+
+    def summary_fields(self, context: TaskContext, is_known: bool) -> Mapping[str, Any]:
+        """Return the names of the values."""
+        return {"classifier": False, "classes": [], "values": self.names(context)}
+
+    def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
+        """Return ``values``: name and value of each."""
+        found = np.atleast_1d(np.asarray(outputs["output"], np.float64)) if "output" in outputs else np.zeros(())
+        names = self.names(context)
+        if found.shape != (len(names),):
+            return raw_outputs(outputs)
+        return {"values": [{"name": name, "value": float(value)} for name, value in zip(names, found, strict=True)]}
+
+
+def _values(output: Any, shape: tuple[int, ...]) -> np.ndarray:
+    found = np.asarray(output, np.float32)
+    if found.size != np.prod(shape, dtype=int):
+        raise DataError(
+            "A network for regression gives a number for each value of its data.",
+            received=f"shape {found.shape} for targets of shape {shape}",
+            advice="Give its last layer as many units.",
+        )
+    return found.reshape(shape)
+
+
+REGRESSION: Final = Regression()

@@ -1,0 +1,136 @@
+"""Segmentation: a class for each pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.dataflow.record_data import decode_mask
+from ziggurat.errors import DataError
+from ziggurat.records.schema import Schema
+from ziggurat.tasks.arrays import ArraySpec
+from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
+from ziggurat.tasks.metric import Metric
+from ziggurat.tasks.segmentation_metrics import SegmentationMetric, sample_iou
+
+__all__ = ["SEGMENTATION", "palette"]
+
+
+class Segmentation(Task):
+    """Target: (H, W, 1) class numbers; numbers that are no class count for nothing.
+
+    Output of the network: (N, H, W, classes) scores.
+    """
+
+    name = "segmentation"
+    title = "image segmentation"
+    primary_metric = PrimaryMetric("mean_iou", "max", "mean IoU")
+    order = 10
+    moves_with_image = ("mask",)
+
+    def accepts(self, schema: Schema) -> str:
+        """Return why a dataset has no masks with classes; empty where it has."""
+        if schema.kind != "segmentation":
+            return f"Segmentation needs images with masks; this dataset is of kind {schema.kind}."
+        if not schema.class_names:
+            return "Segmentation needs names of the classes in the masks; this dataset has none."
+        return ""
+
+    def target(self, context: TaskContext) -> ArraySpec:
+        """Return the mask, of the size that the network gets."""
+        height, width, _ = context.preprocessing.shape
+        return ArraySpec((height, width, 1), "int64", len(context.class_names))
+
+    def sample(self, context: TaskContext, point: Sequence[Any], key: Any) -> list[np.ndarray]:
+        """Return the fitted image (H, W, C) uint8, and its mask (H, W), resized like it without new numbers.
+
+        Raises:
+            DatapointError: where one of them cannot be read.
+        """
+        preprocessing = context.preprocessing
+        assert isinstance(preprocessing, Preprocessing)
+        mask = point[1] if isinstance(point[1], np.ndarray) else decode_mask(bytes(point[1]), key)
+        image = preprocessing.decode(point[0], key)
+        return [image, preprocessing.fit_mask(mask, self.mask_fill(context))]
+
+    def batch(self, context: TaskContext, arrays: Sequence[np.ndarray], finish: Any) -> list[np.ndarray]:
+        """Return images, and masks (N, H, W, 1); pixels of the ignored class are 255, or more where that is a class."""
+        masks = arrays[1].astype(np.int64)
+        classes, ignored = len(context.class_names), context.schema.ignore_class
+        outside = (masks >= classes) if ignored is None else (masks >= classes) | (masks == ignored)
+        masks[outside] = max(255, classes)
+        return [finish(arrays[0]), masks[..., None]]
+
+    def metrics(self, context: TaskContext) -> Sequence[Metric]:
+        """Return IoU, precision and recall of each class, and their confusion."""
+        return [SegmentationMetric(context.class_names, max(255, len(context.class_names)))]
+
+    def result_arrays(self, context: TaskContext, samples: int, top: int) -> dict[str, np.ndarray]:
+        """Return IoU and share of correct pixels of each sample."""
+        return {"score": np.zeros(samples, np.float32), "pixel_accuracy": np.zeros(samples, np.float32)}
+
+    def results(
+        self, context: TaskContext, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """Return the results of a batch: of each sample, the mean IoU of the classes in its mask or prediction."""
+        classes = len(context.class_names)
+        found = _predicted(outputs["output"], classes)
+        iou, share = sample_iou(found, np.asarray(targets["y"])[..., 0], classes, max(255, classes))
+        return {"score": iou, "pixel_accuracy": share}
+
+    def summary_fields(self, context: TaskContext, is_known: bool) -> Mapping[str, Any]:
+        """Return the names and colors of the classes."""
+        return {"classifier": False, "classes": list(context.class_names), "palette": palette(context.schema).tolist()}
+
+    def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
+        """Return ``size`` (height, width) of the mask, and ``classes``: share of its pixels, the largest first."""
+        classes = len(context.class_names)
+        if "output" not in outputs or np.ndim(outputs["output"]) != 3:
+            return raw_outputs(outputs)
+        mask = _predicted(np.asarray(outputs["output"])[None], classes)[0]
+        counts = np.bincount(mask.ravel(), minlength=classes)
+        order = [number for number in np.argsort(-counts, kind="stable").tolist() if counts[number]]
+        return {
+            "size": list(mask.shape),
+            "classes": [
+                {"class": context.class_names[number], "number": number, "share": float(counts[number] / mask.size)}
+                for number in order
+            ],
+        }
+
+    def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the predicted mask in the colors of the classes, (H, W, 3) uint8."""
+        mask = _predicted(np.asarray(outputs["output"])[None], len(context.class_names))[0]
+        return palette(context.schema)[mask]
+
+
+def palette(schema: Schema) -> np.ndarray:
+    """Return (classes, 3) uint8, RGB of each class: that of the dataset, else well separated colors; class 0 black."""
+    count = len(schema.class_names)
+    if len(schema.colours) >= count:
+        return np.array(schema.colours[:count], np.uint8).reshape(count, 3)
+    # The colors of Pascal VOC masks: the bits of the number go to red, green and blue in turn, highest first.
+    numbers = np.arange(count)
+    colors = np.zeros((count, 3), np.uint8)
+    for place in range(8):
+        for channel in range(3):
+            colors[:, channel] |= (((numbers >> (3 * place + channel)) & 1) << (7 - place)).astype(np.uint8)
+    return colors
+
+
+def _predicted(output: Any, classes: int) -> np.ndarray:
+    """Return the class of each pixel, (N, H, W)."""
+    scores = np.asarray(output)
+    if scores.ndim != 4 or scores.shape[-1] != classes:
+        raise DataError(
+            "A network for segmentation gives a score for each class and pixel.",
+            received=f"shape {scores.shape} for {classes} classes",
+            advice="Return (N, H, W, classes).",
+        )
+    return scores.argmax(axis=-1)
+
+
+SEGMENTATION: Final = Segmentation()
