@@ -29,6 +29,7 @@ TF_PARTS = (
 CONTRIB_PARTS = ("framework", "layers", "losses", "metrics", "rnn", "training")
 SLIM_PARTS = ("layers", "losses", "metrics", "nets")
 MEMBERS = (
+    "categories",
     "inference",
     "is_inference",
     "is_training",
@@ -36,7 +37,9 @@ MEMBERS = (
     "loss",
     "nclasses",
     "summaries",
+    "target_shape",
     "train",
+    "vocabulary_size",
     "x",
     "y",
 )

@@ -14,7 +14,9 @@ INFO: Final = BackendInfo(
     summary="Small networks that need no framework.",
     rank=90,  # behind the frameworks, before what other packages bring
     networks=(
-        StandardNetwork("mlp", "Multilayer perceptron"),
-        StandardNetwork("linear", "Linear classifier"),
+        StandardNetwork("mlp", "Multilayer perceptron", other_tasks=("regression",)),
+        StandardNetwork("linear", "Linear classifier", other_tasks=("regression",)),
+        StandardNetwork("table_mlp", "Multilayer perceptron for tables", input="table", other_tasks=("regression",)),
+        StandardNetwork("table_linear", "Linear model for tables", input="table", other_tasks=("regression",)),
     ),
 )

@@ -36,7 +36,7 @@ class TargetScaling:
             DataError: where there is none, or one is not finite.
         """
         found = np.asarray(values, np.float64)
-        found = found.reshape(len(found), -1)
+        found = found[:, None] if found.ndim == 1 else found
         if not found.size or not np.isfinite(found).all():
             raise DataError(
                 "The targets of a regression are finite numbers, of one sample at least.",

@@ -20,6 +20,7 @@ from ziggurat.plugins import available, load
 
 __all__ = [
     "DEFAULT_BACKEND",
+    "INPUT_KINDS",
     "TASK_KINDS",
     "BackendInfo",
     "ExportFormat",
@@ -38,11 +39,23 @@ _LOG: Final = logging.getLogger(__name__)
 DEFAULT_BACKEND: Final = "tensorflow"
 """Backend of a command or request that names none, where a spec would say ``auto``."""
 
+INPUT_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "image": ("image-classification", "image-regression", "detection", "segmentation", "image-to-image"),
+    "image-pair": ("image-pairs",),
+    "table": ("table",),
+    "text": ("text-classification",),
+    "array": ("generic",),
+}
+"""Form of a network's input → kinds of datasets whose records have it."""
+
 TASK_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "classification": ("image-classification",),
-    "image": ("image-classification", "image-to-image"),
-    "pairs": ("image-pairs",),
+    "classification": ("image-classification", "table", "text-classification"),
+    "multi-label": ("image-regression",),
+    "segmentation": ("segmentation",),
     "regression": ("image-regression", "table"),
+    "image-to-image": ("image-classification", "image-to-image"),
+    "pairs": ("image-pairs",),
+    "free": tuple(kind for kinds in INPUT_KINDS.values() for kind in kinds),
 }
 """Task → kinds of datasets that have what it learns; an auto-encoder needs images only, and leaves labels alone."""
 
@@ -54,11 +67,14 @@ class StandardNetwork:
     Args:
         name: name under which a spec asks for it.
         title: its name for people, with the year of its paper.
-        task: ``classification``, ``image`` (an image out), ``pairs`` (siamese) or ``regression``.
-        input_shape: (H, W, C) it was made for; others work where the layers leave something over. None for any.
+        task: name of the task that it learns, in ``TASK_KINDS``.
+        input_shape: (H, W, C) of the images it was made for; others work where the layers leave something over. None
+            for any, and where its input is no image.
         learning_rate: a rate to start from, with momentum 0.9; None where there is no typical one.
         source: the paper.
         smallest_px: shortest side of an image that its layers leave something of.
+        input: form of its input, in ``INPUT_KINDS``.
+        other_tasks: what it learns as well, by the target that it is given.
     """
 
     name: str
@@ -68,11 +84,19 @@ class StandardNetwork:
     learning_rate: float | None = None
     source: str = ""
     smallest_px: int = 1
+    input: str = "image"
+    other_tasks: tuple[str, ...] = ()
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of all tasks that it learns, its own first."""
+        return (self.task, *self.other_tasks)
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of datasets that it learns from."""
-        return TASK_KINDS[self.task]
+        """Kinds of datasets that it learns from: they have its form of input, and what one of its tasks learns."""
+        learned = {kind for task in self.tasks for kind in TASK_KINDS[task]}
+        return tuple(kind for kind in INPUT_KINDS[self.input] if kind in learned)
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,8 @@ def _recommended_network(size: tuple[int, int] | None, channels: int | None, bac
                 return f"{owner}/{name}"
     for owner, info in usable.items():
         for network in info.networks:
-            if network.input_shape is None and network.task == "classification":  # takes images of any size
+            takes_any_size = network.input == "image" and network.input_shape is None
+            if takes_any_size and network.task == "classification":
                 return f"{owner}/{network.name}"
     raise ConfigurationError(
         "A recipe must have a network that fits the images.",

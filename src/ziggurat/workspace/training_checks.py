@@ -63,11 +63,17 @@ _TITLES: Final[Mapping[str, str]] = {
 
 _NEEDS: Final[Mapping[str, str]] = {
     "classification": "images with one class each",
-    "pairs": "pairs of images",
+    "multi-label": "images with several labels",
+    "segmentation": "images with masks",
     "regression": "numbers to predict",
-    "image": "images",
+    "image-to-image": "images",
+    "pairs": "pairs of images",
+    "free": "images",
 }
-"""Task → what a network of it learns from."""
+"""Task → what a network of it learns from, where its input is an image."""
+
+_FORMS: Final = {"table": "rows of a table", "text": "texts", "array": "arrays"}
+"""Form of input → what a network learns from, where that is no image."""
 
 _LOOKED_AT: Final = 10_000
 """Files of a folder that are looked at for an image."""
@@ -167,7 +173,7 @@ def why_no_fit(network: StandardNetwork | None, kind: str, size: tuple[int, int]
     if network is None:
         return ""
     if kind not in network.kinds:
-        return f"It learns from {_NEEDS[network.task]}, which this data does not have."
+        return f"It learns from {_FORMS.get(network.input) or _NEEDS[network.task]}, which this data does not have."
     if size is not None and min(size) < network.smallest_px:
         side = network.smallest_px
         return f"It needs images of at least {side} x {side} px; these have {size[0]} x {size[1]} px."

@@ -45,10 +45,22 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             "mobilenet_v2", "MobileNetV2 (2018)", "classification", (224, 224, 3), 0.05, "Sandler et al., CVPR 2018"
         ),
         StandardNetwork(
-            "autoencoder", "Auto-encoder", "image", (28, 28, 1), 0.5, "Hinton and Salakhutdinov, Science 313, 2006"
+            "autoencoder",
+            "Auto-encoder",
+            "image-to-image",
+            (28, 28, 1),
+            0.5,
+            "Hinton and Salakhutdinov, Science 313, 2006",
         ),
         StandardNetwork(
-            "siamese", "Siamese network", "pairs", (28, 28, 2), 0.01, "Hadsell, Chopra and LeCun, CVPR 2006", 16
+            "siamese",
+            "Siamese network",
+            "pairs",
+            (28, 28, 2),
+            0.01,
+            "Hadsell, Chopra and LeCun, CVPR 2006",
+            16,
+            input="image-pair",
         ),
         StandardNetwork("regression", "Linear regression", "regression", (1, 13, 1), 0.05, "Legendre, 1805"),
     )

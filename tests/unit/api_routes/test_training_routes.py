@@ -114,7 +114,7 @@ def test_a_network_file_is_sent_with_its_text(ask):
 
 def test_networks_of_a_backend_are_listed_by_its_name(ask):
     found = ask("GET", "/api/v1/networks", params={"framework": "null"}).json()
-    assert [each["name"] for each in found] == ["mlp", "linear"]
+    assert [each["name"] for each in found] == ["mlp", "linear", "table_mlp", "table_linear"]
     wrong = ask("GET", "/api/v1/networks", params={"framework": "nul"})
     assert wrong.status_code == 422
     assert "tensorflow, torch, null" in wrong.json()["details"]["fields"][0]["message"]

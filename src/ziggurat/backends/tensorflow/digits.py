@@ -26,7 +26,9 @@ __all__ = [
     "mse_loss",
     "nchw_to_nhwc",
     "nhwc_to_nchw",
+    "pixel_accuracy",
     "rgb_to_bgr",
+    "segmentation_loss",
 ]
 
 CLASS_WEIGHTS: Final = "ziggurat/class_weights"
@@ -70,6 +72,53 @@ def classification_loss(pred: Any, y: Any) -> Any:
         factors = tf.gather(weights[0], y)
         return tf.divide(tf.reduce_sum(factors * losses), tf.reduce_sum(factors), name="cross_entropy")
     return tf.reduce_mean(losses, name="cross_entropy")
+
+
+def segmentation_loss(pred: Any, y: Any, ignored: int = 255) -> Any:
+    """Return the mean softmax cross-entropy over pixels in nats; weighted by class where the job has class weights.
+
+    It is ``classification_loss`` with pixels for samples. A pixel whose label is no class counts for nothing; where no
+    pixel counts, the loss is 0.
+
+    Args:
+        pred: (N, H, W, classes) float, logits.
+        y: (N, H, W, 1) or (N, H, W) integers, class numbers from 0.
+        ignored: label that is no class; neither are those below 0, and those from ``classes`` on.
+
+    Returns:
+        scalar of the type of ``pred``.
+    """
+    labels, factors = _pixels(pred, y, ignored)
+    weights = tf.get_collection(CLASS_WEIGHTS)
+    if weights:
+        factors *= tf.gather(weights[0], labels)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(logits=pred, labels=labels)
+    factors = tf.cast(factors, losses.dtype)
+    return tf.div_no_nan(tf.reduce_sum(factors * losses), tf.reduce_sum(factors), name="cross_entropy")
+
+
+def pixel_accuracy(pred: Any, y: Any, ignored: int = 255) -> Any:
+    """Return the share of pixels whose largest logit is that of their class, in [0, 1]; 0 where no pixel counts.
+
+    Args:
+        pred: as for ``segmentation_loss``; its operation is ``pixel_accuracy``.
+        y: likewise.
+        ignored: likewise.
+
+    Returns:
+        float32 scalar.
+    """
+    labels, factors = _pixels(pred, y, ignored)
+    right = tf.cast(tf.equal(tf.argmax(pred, -1), labels), tf.float32)
+    return tf.div_no_nan(tf.reduce_sum(factors * right), tf.reduce_sum(factors), name="pixel_accuracy")
+
+
+def _pixels(pred: Any, y: Any, ignored: int) -> tuple[Any, Any]:
+    """Return the labels of pixels, (N, H, W) int64, 0 where they are no class; and 1 or 0 for each, float32."""
+    labels = tf.cast(tf.reshape(y, tf.shape(pred)[:-1]), tf.int64)
+    classes = tf.shape(pred, out_type=tf.int64)[-1]
+    known = (labels >= 0) & (labels < classes) & tf.not_equal(labels, ignored)
+    return tf.where(known, labels, tf.zeros_like(labels)), tf.cast(known, tf.float32)
 
 
 def mse_loss(lhs: Any, rhs: Any) -> Any:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.engine.backend import ArraySpec, ProgramRequest, class_arrays
+from ziggurat.engine.backend import ArraySpec, ProgramRequest
 from ziggurat.engine.capabilities import SupportsDebug, SupportsDescribe, SupportsGraph
 from ziggurat.engine.monitors.tensorboard import write_graph
-from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
+from ziggurat.entities.backend_info import DEFAULT_BACKEND, StandardNetwork, backend_info
 from ziggurat.errors import ConfigurationError, NetworkCodeError
 from ziggurat.worker.commands.trained import provider_of
 from ziggurat.worker.context import new_context
@@ -23,12 +23,28 @@ __all__ = ["debug", "describe"]
 
 _USUAL_SHAPE: Final = (28, 28, 1)
 _USUAL_CLASSES: Final = 10
-_TARGETS: Final[Mapping[str, Mapping[str, ArraySpec]]] = {
-    "pairs": {"y": ArraySpec((), "int64")},
-    "image": {},
-    "regression": {"y": ArraySpec()},
+_USUAL_INPUTS: Final[Mapping[str, ArraySpec]] = {
+    "image": ArraySpec(_USUAL_SHAPE),
+    "image-pair": ArraySpec((28, 28, 2)),
+    "table": ArraySpec((13,)),
+    "text": ArraySpec((64,), "int32", classes=10_000),
+    "array": ArraySpec(_USUAL_SHAPE),
 }
-"""Task → what a network of it learns to give; one that classifies has a class number, of as many classes as asked."""
+"""Form of input → what a network is described with that was made for no shape of its own."""
+
+_TARGETS: Final[Mapping[str, Callable[[Sequence[int], int], ArraySpec | None]]] = {
+    "classification": lambda shape, classes: ArraySpec((), "int64", classes),
+    "multi-label": lambda shape, classes: ArraySpec((classes,), classes=classes),
+    "segmentation": lambda shape, classes: ArraySpec((*shape[:2], 1), "int64", classes),
+    "regression": lambda shape, classes: ArraySpec(),
+    "image-to-image": lambda shape, classes: None,
+    "pairs": lambda shape, classes: ArraySpec((), "int64"),
+    "free": lambda shape, classes: None,
+}
+"""Task → what a network of it learns to give, for inputs of a shape and as many classes as asked."""
+
+_OWN_NETWORK: Final = StandardNetwork("", "")
+"""A user's file: images in, class scores out."""
 
 
 def describe(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,8 +52,9 @@ def describe(request: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         request: ``network`` (a file, or the name of a standard network); ``backend`` (default ``tensorflow``);
-            ``input_shape`` (default: what the standard network is made for, else 28 x 28 x 1); ``classes`` (default
-            10); ``tensorboard`` (a folder for the graph that TensorBoard shows; none where it is left out).
+            ``input_shape`` (default: what the standard network is made for, else 28 x 28 x 1, a row of 13 numbers or a
+            text of 64 tokens); ``classes`` (default 10); ``tensorboard`` (a folder for the graph that TensorBoard
+            shows; none where it is left out).
 
     Returns:
         ``network``, ``input_shape``, ``classes``, and what ``SupportsDescribe.describe`` returns. With ``tensorboard``,
@@ -107,9 +124,8 @@ def _network(name: str, backend: str, given: Mapping[str, Any]) -> ProgramReques
     if not (name.endswith(".py") or "/" in name):
         known = backend_info(backend).network(name)
         file = network_path(name, backend)
-        shape = shape or (known.input_shape if known else None)
-        asked = _request(str(file), file.read_text(encoding="utf-8"), shape, classes)
-        return asked if known is None else replace(asked, targets=_TARGETS.get(known.task, asked.targets))
+        assert known is not None, "`network_path` knows no other names"
+        return _request(str(file), file.read_text(encoding="utf-8"), shape, classes, known)
     path = Path(name)
     try:
         text = path.read_text(encoding="utf-8")
@@ -123,13 +139,24 @@ def _network(name: str, backend: str, given: Mapping[str, Any]) -> ProgramReques
     return _request(name, text, shape, classes)
 
 
-def _request(path: str, text: str, shape: Any, classes: int | None) -> ProgramRequest:
-    height_width_channels = tuple(shape or _USUAL_SHAPE)
-    if len(height_width_channels) != 3 or not all(isinstance(n, int) and n > 0 for n in height_width_channels):
+def _request(
+    path: str, text: str, shape: Any, classes: int | None, network: StandardNetwork = _OWN_NETWORK
+) -> ProgramRequest:
+    usual = _USUAL_INPUTS[network.input]
+    chosen = tuple(shape or network.input_shape or usual.shape)
+    if len(chosen) != len(usual.shape) or not all(isinstance(n, int) and n > 0 for n in chosen):
+        is_image = len(usual.shape) == len(_USUAL_SHAPE)
         raise ConfigurationError(
-            "An input shape has three positive whole numbers: height, width and channels.",
-            received=height_width_channels,
-            advice="Write it as in 28x28x1.",
+            "An input shape has three positive whole numbers: height, width and channels."
+            if is_image
+            else "The input shape of a table or a text is one positive whole number.",
+            received=chosen,
+            advice=f"Write it as in {'28x28x1' if is_image else '64'}.",
         )
-    arrays = class_arrays(height_width_channels, classes or _USUAL_CLASSES)
-    return ProgramRequest(network=path, network_text=text, **arrays)
+    target = _TARGETS[network.task](chosen, classes or _USUAL_CLASSES)
+    return ProgramRequest(
+        network=path,
+        network_text=text,
+        inputs={"x": replace(usual, shape=chosen)},
+        targets={} if target is None else {"y": target},
+    )

@@ -22,16 +22,24 @@ Badge = Literal["", "Recommended", "Fastest", "Too large"]
 
 _ABOUT: Final = {
     "classification": "Classification",
-    "image": "Image to image",
-    "pairs": "Pairs of images",
+    "multi-label": "Several labels",
+    "segmentation": "Segmentation",
     "regression": "Regression",
+    "image-to-image": "Image to image",
+    "pairs": "Pairs of images",
+    "free": "Any task",
 }
 _NEEDS: Final = {
     "classification": "classes",
-    "image": "images",
-    "pairs": "pairs of images",
+    "multi-label": "several labels",
+    "segmentation": "masks",
     "regression": "numbers to predict",
+    "image-to-image": "images",
+    "pairs": "pairs of images",
+    "free": "images",
 }
+_ANY_SIZE: Final = {"table": "any columns", "text": "any length"}
+_FORMS: Final = {"table": "rows of a table", "text": "texts", "array": "arrays"}
 _ACCURACY: Final = "validation_accuracy"
 _HAS: Final = {"image-classification": "classes"}
 
@@ -107,7 +115,8 @@ def network_cards(
 def _card(backend: str, network: StandardNetwork, known: NetworkFigures, why_not: str) -> NetworkCard:
     title, _, year = network.title.partition(" (")
     shape = network.input_shape
-    text = "any size" if shape is None else " x ".join(str(side) for side in shape)
+    any_size = _ANY_SIZE.get(network.input, "any size")
+    text = any_size if shape is None else " x ".join(str(side) for side in shape)
     needed, total = known.memory_bytes, known.memory_total_bytes
     is_large = needed is not None and total is not None and needed > total
     if not why_not and is_large:
@@ -116,7 +125,7 @@ def _card(backend: str, network: StandardNetwork, known: NetworkFigures, why_not
         name=f"{backend}/{network.name}",
         title=title,
         year=year.removesuffix(")"),
-        about=f"{_ABOUT.get(network.task, network.task)}, {'any size' if shape is None else _side_text(shape)}",
+        about=f"{_ABOUT.get(network.task, network.task)}, {any_size if shape is None else _side_text(shape)}",
         input_text=text,
         parameters=known.parameters,
         epoch_s=known.epoch_s,
@@ -133,7 +142,8 @@ def _why_not(network: StandardNetwork, data: KnownData | None) -> str:
     if sentence:
         return sentence
     if data.kind not in network.kinds:
-        return f"Needs {_NEEDS[network.task]}; this dataset has {_HAS.get(data.kind, data.kind)}"
+        needed = _FORMS.get(network.input) or _NEEDS[network.task]
+        return f"Needs {needed}; this dataset has {_HAS.get(data.kind, data.kind)}"
     if data.size is not None and min(data.size) < network.smallest_px:
         least = f"{network.smallest_px} x {network.smallest_px} px"
         return f"Needs {least} or more; these images have {data.size[1]} x {data.size[0]} px"

@@ -32,6 +32,7 @@ __all__ = [
 
 _MOST_LINES_AROUND: Final = 3
 _MEMBERS: Final = (
+    "categories",
     "disableAutoDataParallelism",
     "fineTuneHook",
     "gradientUpdate",
@@ -42,7 +43,9 @@ _MEMBERS: Final = (
     "loss",
     "nclasses",
     "summaries",
+    "target_shape",
     "train",
+    "vocabulary_size",
     "x",
     "y",
 )
