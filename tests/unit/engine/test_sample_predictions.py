@@ -8,11 +8,19 @@ from engine_fakes import Clock
 
 from ziggurat.backends.null import NullOptions, NullProgram
 from ziggurat.callbacks import Trainer
-from ziggurat.engine.callbacks.sample_predictions import ClassificationSamples, SamplePredictionWriter
+from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.engine.callbacks.sample_predictions import SamplePredictionWriter, TaskSamples
 from ziggurat.entities.sample_predictions import MOST_RECORDS, read_sample_predictions, thinned_records
 from ziggurat.errors import UsageError
+from ziggurat.records.schema import Schema
+from ziggurat.tasks import CLASSIFICATION, TaskContext
 
 _SAMPLES = [{"split": "val", "row": 4, "key": "a.png", "label": 0}, {"split": "val", "row": 9, "key": "b", "label": 2}]
+
+
+def task_samples(names):
+    schema = Schema(kind="image-classification", class_names=names)
+    return TaskSamples(TaskContext(CLASSIFICATION, schema, Preprocessing(size=(8, 8), channels=1)))
 
 
 def batches(count=6):
@@ -35,7 +43,7 @@ def trained(*callbacks, epochs=3, state=None):
 
 
 def writer(path, **options):
-    return SamplePredictionWriter(ClassificationSamples(["x", "y", "z"]), samples(), _SAMPLES, path=path, **options)
+    return SamplePredictionWriter(task_samples(("x", "y", "z")), samples(), _SAMPLES, path=path, **options)
 
 
 def test_each_epoch_has_class_and_score_of_each_sample(tmp_path):
@@ -134,4 +142,4 @@ def test_a_file_with_damaged_lines_can_be_read(tmp_path):
 
 def test_without_a_folder_the_error_says_what_to_do():
     with pytest.raises(UsageError, match="folder"):
-        trained(SamplePredictionWriter(ClassificationSamples(), samples(), _SAMPLES))
+        trained(SamplePredictionWriter(task_samples(()), samples(), _SAMPLES))

@@ -11,6 +11,7 @@ from ziggurat.datasets.splitting import SplitRule
 from ziggurat.errors import DataError
 from ziggurat.specs import parse_spec
 from ziggurat.worker.build import data_of, data_options
+from ziggurat.worker.context import new_context
 from ziggurat.worker.pipeline import Pipeline
 from ziggurat.worker.source import open_source
 
@@ -57,7 +58,8 @@ def spec_of(source, **fields):
 
 def rows_of(spec):
     source = open_source(spec.data.source, spec.data.options, spec.seed)
-    return Pipeline.without_mean(source, data_options(spec)).training(by_row=True)
+    context = new_context(source, data_options(spec), with_mean=False)
+    return Pipeline(source, data_options(spec), context).training(by_row=True)
 
 
 def batches_of(spec, epochs):

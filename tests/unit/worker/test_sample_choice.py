@@ -8,8 +8,16 @@ from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.sources import DataFromList
 from ziggurat.layout import JobFolder
+from ziggurat.records.schema import Schema
+from ziggurat.tasks import CLASSIFICATION, TaskContext
 from ziggurat.worker.sample_choice import choose_samples, spread_over_classes
-from ziggurat.worker.source import ImageSource, open_source
+from ziggurat.worker.source import DataSource, open_source
+
+SCHEMA = Schema(kind="image-classification", class_names=tuple("0123456789"))
+
+
+def context_of(preprocessing):
+    return TaskContext(CLASSIFICATION, SCHEMA, preprocessing)
 
 
 class Points(IndexedFlow):
@@ -54,7 +62,7 @@ def test_the_batch_is_that_of_the_validation(tmp_path):
     source = open_source("digits", {"size": 8}, 0)
     preprocessing = Preprocessing(size=(8, 8), channels=1)
 
-    first, second = choose_samples(source, preprocessing), choose_samples(source, preprocessing)
+    first, second = choose_samples(source, context_of(preprocessing)), choose_samples(source, context_of(preprocessing))
 
     assert first is not None
     assert second is not None
@@ -75,17 +83,17 @@ def test_an_unreadable_image_leaves_its_place_to_another():
     image = np.zeros((8, 8, 1), np.uint8)
     whole = encode_image(image, "png")
     points = [[whole, 0], [whole[:40], 0], [whole, 0], [whole, 1]]
-    source = ImageSource(splits={"val": Points(points)}, class_names=[], size=(8, 8), channels=1, in_memory=True)
-    chosen = choose_samples(source, Preprocessing(size=(8, 8), channels=1), most=3)
+    source = DataSource(splits={"val": Points(points)}, schema=SCHEMA, size=(8, 8), channels=1, in_memory=True)
+    chosen = choose_samples(source, context_of(Preprocessing(size=(8, 8), channels=1)), most=3)
     assert chosen is not None
     assert [each["row"] for each in chosen.samples] == [0, 2, 3]
-    damaged = ImageSource(splits={"val": Points(points[1:2])}, class_names=[], size=(8, 8), channels=1, in_memory=True)
-    assert choose_samples(damaged, Preprocessing(size=(8, 8), channels=1)) is None
+    damaged = DataSource(splits={"val": Points(points[1:2])}, schema=SCHEMA, size=(8, 8), channels=1, in_memory=True)
+    assert choose_samples(damaged, context_of(Preprocessing(size=(8, 8), channels=1))) is None
 
 
 def test_without_single_samples_there_are_none():
-    nothing = ImageSource(splits={"train": DataFromList([])}, class_names=[], size=(8, 8), channels=1, in_memory=True)
-    stream = ImageSource(splits={"val": DataFromList([])}, class_names=[], size=(8, 8), channels=1, in_memory=True)
-    before = Preprocessing(size=(8, 8), channels=1)
+    nothing = DataSource(splits={"train": DataFromList([])}, schema=SCHEMA, size=(8, 8), channels=1, in_memory=True)
+    stream = DataSource(splits={"val": DataFromList([])}, schema=SCHEMA, size=(8, 8), channels=1, in_memory=True)
+    before = context_of(Preprocessing(size=(8, 8), channels=1))
     assert choose_samples(nothing, before) is None
     assert choose_samples(stream, before) is None

@@ -10,6 +10,7 @@ from ziggurat.dataflow.fast import JpegCropBatches
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.specs import parse_spec
 from ziggurat.worker.build import data_of, data_options
+from ziggurat.worker.context import new_context
 from ziggurat.worker.pipeline import Pipeline
 from ziggurat.worker.source import open_source
 
@@ -37,7 +38,8 @@ def spec_of(source, **fields):
 
 
 def pipeline_of(spec):
-    return Pipeline(open_source(spec.data.source, spec.data.options, spec.seed), data_options(spec))
+    source = open_source(spec.data.source, spec.data.options, spec.seed)
+    return Pipeline(source, data_options(spec), new_context(source, data_options(spec)))
 
 
 def batches_of(spec, passes=2):
