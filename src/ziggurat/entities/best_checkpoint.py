@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from ziggurat.errors import CheckpointError, MissingCheckpointError
+from ziggurat.errors import CheckpointError, MissingCheckpointError, PluginError
 from ziggurat.formatting import as_number, as_percent
 from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, JobFolder, best_given_name, checkpoint_step
+from ziggurat.plugins import available, load
 
 __all__ = [
     "PRIMARY_METRIC",
@@ -37,7 +38,7 @@ PRIMARY_METRIC: Final = "auto"
 """In place of a metric's name: the one by which a training is judged; see ``primary_metric``."""
 
 _VALIDATION: Final = re.compile(r"(?:validation|val)[_/](.+)")
-_PRIMARY: Final[tuple[tuple[str, Mode], ...]] = (
+_GENERAL: Final[tuple[tuple[str, Mode], ...]] = (
     ("accuracy", "max"),
     ("error", "min"),  # of a classifier, its accuracy upside down
     ("cost", "min"),
@@ -105,18 +106,36 @@ class BestCheckpoint:
         return f"{word}: {self.checkpoint.place} ({self.why})"
 
 
+@functools.cache
+def _primary() -> tuple[tuple[str, Mode], ...]:
+    """Return name and mode of the metrics by which trainings are judged: those of the tasks, then those of any network.
+
+    The accuracy comes after those of other tasks: their networks may report an accuracy of their own.
+    """
+    found: list[tuple[str, Mode]] = []
+    for entry in available("tasks"):
+        try:
+            metric = load("tasks", entry.name).primary_metric
+        except (PluginError, AttributeError):  # the registry of tasks tells of it
+            continue
+        if metric.name not in dict(_GENERAL):
+            found.append((metric.name, metric.mode))
+    return (*found, *_GENERAL)
+
+
 def primary_metric(tags: Iterable[str]) -> tuple[str, Mode] | None:
     """Return the metric by which a training is judged, and whether small or large values are good.
 
-    It is the validation accuracy, else the validation error, else the validation loss; None without a validation.
+    It is that of the task, such as the mean IoU; else the validation accuracy, error or loss; None without a
+    validation.
     """
     bases = {found.group(1): tag for tag in sorted(tags, reverse=True) if (found := _VALIDATION.fullmatch(tag))}
-    return next(((bases[base], mode) for base, mode in _PRIMARY if base in bases), None)
+    return next(((bases[base], mode) for base, mode in _primary() if base in bases), None)
 
 
 def primary_tags() -> tuple[str, ...]:
     """Return all names of curves by which a training may be judged; see ``primary_metric``."""
-    return tuple(f"{part}{sign}{base}" for part in ("validation", "val") for sign in "_/" for base, _ in _PRIMARY)
+    return tuple(f"{part}{sign}{base}" for part in ("validation", "val") for sign in "_/" for base, _ in _primary())
 
 
 def is_better(mode: Mode, value: float, other: float) -> bool:
@@ -129,7 +148,7 @@ def metric_title(tag: str) -> str:
     found = _VALIDATION.fullmatch(tag)
     base = found.group(1) if found else tag
     words = {"cost": "loss"}.get(base, base.replace("_", " "))
-    part = "validation " if found else "training " if base in dict(_PRIMARY) else ""
+    part = "validation " if found else "training " if base in dict(_primary()) else ""
     return f"{part}{words}"
 
 

@@ -22,9 +22,12 @@ from ziggurat.errors import (
 )
 from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
+from ziggurat.records.schema import Schema
 from ziggurat.specs import FileNetwork, TrainSpec, load_spec
+from ziggurat.tasks import tasks_for
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
-from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS, TRAINABLE_KINDS
+from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS
+from ziggurat.zoo.network_task import why_not_learned
 
 __all__ = [
     "DIGITS",
@@ -103,6 +106,15 @@ class KnownData:
     class_names: Sequence[str] = ()
     class_counts: Sequence[int] = ()
 
+    @property
+    def known_classes(self) -> Sequence[str] | None:
+        """Names of the classes, none for data without classes; None where that is not known."""
+        return None if self.classes is not None and not self.class_names else self.class_names or self._no_classes
+
+    @property
+    def _no_classes(self) -> tuple[str, ...] | None:
+        return None if self.kind == "image-classification" else ()
+
 
 def obstacle_of(spec: TrainSpec, *, pending: Collection[Pending] = ()) -> ZigguratError | None:
     """Return why a training cannot succeed, with all that is wrong with it; None where nothing is known against it.
@@ -154,15 +166,33 @@ def known_data(source: str, options: Mapping[str, Any]) -> KnownData:
     return KnownData(channels=None if any(folder.glob("train-images*idx3*")) else 3)
 
 
-def why_not_trainable(kind: str) -> str:
-    """Return why no network is trained on a kind of dataset, and what can be done with it; empty where one can be."""
-    if kind in TRAINABLE_KINDS:
+def why_not_trainable(kind: str, class_names: Sequence[str] | None = None) -> str:
+    """Return why no network is trained on a dataset, and what can be done with it; empty where one can be.
+
+    Args:
+        kind: of the dataset.
+        class_names: its classes; None where they are not known.
+    """
+    if tasks_for(_schema(kind, ("?",) if class_names is None else class_names)):
         return ""
+    possible = tasks_for(_schema(kind, ("?",)))
+    if possible:
+        return possible[0].accepts(_schema(kind, ()))
     title = _TITLES.get(kind, kind)
     return f"Training for {title} is not available yet. You can explore, check, correct and export this set."
 
 
-def why_no_fit(network: StandardNetwork | None, kind: str, size: tuple[int, int] | None) -> str:
+def _schema(kind: str, class_names: Sequence[str]) -> Schema:
+    """Return as much of a schema as decides what can be learned."""
+    return Schema(kind=kind, class_names=tuple(class_names), target="" if class_names else "target")
+
+
+def why_no_fit(
+    network: StandardNetwork | None,
+    kind: str,
+    size: tuple[int, int] | None,
+    class_names: Sequence[str] | None = None,
+) -> str:
     """Return why a standard network cannot be trained on data; empty where it can, or where it is not known.
 
     Args:
@@ -275,7 +305,7 @@ def _network_problems(spec: TrainSpec) -> Iterator[tuple[str, ZigguratError]]:
 
 
 def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, ZigguratError]]:
-    sentence = why_not_trainable(data.kind)
+    sentence = why_not_trainable(data.kind, data.known_classes)
     if sentence:
         rule, _, advice = sentence.partition(". ")
         yield (
@@ -288,7 +318,7 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
         )
         return
     network = spec.network
-    sentence = why_no_fit(standard_network(spec), data.kind, input_size(spec, data))
+    sentence = why_no_fit(standard_network(spec), data.kind, input_size(spec, data), data.known_classes)
     if sentence:
         assert not isinstance(network, FileNetwork)
         rule = f"The network `{network.name}` must fit the data. {sentence}"
@@ -325,7 +355,7 @@ def _of_manifest(folder: Path) -> KnownData:
     manifest = Manifest.load(folder)
     sizes = {split: note.count for split, note in manifest.splits.items()}
     kind, image = manifest.schema.kind, manifest.image
-    if kind in TRAINABLE_KINDS and "train" not in sizes:
+    if tasks_for(manifest.schema) and "train" not in sizes:
         raise DataError("Training needs a training split.", received=f"splits {', '.join(sizes)} in `{folder}`")
     size = None if image is None or None in (image.height_px, image.width_px) else (image.height_px, image.width_px)
     return KnownData(

@@ -1,13 +1,10 @@
-"""Data that networks can be trained on: kinds of datasets, and options of sources."""
+"""Options of the data that networks are trained on."""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DATASET_OPTIONS", "SOURCE_OPTIONS", "TRAINABLE_KINDS"]
-
-TRAINABLE_KINDS: Final = ("image-classification",)
-"""Kinds of datasets that a training job can read."""
+__all__ = ["DATASET_OPTIONS", "SOURCE_OPTIONS"]
 
 DATASET_OPTIONS: Final = ("on_error",)
 """Options of a dataset as the source of a training."""

@@ -6,22 +6,27 @@ import ast
 import functools
 from typing import Final
 
-from ziggurat.entities.backend_info import backend_infos
+from ziggurat.entities.backend_info import INPUT_KINDS, StandardNetwork, backend_infos
 from ziggurat.records.schema import Schema
 from ziggurat.specs import FileNetwork, TrainSpec
 from ziggurat.tasks import tasks
 
-__all__ = ["declared_task", "network_task"]
+__all__ = ["declared_task", "network_task", "why_not_learned"]
 
 _CLASS: Final = "UserModel"
 _FIELD: Final = "task"
+_INPUTS: Final = {
+    "image": "images",
+    "image-pair": "pairs of images",
+    "table": "rows of a table",
+    "text": "texts",
+    "array": "arrays",
+}
+_WITH_IMAGES: Final = ("image-pairs",)
 
 
 def network_task(spec: TrainSpec, schema: Schema) -> str:
     """Return the task that the network of a training declares; empty where it declares none that the data has.
-
-    A standard network for classification also learns from data of another kind that has classes: its task is then the
-    default one of the data.
 
     Args:
         spec: of the training.
@@ -30,9 +35,27 @@ def network_task(spec: TrainSpec, schema: Schema) -> str:
     network = spec.network
     if isinstance(network, FileNetwork):
         return declared_task(network.text or "")
-    known = next((found for info in backend_infos().values() if (found := info.network(network.name))), None)
-    chosen = None if known is None else tasks().get(known.task)
-    return "" if chosen is None or chosen.accepts(schema) else chosen.name
+    infos = backend_infos()
+    of_spec = [infos[spec.backend]] if spec.backend in infos else infos.values()
+    known = next((found for info in of_spec if (found := info.network(network.name))), None)
+    learned = [] if known is None else [tasks()[name] for name in known.tasks if name in tasks()]
+    return next((each.name for each in learned if not each.accepts(schema)), "")
+
+
+def why_not_learned(network: StandardNetwork, schema: Schema) -> str:
+    """Return why a standard network learns nothing from data, as a full sentence; empty where it does.
+
+    Args:
+        network: of a backend.
+        schema: of the data.
+    """
+    form = INPUT_KINDS.get(network.input, ())
+    if schema.kind not in form and not (network.input == "image" and schema.kind in _WITH_IMAGES):
+        return f"It takes {_INPUTS.get(network.input, network.input)}, which this data does not have."
+    reasons = [found.accepts(schema) for name in network.tasks if (found := tasks().get(name)) is not None]
+    if not reasons:
+        return "Training it is not available yet."
+    return "" if "" in reasons else reasons[0]
 
 
 @functools.lru_cache(maxsize=256)

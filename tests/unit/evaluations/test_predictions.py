@@ -9,13 +9,21 @@ import json
 import numpy as np
 import pytest
 
+from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.errors import DataError, JobError, StorageError, UsageError
+from ziggurat.records.schema import Schema
+from ziggurat.tasks import CLASSIFICATION, TaskContext
 from ziggurat.worker.results import SampleResults
 from ziggurat.workspace.studio.predictions import Predictions, SampleFilter, prediction_table
 
 NAMES = ["ant", "=bee", "cat", "dog", "elk", "fox"]
 SUMMARY = {"kind": "evaluate", "split": "val", "data": "pets", "classifier": True, "classes": NAMES}
 ORDERS = ("hardest", "surest_wrong", "row")
+
+
+def context_of(classes):
+    schema = Schema(kind="image-classification", class_names=tuple(map(str, range(classes))))
+    return TaskContext(CLASSIFICATION, schema, Preprocessing(size=(8, 8), channels=1))
 
 
 @pytest.fixture
@@ -30,10 +38,10 @@ def samples():
 
 
 def write(folder, rows, keys, labels, probabilities, **summary):
-    results = SampleResults(60, probabilities.shape[1], 5)
+    results = SampleResults(context_of(probabilities.shape[1]), 60, 5)
     for start in range(0, len(rows), 16):
         part = slice(start, start + 16)
-        results.add(rows[part], keys[part], labels[part], probabilities[part])
+        results.add(rows[part], keys[part], {"probabilities": probabilities[part]}, {"y": labels[part]})
     results.write(folder / "results", {**SUMMARY, "count": results.count, **summary})
     return Predictions(folder / "results")
 
@@ -68,16 +76,6 @@ def test_accuracy_and_top_five(found, samples):
 
     assert found.figures["accuracy"] == pytest.approx((ranks[:, 0] == labels)[known].mean())
     assert found.figures["top5"] == pytest.approx((ranks == labels[:, None]).any(axis=1)[known].mean())
-
-
-def test_a_worker_reports_the_accuracy_of_labeled_samples(found, samples):
-    rows, keys, labels, probabilities = samples
-    results = SampleResults(60, 6, 5)
-
-    assert results.accuracy is None
-    results.add(rows, keys, labels, probabilities)
-
-    assert results.accuracy == pytest.approx(found.figures["accuracy"])
 
 
 def test_each_cell_of_the_confusion_opens_its_samples(found):
@@ -135,9 +133,9 @@ def test_curves_say_whether_all_probabilities_were_kept(found, tmp_path, samples
 
 
 def test_too_many_probabilities_are_not_kept():
-    assert "class_scores" in SampleResults(20_000, 1000, 5)._arrays
-    assert "class_scores" not in SampleResults(20_001, 1000, 5)._arrays
-    assert "class_scores" not in SampleResults(1, 1001, 5)._arrays
+    assert "class_scores" in SampleResults(context_of(1000), 20_000, 5)._arrays
+    assert "class_scores" not in SampleResults(context_of(1000), 20_001, 5)._arrays
+    assert "class_scores" not in SampleResults(context_of(1001), 1, 5)._arrays
 
 
 def test_a_threshold(found, samples):

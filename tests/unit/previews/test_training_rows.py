@@ -106,7 +106,7 @@ def test_rows_are_those_of_the_pipeline(kind, fields, pictures, photographs, sto
 
 def test_a_mean_is_all_that_is_between_a_row_and_the_batch(stored):
     spec = spec_of(str(stored), augmentation=_VARIED, preprocessing={"mean": "pixel"})
-    mean = data_of(spec).preprocessing.mean_values
+    mean = data_of(spec).context.preprocessing.mean_values
     rows = rows_of(spec)
 
     (given, _labels) = next(batches_of(spec, 1))
