@@ -12,6 +12,7 @@ from ziggurat.errors import UsageError
 from ziggurat.tasks.metric import Metric
 
 __all__ = [
+    "MOST_CONFUSION_CLASSES",
     "NO_QUALITY",
     "ConfusionMetric",
     "accuracy_interval",
@@ -38,12 +39,16 @@ NO_QUALITY: Final[Mapping[str, Any]] = {
 }
 """Values of ``quality_measures`` where no label is known."""
 
+MOST_CONFUSION_CLASSES: Final = 1000
+"""Of more classes no confusion matrix is given: a hundred million numbers as lists take seconds and gigabytes."""
+
 _Z_95: Final = 1.959963984540054
 _BINS: Final = 15
 _MOST_EXACT: Final = 1000
 _LEAST_SCORE: Final = float(np.finfo(np.float32).eps)
 _TOP: Final = 3
 _MANY_CLASSES: Final = 5
+_MOST_CONFUSED: Final = 20
 
 
 class ConfusionMetric(Metric):
@@ -78,9 +83,10 @@ class ConfusionMetric(Metric):
         """Return the values.
 
         Returns:
-            ``accuracy``; ``top_5``, with more than five classes; ``confusion`` (row: label, column: prediction);
-            ``classes`` (``class``, ``samples``, ``predicted``, ``precision`` and ``recall``, None where one is not
-            defined). Empty before the first labeled sample.
+            ``accuracy``; ``top_5``, with more than five classes; ``confusion`` (row: label, column: prediction), with
+            more than 1,000 classes instead of it ``confused`` (``class``, ``predicted`` and ``samples`` of the 20 most
+            frequent errors); ``classes`` (``class``, ``samples``, ``predicted``, ``precision`` and ``recall``, None
+            where one is not defined). Empty before the first labeled sample.
         """
         count = self.samples
         if not count:
@@ -88,7 +94,10 @@ class ConfusionMetric(Metric):
         values: dict[str, Any] = {"accuracy": float(self._matrix.trace() / count)}
         if len(self._names) > _MANY_CLASSES:
             values["top_5"] = self._among_five / count
-        values["confusion"] = self._matrix.tolist()
+        if len(self._names) > MOST_CONFUSION_CLASSES:
+            values["confused"] = self._most_confused()
+        else:
+            values["confusion"] = self._matrix.tolist()
         predicted = self._matrix.sum(axis=0).tolist()
         values["classes"] = [
             {
@@ -115,6 +124,21 @@ class ConfusionMetric(Metric):
             )
         self._matrix += state["matrix"]
         self._among_five += int(state["among_five"])
+
+    def _most_confused(self) -> list[dict[str, Any]]:
+        """Return the most frequent errors, of equally frequent ones those of the classes with smaller numbers."""
+        labels, predicted = np.nonzero(self._matrix)
+        wrong = labels != predicted
+        labels, predicted = labels[wrong], predicted[wrong]
+        samples = self._matrix[labels, predicted]
+        return [
+            {
+                "class": self._names[labels[place]],
+                "predicted": self._names[predicted[place]],
+                "samples": int(samples[place]),
+            }
+            for place in np.argsort(-samples, kind="stable")[:_MOST_CONFUSED]
+        ]
 
 
 def quality_measures(
