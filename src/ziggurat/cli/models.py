@@ -219,6 +219,10 @@ def _files(count: int) -> str:
 
 
 def _matrix_text(found: Mapping[str, Any]) -> str:
+    """Return the confusion matrix as a table; of many classes the most frequent errors, which is all that is known of
+    them where there are too many for a matrix."""
+    if "confusion" not in found:
+        return _confused_text([(each["class"], each["predicted"], each["samples"]) for each in found["confused"]])
     names, matrix = [each["class"] for each in found["classes"]], found["confusion"]
     if len(names) > _MATRIX_CLASSES:
         wrong = [
@@ -227,10 +231,14 @@ def _matrix_text(found: Mapping[str, Any]) -> str:
             for column, count in enumerate(line)
             if row != column and count
         ]
-        rows = [(label, taken, str(count)) for count, label, taken in sorted(wrong, reverse=True)[:_MATRIX_CLASSES]]
-        return table(rows, ("class", "taken for", "samples"))
+        worst = sorted(wrong, reverse=True)[:_MATRIX_CLASSES]
+        return _confused_text([(label, taken, count) for count, label, taken in worst])
     rows = [(name, *(str(count) for count in line)) for name, line in zip(names, matrix)]
     return "Rows: the class; columns: what it was taken for.\n" + table(rows, ("", *names))
+
+
+def _confused_text(errors: Sequence[tuple[str, str, int]]) -> str:
+    return table([(label, taken, str(count)) for label, taken, count in errors], ("class", "taken for", "samples"))
 
 
 def _export_text(found: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from ziggurat.tasks.metric_values import check_same_shape, finite_number
 
 __all__ = ["RegressionMetric"]
 
-_SUMS: Final = ("count", "unknown", "not_finite", "squares", "absolutes")
+_COUNTS: Final = ("count", "unknown", "not_finite")
 
 
 class RegressionMetric(Metric):
@@ -25,7 +25,8 @@ class RegressionMetric(Metric):
 
     The spread of the targets, which R² needs, is merged as deviations from the mean, after Chan, Golub and LeVeque,
     "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances" (1979): a difference of sums of squares
-    would lose all digits where the targets are large and close together.
+    would lose all digits where the targets are large and close together. For the same reason a mean is kept as a number
+    near it, ``base``, and the ``rest``.
 
     Args:
         names: of the k values.
@@ -34,9 +35,12 @@ class RegressionMetric(Metric):
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
         size = len(self._names)
-        self._state = {name: np.zeros(size, np.int64 if name in _SUMS[:3] else np.float64) for name in _SUMS}
-        self._state |= {"mean": np.zeros(size), "spread": np.zeros(size)}
-        self._state |= {"least": np.full(size, np.inf), "most": np.full(size, -np.inf)}
+        self._state: dict[str, np.ndarray] = {
+            **{name: np.zeros(size, np.int64) for name in _COUNTS},
+            **{name: np.zeros(size) for name in ("squares", "absolutes", "base", "rest", "spread")},
+            "least": np.full(size, np.inf),
+            "most": np.full(size, -np.inf),
+        }
 
     def update(self, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]) -> None:
         """Add a batch.
@@ -49,7 +53,9 @@ class RegressionMetric(Metric):
         known = np.isfinite(target)
         count = known.sum(axis=0)
         kept = np.where(known, target, 0.0)
-        mean = kept.sum(axis=0) / np.maximum(count, 1)
+        base = kept.sum(axis=0) / np.maximum(count, 1)
+        shifted = np.where(known, target - base, 0.0)
+        rest = shifted.sum(axis=0) / np.maximum(count, 1)
         with np.errstate(invalid="ignore", over="ignore"):  # predictions that are not finite are counted
             errors = np.where(known, output - kept, 0.0)
             squares = (errors**2).sum(axis=0)
@@ -60,8 +66,9 @@ class RegressionMetric(Metric):
                 "not_finite": (known & ~np.isfinite(output)).sum(axis=0),
                 "squares": squares,
                 "absolutes": np.abs(errors).sum(axis=0),
-                "mean": mean,
-                "spread": (np.where(known, target - mean, 0.0) ** 2).sum(axis=0),
+                "base": base,
+                "rest": rest,
+                "spread": (np.where(known, shifted - rest, 0.0) ** 2).sum(axis=0),
                 "least": np.where(known, target, np.inf).min(axis=0, initial=np.inf),
                 "most": np.where(known, target, -np.inf).max(axis=0, initial=-np.inf),
             }
@@ -78,12 +85,12 @@ class RegressionMetric(Metric):
             target is known.
         """
         state = self._state
-        totals = [int(state[name].sum()) for name in ("count", "unknown", "not_finite")]
+        totals = [int(state[name].sum()) for name in _COUNTS]
         counts = dict(zip(("values", "unknown", "not_finite"), totals, strict=True))
         if not counts["values"]:
             return {"counts": counts} if counts["unknown"] else {}
         is_measured, has_spread = state["count"] > 0, self._has_spread()
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             figures = {
                 "rmse": np.where(is_measured, np.sqrt(state["squares"] / np.maximum(state["count"], 1)), np.nan),
                 "mae": np.where(is_measured, state["absolutes"] / np.maximum(state["count"], 1), np.nan),
@@ -105,25 +112,26 @@ class RegressionMetric(Metric):
         return {**values, "counts": counts}
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return counts, sums of errors, and mean, spread and range of the targets, (k) each."""
+        """Return counts, sums of errors, and mean (in two parts), spread and range of the targets, (k) each."""
         return {name: value.copy() for name, value in self._state.items()}
 
     def merge(self, state: Mapping[str, np.ndarray]) -> None:
         """Add the state of other samples."""
         own = self._state
-        if np.shape(state.get("mean")) != own["mean"].shape:
+        if np.shape(state.get("base", 0.0)) != own["base"].shape:
             raise UsageError(
                 "Only metrics with the same values can be merged.",
-                received=f"{np.size(state.get('mean', ()))} and {len(self._names)} values",
+                received=f"{np.size(state.get('base', ()))} and {len(self._names)} values",
             )
         before, added = own["count"].copy(), state["count"]
-        total = np.maximum(before + added, 1)
-        step = np.where(added > 0, state["mean"] - own["mean"], 0.0)
-        own["spread"] += state["spread"] + step * (before * (added / total)) * step
-        own["mean"] += step * (added / total)
+        share = added / np.maximum(before + added, 1)
+        own["base"] = np.where(before > 0, own["base"], state["base"])
+        step = np.where(added > 0, state["base"] - own["base"] + (state["rest"] - own["rest"]), 0.0)
+        own["spread"] += state["spread"] + step * before * share * step
+        own["rest"] += step * share
         own["least"] = np.minimum(own["least"], state["least"])
         own["most"] = np.maximum(own["most"], state["most"])
-        for name in _SUMS:
+        for name in (*_COUNTS, "squares", "absolutes"):
             own[name] += state[name]
 
     def _columns(self, values: np.ndarray, what: str) -> np.ndarray:

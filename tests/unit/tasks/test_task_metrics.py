@@ -106,3 +106,24 @@ def test_a_class_that_is_never_predicted_has_no_precision() -> None:
     assert "top_5" not in figures, "among three classes it says nothing"
     shares = [(each["class"], each["precision"], each["recall"]) for each in figures["classes"]]
     assert shares == [("cat", 1.0, 0.5), ("dog", 0.0, None), ("cow", None, None)]
+
+
+def test_very_many_classes_have_only_their_worst_errors() -> None:
+    names = [f"class {number}" for number in range(1001)]
+    labels = np.array([7, 7, 7, 5, 5, 900, 3])
+    probabilities = np.zeros((7, 1001), np.float32)
+    probabilities[np.arange(7), [8, 8, 7, 6, 6, 2, 3]] = 1
+    metric = ConfusionMetric(names)
+    metric.update({"probabilities": probabilities}, {"labels": labels})
+    values = metric.compute()
+    assert "confusion" not in values
+    assert [(each["class"], each["predicted"], each["samples"]) for each in values["confused"]] == [
+        ("class 5", "class 6", 2),
+        ("class 7", "class 8", 2),
+        ("class 900", "class 2", 1),
+    ]
+    assert values["accuracy"] == pytest.approx(2 / 7)
+    few = ConfusionMetric(names[:1000])
+    few.update({"probabilities": np.eye(1000)[:2]}, {"labels": np.array([0, 1])})
+    assert np.shape(few.compute()["confusion"]) == (1000, 1000)
+    assert "confused" not in few.compute()
