@@ -19,7 +19,7 @@ _SPACELESS: Final = (
 """Letters of scripts that put no space between words."""
 
 _JOINERS: Final = "\u200c\u200d"
-_LAST_MARK: Final = 0x1F000  # above are pictures, and variants that no word contains
+_LAST_MARK: Final = 0x1F000  # above are emoji, and selectors of variants, which no word contains
 
 
 def tokens_of(text: str, *, lower: bool) -> list[str]:
