@@ -104,6 +104,74 @@ def test_another_networks_state_is_named() -> None:
         NullProgram(64, 10, NullOptions(hidden=8)).load_state(NullProgram(64, 10, NullOptions(hidden=16)).state())
 
 
+TARGET_RULE = "With the null backend, `targets` must be class numbers of known classes, or a row of numbers."
+
+
+class TestNullRegression(BackendConformance):
+    def program(self) -> NullProgram:
+        return NullProgram(64, 2, NullOptions(hidden=8, dropout=0.3, learning_rate=0.01), learns_numbers=True)
+
+    def batches(self) -> list[list[np.ndarray]]:
+        x, y = digits()
+        return batches_of(x[:256], np.stack([y[:256] / 10, y[:256] % 2], axis=1).astype(np.float32), 64)
+
+
+def rows(**changes: object) -> ProgramRequest:
+    arrays = {"inputs": {"x": ArraySpec((3,))}, "targets": {"y": ArraySpec((2,))}}
+    return ProgramRequest(**{**arrays, "network": "table_linear", **changes})  # pyright: ignore[reportArgumentType]
+
+
+def test_rows_of_a_table_are_taken_as_they_are() -> None:
+    x = np.array([[1, 0, 200], [0, -3, 0]], np.float32)
+    program = NullBackend().build(rows(learning_rate=0.0))
+    weights = program.state()["layer1/W"]
+    found = program.evaluate([x, np.zeros((2, 2), np.float32)], ["output", "cost"])
+    np.testing.assert_allclose(found["output"], x @ weights, rtol=1e-6)
+    assert found["cost"] == pytest.approx(np.mean((x @ weights) ** 2))
+
+
+def test_a_linear_regression_finds_the_least_squares() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(200, 3)).astype(np.float32)
+    y = (x @ rng.normal(size=(3, 2)) + rng.normal(size=(200, 2))).astype(np.float32)
+    program = NullBackend().build(rows(learning_rate=0.3))
+    for _ in range(300):
+        program.step([x, y], ())
+    best, *_ = np.linalg.lstsq(np.column_stack([x, np.ones(200)]), y, rcond=None)
+    state = program.state()
+    np.testing.assert_allclose(np.vstack([state["layer1/W"], state["layer1/b"]]), best, atol=1e-4)
+
+
+def test_gradients_of_a_regression_are_finite_differences() -> None:
+    rng = np.random.default_rng(0)
+    batch = [rng.normal(size=(5, 3)).astype(np.float32), rng.normal(size=(5, 2)).astype(np.float32)]
+    options = {"hidden": 4, "weight_decay": 0.1}
+    program = NullBackend().build(rows(network="table_mlp", learning_rate=1.0, options=options))
+    before = program.state()
+    program.step(batch, ())
+    after = program.state()
+    for name in ("layer1/W", "layer1/b", "layer2/W", "layer2/b"):
+        for index in np.ndindex(before[name].shape):
+            costs = []
+            for shift in (1e-2, -1e-2):
+                moved = {key: array.copy() for key, array in before.items()}
+                moved[name][index] += np.float32(shift)
+                program.load_state(moved)
+                costs.append(program.evaluate(batch, ["cost"])["cost"])
+            assert (before[name] - after[name])[index] == pytest.approx((costs[0] - costs[1]) / 2e-2, abs=5e-3)
+
+
+def test_labels_of_another_length_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"A label of this network has 2 numbers\. Received: 4 samples"):
+        NullBackend().build(rows()).step([np.zeros((4, 3), np.float32), np.zeros((4, 3), np.float32)], ())
+
+
+def test_a_number_is_learned_as_a_row_of_one() -> None:
+    program = NullBackend().build(rows(targets={"y": ArraySpec()}))
+    found = program.evaluate([np.zeros((4, 3), np.float32), np.ones(4)], ["output", "cost", "labels"])
+    assert (found["output"].shape, found["labels"].shape, found["cost"]) == ((4, 1), (4, 1), 1.0)
+
+
 def request(**changes: object) -> ProgramRequest:
     return ProgramRequest(**{**class_arrays((8, 8, 1), 10), **changes})  # pyright: ignore[reportArgumentType]
 
@@ -121,14 +189,16 @@ def test_the_backend_builds_what_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"network": "lenet"}, "With the null backend, `network` must be `mlp` or `linear`. Received: lenet."),
+        (
+            {"network": "lenet"},
+            "With the null backend, `network` must be one of mlp, table_mlp, linear, table_linear. Received: lenet.",
+        ),
         ({"optimizer": "adam"}, "With the null backend, `optimizer` must be `sgd` or `momentum`. Received: adam."),
         ({"precision": "bf16"}, "With the null backend, `precision` must be `float32`. Received: bf16."),
-        ({"targets": {}}, "With the null backend, `targets` must be class numbers of known classes. Received: none."),
-        (
-            {"targets": {"y": ArraySpec((), "int64")}},
-            "With the null backend, `targets` must be class numbers of known classes. Received: int64 of shape ().",
-        ),
+        ({"targets": {}}, f"{TARGET_RULE} Received: none."),
+        ({"targets": {"y": ArraySpec((), "int64")}}, f"{TARGET_RULE} Received: int64 of shape ()."),
+        ({"targets": {"y": ArraySpec((3,), classes=3)}}, f"{TARGET_RULE} Received: float32 of shape (3,)."),
+        ({"targets": {"y": ArraySpec((4, 4, 1), "int64", 3)}}, f"{TARGET_RULE} Received: int64 of shape (4, 4, 1)."),
         (
             {"inputs": {"left": ArraySpec((8, 8, 1)), "right": ArraySpec((8, 8, 1))}},
             "This backend trains with one input and at most one target. Received: inputs left, right; targets y.",

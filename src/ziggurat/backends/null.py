@@ -1,4 +1,4 @@
-"""NumPy backend: a small classifier that really trains, so that nine tests in ten need no framework."""
+"""NumPy backend: a small network that really trains, so that nine tests in ten need no framework."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ziggurat.engine.backend import ProgramRequest, single_arrays
 from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed
 from ziggurat.engine.program import Program
 from ziggurat.errors import CheckpointError, ConfigurationError, UnknownNameError
+from ziggurat.tasks.arrays import ArraySpec
 
 __all__ = ["NullBackend", "NullOptions", "NullProgram"]
 
@@ -28,13 +29,19 @@ _VALUES: Final = (
     "gradient_norm",
 )
 
+_NUMBER_VALUES: Final = ("cost", "output", "labels", "gradient_norm")
+"""Values of a network that learns numbers."""
+
+_LINEAR: Final = ("linear", "table_linear")
+_NETWORKS: Final = ("", "mlp", "table_mlp", *_LINEAR)
+
 
 @dataclass(frozen=True)
 class NullOptions:
-    """What the classifier is made of.
+    """What the network is made of.
 
     Args:
-        hidden: units of the one hidden layer; 0 for a linear classifier.
+        hidden: units of the one hidden layer; 0 for a linear network.
         dropout: share of hidden units left out in training, in [0, 1).
         learning_rate: the first learning rate.
         momentum: of stochastic gradient descent, in [0, 1).
@@ -69,19 +76,25 @@ class NullOptions:
 class NullProgram:
     """One hidden layer with ReLU, softmax cross-entropy, gradient descent with momentum; float32 throughout.
 
-    A batch is ``[x, y]`` with ``x: (N, …) uint8`` (divided by 255) or float, and ``y: (N,)`` integer class numbers.
+    A batch is ``[x, y]`` with ``x: (N, …) uint8`` (divided by 255) or float, and ``y: (N,)`` integer class numbers. A
+    network that learns numbers has ``y: (N, outputs)`` float, and the mean squared error in place of the cross-entropy.
 
     Args:
         inputs: numbers in one sample.
-        classes: number of classes.
+        outputs: number of classes, or of numbers to learn.
         options: the rest.
+        learns_numbers: whether it learns numbers, not classes.
     """
 
-    def __init__(self, inputs: int, classes: int, options: NullOptions | None = None) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, options: NullOptions | None = None, *, learns_numbers: bool = False
+    ) -> None:
         self.options = options or NullOptions()
         self._inputs = inputs
+        self._outputs = outputs
+        self._learns_numbers = learns_numbers
         self._random = np.random.Generator(np.random.PCG64(self.options.seed))
-        widths = [inputs, self.options.hidden, classes] if self.options.hidden else [inputs, classes]
+        widths = [inputs, self.options.hidden, outputs] if self.options.hidden else [inputs, outputs]
         self._weights: dict[str, np.ndarray] = {}
         for number, (fan_in, fan_out) in enumerate(itertools.pairwise(widths), start=1):
             # He et al., "Delving deep into rectifiers" (ICCV 2015), eq. 10.
@@ -98,13 +111,14 @@ class NullProgram:
 
     def names(self) -> Sequence[str]:
         """Return the values that can be fetched: per batch numbers, and arrays with one row a sample."""
-        return _VALUES
+        return _NUMBER_VALUES if self._learns_numbers else _VALUES
 
     def declare(self, names: Sequence[str]) -> None:
         """Check the names; nothing has to be built for them."""
+        known = self.names()
         for name in names:
-            if name not in _VALUES:
-                raise UnknownNameError("value of this program", name, _VALUES)
+            if name not in known:
+                raise UnknownNameError("value of this program", name, known)
 
     def connect(self, batches: BatchCycle) -> Feed:
         """Make each batch when its step needs it."""
@@ -113,17 +127,17 @@ class NullProgram:
     def step(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Train on one batch ``[x, y]``."""
         x, y = self._prepared(batch)
-        hidden, kept, logits = self._forward(x, training=True)
-        probabilities = _softmax(logits)
-        gradients = self._gradients(x, y, hidden, kept, probabilities)
+        hidden, kept, output = self._forward(x, training=True)
+        predicted = output if self._learns_numbers else _softmax(output)
+        gradients = self._gradients(x, hidden, kept, self._slope(predicted, y))
         self._descend(gradients)
-        return _values(names, y, logits, probabilities, self._decay_cost, gradients) if names else {}
+        return self._values(names, y, output, predicted, gradients) if names else {}
 
     def evaluate(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
-        """Classify one batch ``[x, y]`` without dropout; the weights stay."""
+        """Predict one batch ``[x, y]`` without dropout; the weights stay."""
         x, y = self._prepared(batch)
-        logits = self._forward(x, training=False)[2]
-        return _values(names, y, logits, _softmax(logits), self._decay_cost, {})
+        output = self._forward(x, training=False)[2]
+        return self._values(names, y, output, output if self._learns_numbers else _softmax(output), {})
 
     def hyperparameters(self) -> Mapping[str, float]:
         """Return ``learning_rate`` and ``momentum``."""
@@ -193,6 +207,14 @@ class NullProgram:
                 received=f"{x.shape[1]} (batch of shape {batch[0].shape})",
                 advice="Give it data of the size it was made for.",
             )
+        if self._learns_numbers:
+            if y.size != len(x) * self._outputs:
+                raise ConfigurationError(
+                    f"A label of this network has {self._outputs} numbers.",
+                    received=f"{len(x)} samples with labels of shape {y.shape}",
+                    advice="Give it the labels that it was made for.",
+                )
+            y = y.reshape(len(x), self._outputs).astype(np.float32)
         return x, y
 
     def _forward(self, x: np.ndarray, *, training: bool) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
@@ -207,12 +229,18 @@ class NullProgram:
             hidden = hidden * kept
         return hidden, kept, hidden @ weights["layer2/W"] + weights["layer2/b"]
 
-    def _gradients(
-        self, x: np.ndarray, y: np.ndarray, hidden: np.ndarray, kept: np.ndarray | None, probabilities: np.ndarray
-    ) -> dict[str, np.ndarray]:
-        slope = probabilities.copy()
+    def _slope(self, predicted: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the gradient of the cost by the output of the last layer."""
+        if self._learns_numbers:
+            return (predicted - y) * np.float32(2 / y.size)
+        slope = predicted.copy()
         slope[np.arange(len(y)), y] -= 1
         slope /= np.float32(len(y))
+        return slope
+
+    def _gradients(
+        self, x: np.ndarray, hidden: np.ndarray, kept: np.ndarray | None, slope: np.ndarray
+    ) -> dict[str, np.ndarray]:
         last = "layer2" if self.options.hidden else "layer1"
         gradients = {f"{last}/W": hidden.T @ slope, f"{last}/b": slope.sum(0)}
         if self.options.hidden:
@@ -234,27 +262,38 @@ class NullProgram:
             slot -= rate * gradient
             self._weights[name] += slot
 
+    def _values(
+        self,
+        names: Sequence[str],
+        y: np.ndarray,
+        output: np.ndarray,
+        predicted: np.ndarray,
+        gradients: Mapping[str, np.ndarray],
+    ) -> dict[str, Any]:
+        makers: dict[str, Callable[[], Any]] = {
+            "output": lambda: output,
+            "labels": lambda: y,
+            "gradient_norm": lambda: math.sqrt(sum(float(np.vdot(part, part)) for part in gradients.values())),
+        }
+        if self._learns_numbers:
+            makers["cost"] = lambda: float(np.mean(np.square(output - y))) + self._decay_cost
+        else:
+            makers |= _class_makers(y, output, predicted, self._decay_cost)
+        return {name: makers[name]() for name in names}
 
-def _values(
-    names: Sequence[str],
-    y: np.ndarray,
-    logits: np.ndarray,
-    probabilities: np.ndarray,
-    decay_cost: float,
-    gradients: Mapping[str, np.ndarray],
-) -> dict[str, Any]:
+
+def _class_makers(
+    y: np.ndarray, logits: np.ndarray, probabilities: np.ndarray, decay_cost: float
+) -> dict[str, Callable[[], Any]]:
     wrong = logits.argmax(1) != y
-    makers: dict[str, Callable[[], Any]] = {
+    return {
         "cost": lambda: float(-np.log(np.maximum(probabilities[np.arange(len(y)), y], 1e-30)).mean()) + decay_cost,
         "accuracy": lambda: 1.0 - float(wrong.mean()),
         "error": lambda: float(wrong.mean()),
         "incorrect_vector": lambda: wrong.astype(np.float32),
         "probabilities": lambda: probabilities,
         "logits": lambda: logits,
-        "labels": lambda: y,
-        "gradient_norm": lambda: math.sqrt(sum(float(np.vdot(part, part)) for part in gradients.values())),
     }
-    return {name: makers[name]() for name in names}
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:
@@ -290,7 +329,7 @@ class NullBackend:
         return ""
 
     def build(self, request: ProgramRequest) -> Program:
-        """Return a classifier for the request.
+        """Return a network for the request: a classifier for class numbers, else a regression.
 
         Raises:
             ConfigurationError: where the request asks for what this backend does not do.
@@ -302,27 +341,39 @@ class NullBackend:
         for name in given:
             if name not in known:
                 raise UnknownNameError("option of the null backend", name, known)
+        x, y = single_arrays(request)
+        assert y is not None
         chosen: dict[str, Any] = {
             "learning_rate": request.learning_rate,
             "weight_decay": request.weight_decay,
             "seed": request.seed,
-            "scale": 1 / 255,  # a job's images reach from 0 to 255
+            "scale": 1 / 255 if len(x.shape) == 3 else 1.0,  # a job's images reach from 0 to 255
             **given,
         }
-        if request.network == "linear":
+        if request.network in _LINEAR:
             chosen["hidden"] = 0
         if request.optimizer == "sgd":
             chosen.setdefault("momentum", 0.0)
-        x, y = single_arrays(request)
-        assert y is not None
-        assert y.classes is not None
-        return NullProgram(math.prod(x.shape), y.classes, NullOptions(**chosen))
+        inputs, options = math.prod(x.shape), NullOptions(**chosen)
+        if y.is_class_number:
+            assert y.classes is not None
+            return NullProgram(inputs, y.classes, options)
+        return NullProgram(inputs, math.prod(y.shape), options, learns_numbers=True)
+
+
+def _has_classes(target: ArraySpec) -> bool:
+    return target.is_class_number and target.classes is not None
+
+
+def _has_numbers(target: ArraySpec) -> bool:
+    is_row = len(target.shape) <= 1 and np.issubdtype(np.dtype(target.dtype), np.floating)
+    return is_row and target.classes is None  # several labels at once would need another cost
 
 
 def _refuse_unsupported(request: ProgramRequest) -> None:
     target = single_arrays(request)[1]
     rules = (
-        ("network", request.network in ("", "mlp", "linear"), "`mlp` or `linear`", request.network),
+        ("network", request.network in _NETWORKS, f"one of {', '.join(_NETWORKS[1:])}", request.network),
         ("optimizer", request.optimizer in ("sgd", "momentum"), "`sgd` or `momentum`", request.optimizer),
         ("nesterov", not request.optimizer_options.get("nesterov"), "false", True),
         ("pretrained", request.pretrained is None, "left out", "one"),
@@ -330,8 +381,8 @@ def _refuse_unsupported(request: ProgramRequest) -> None:
         ("class_weights", not request.class_weights, "empty", list(request.class_weights)),
         (
             "targets",
-            target is not None and target.is_class_number and target.classes is not None,
-            "class numbers of known classes",
+            target is not None and (_has_classes(target) or _has_numbers(target)),
+            "class numbers of known classes, or a row of numbers",
             "none" if target is None else f"{target.dtype} of shape {target.shape}",
         ),
         ("precision", request.precision == "float32", "`float32`", request.precision),
