@@ -75,6 +75,7 @@ class StandardNetwork:
         smallest_px: shortest side of an image that its layers leave something of.
         input: form of its input, in ``INPUT_KINDS``.
         other_tasks: what it learns as well, by the target that it is given.
+        recipe: further fields of a spec that suit it, such as ``{"optimizer.name": "adam"}``.
     """
 
     name: str
@@ -86,6 +87,7 @@ class StandardNetwork:
     smallest_px: int = 1
     input: str = "image"
     other_tasks: tuple[str, ...] = ()
+    recipe: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def tasks(self) -> tuple[str, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ziggurat.entities.backend_info import StandardNetwork, backend_info, backend_infos
+from ziggurat.entities.backend_info import BackendInfo, StandardNetwork, backend_info, backend_infos
 from ziggurat.errors import ConfigurationError
-from ziggurat.workspace.training_checks import KnownData, why_not_trainable
+from ziggurat.records.schema import KINDS
+from ziggurat.workspace.training_checks import KnownData, why_no_fit, why_not_trainable
 from ziggurat.zoo.backends import backend_for, check_backend, why_not_usable
 
 __all__ = ["FEWEST_STEPS", "PHOTO_PX", "UNBALANCED", "Recipe", "balanced_weights", "recommend"]
@@ -33,6 +34,7 @@ _MIDDLE_PX: Final = 96
 PHOTO_PX: Final = 64
 """Side to which images of different sizes are resized: a CPU trains on such images within minutes."""
 
+_NOUNS: Final = {"table": "rows", "text-classification": "texts"}
 _SMALL_SET: Final = 10_000
 _STEPS_IN_ALL: Final = 2000
 """Updates that a small set should get: fewer epochs leave the networks of the zoo far from their best."""
@@ -72,12 +74,13 @@ def recommend(data: KnownData, *, network: str | None = None, earlier: str = "")
         UnknownNameError: where there is no such network or backend.
         ConfigurationError: where the backend cannot be used, or has no network for the data.
     """
-    if why_not_trainable(data.kind):
+    if why_not_trainable(data.kind, data.known_classes):
         return None
-    resized = None if data.size is not None else (PHOTO_PX, PHOTO_PX)
+    has_images = "image" in KINDS[data.kind]
+    resized = None if data.size is not None or not has_images else (PHOTO_PX, PHOTO_PX)
     chosen = network or ""
     if network is None or network.endswith("/"):
-        chosen = _recommended_network(data.size or resized, data.channels, chosen.removesuffix("/"))
+        chosen = _recommended_network(data, resized, chosen.removesuffix("/"))
     elif chosen and "/" not in chosen:
         chosen = f"{backend_for(chosen)}/{chosen}"
     backend, _, name = chosen.rpartition("/")
@@ -89,11 +92,14 @@ def recommend(data: KnownData, *, network: str | None = None, earlier: str = "")
     if known is not None and known.learning_rate is not None:
         fields["learning_rate"] = known.learning_rate
     fields |= _schedule(fields.get("learning_rate"))
-    fields |= _augmentation(data)
+    if has_images:
+        fields |= _augmentation(data)
+    if known is not None:
+        fields |= known.recipe
     fields["epochs"] = _epochs(data, fields["batch_size"])
     if data.sizes.get("val", 0):
         # A quarter of the epochs without a gain (after Prechelt, "Early stopping - but when?", 1998).
-        fields["early_stopping.tag"] = "validation_accuracy"
+        fields["early_stopping.tag"] = "validation_accuracy" if data.kind == "image-classification" else "auto"
         fields["early_stopping.patience"] = max(5, fields["epochs"] // 4)
     if _ratio(data.class_counts) >= UNBALANCED:
         fields["class_weights"] = balanced_weights(data.class_counts)
@@ -101,26 +107,52 @@ def recommend(data: KnownData, *, network: str | None = None, earlier: str = "")
     return Recipe(network=chosen, fields=fields, summary=summary, reason=reason)
 
 
-def _recommended_network(size: tuple[int, int] | None, channels: int | None, backend: str = "") -> str:
-    """Return the recommended standard network for image classification, as ``backend/name``.
+def _recommended_network(data: KnownData, resized: tuple[int, int] | None, backend: str = "") -> str:
+    """Return the recommended standard network, as ``backend/name``.
 
     Args:
-        size: (height, width) of the images; None where they differ.
-        channels: of the images; None where they differ.
+        data: known facts about it.
+        resized: (height, width) to which images are resized; None where they keep their size.
         backend: that it must be of; empty for any that can be used.
 
     Raises:
         UnknownNameError: where there is no such backend.
-        ConfigurationError: where it cannot be used, or has no network for the images.
+        ConfigurationError: where it cannot be used, or has no network for the data.
     """
     if backend:
         check_backend(backend)
+    size = data.size or resized
+    infos = {name: info for name, info in backend_infos().items() if backend in ("", name)}
+    usable = {name: info for name, info in infos.items() if why_not_usable(name) is None}
+    if data.kind != "image-classification":
+        for owner, info in usable.items():
+            for network in info.networks:  # the table of networks has the usual one of each task first
+                if not why_no_fit(network, data.kind, size, data.known_classes):
+                    return f"{owner}/{network.name}"
+        raise _no_network(usable)
+    return _for_image_classes(usable, size, data.channels)
+
+
+def _no_network(usable: Collection[str]) -> ConfigurationError:
+    return ConfigurationError(
+        "A recipe must have a network that fits the data.",
+        received=f"none in {', '.join(usable) or 'any installed backend'}",
+        advice="Name a network.",
+    )
+
+
+def _for_image_classes(usable: Mapping[str, BackendInfo], size: tuple[int, int] | None, channels: int | None) -> str:
+    """Return the recommended network for image classification, as ``backend/name``.
+
+    Args:
+        usable: name → backend.
+        size: (height, width) of the images; None where they differ.
+        channels: of the images; None where they differ.
+    """
     if size is not None and channels == 1 and max(size) <= _SMALL_PX:
         fitting = ("lenet", "convnet")
     else:
         fitting = ("convnet",) if size is None or min(size) <= _MIDDLE_PX else ("resnet18",)
-    infos = {name: info for name, info in backend_infos().items() if backend in ("", name)}
-    usable = {name: info for name, info in infos.items() if why_not_usable(name) is None}
     for owner, info in usable.items():
         for name in fitting:
             network = info.network(name)
@@ -131,11 +163,7 @@ def _recommended_network(size: tuple[int, int] | None, channels: int | None, bac
             takes_any_size = network.input == "image" and network.input_shape is None
             if takes_any_size and network.task == "classification":
                 return f"{owner}/{network.name}"
-    raise ConfigurationError(
-        "A recipe must have a network that fits the images.",
-        received=f"none in {', '.join(usable) or 'any installed backend'}",
-        advice="Name a network.",
-    )
+    raise _no_network(usable)
 
 
 def balanced_weights(counts: Sequence[int]) -> list[float]:
@@ -205,7 +233,14 @@ def _reason(data: KnownData, fields: Mapping[str, Any], earlier: str) -> str:
     size = "of different sizes" if data.size is None else f"of {data.size[1]} x {data.size[0]} px"
     color = {1: "gray ", 3: "color "}.get(data.channels or 0, "")
     amount = "" if train is None else f"{train:,} "
-    sentences = [f"{amount}{color}images {size} in {data.classes or 'several'} classes"]
+    classes = f" in {data.classes} classes" if data.classes else ""
+    if "image" in KINDS[data.kind]:
+        what = (
+            f"{color}images {size}{classes or (' in several classes' if data.kind == 'image-classification' else '')}"
+        )
+    else:
+        what = f"{_NOUNS.get(data.kind, 'samples')}{classes}"
+    sentences = [f"{amount}{what}"]
     if train is not None and train < _SMALL_SET:
         sentences[0] += f": a batch of {fields['batch_size']} gives {train // fields['batch_size']} updates an epoch"
     if "class_weights" in fields:
@@ -216,5 +251,5 @@ def _reason(data: KnownData, fields: Mapping[str, Any], earlier: str) -> str:
     small = ""
     if train is not None and train < _SMALL_SET and helps:
         verb = "hold" if len(helps) > 1 else "holds"
-        small = f"With fewer than {_SMALL_SET:,} training images, {' and '.join(helps)} {verb} back overfitting. "
+        small = f"With fewer than {_SMALL_SET:,} training samples, {' and '.join(helps)} {verb} back overfitting. "
     return f"{text[:1].upper()}{text[1:]}. {small}{earlier}".strip()

@@ -34,6 +34,7 @@ __all__ = [
     "KnownData",
     "Pending",
     "check_rotation_needs_square",
+    "default_title",
     "input_size",
     "known_data",
     "obstacle_of",
@@ -63,20 +64,6 @@ _TITLES: Final[Mapping[str, str]] = {
     "generic": "generic arrays",
 }
 """Kind of a dataset → what is learned from it, where that is not its name."""
-
-_NEEDS: Final[Mapping[str, str]] = {
-    "classification": "images with one class each",
-    "multi-label": "images with several labels",
-    "segmentation": "images with masks",
-    "regression": "numbers to predict",
-    "image-to-image": "images",
-    "pairs": "pairs of images",
-    "free": "images",
-}
-"""Task → what a network of it learns from, where its input is an image."""
-
-_FORMS: Final = {"table": "rows of a table", "text": "texts", "array": "arrays"}
-"""Form of input → what a network learns from, where that is no image."""
 
 _LOOKED_AT: Final = 10_000
 """Files of a folder that are looked at for an image."""
@@ -187,6 +174,12 @@ def _schema(kind: str, class_names: Sequence[str]) -> Schema:
     return Schema(kind=kind, class_names=tuple(class_names), target="" if class_names else "target")
 
 
+def default_title(kind: str, has_classes: bool) -> str:
+    """Return what networks learn from a kind of dataset by default, such as ``image segmentation``; may be empty."""
+    found = tasks_for(_schema(kind, ("?",) if has_classes else ())) or tasks_for(_schema(kind, ("?",)))
+    return found[0].title if found else ""
+
+
 def why_no_fit(
     network: StandardNetwork | None,
     kind: str,
@@ -199,11 +192,13 @@ def why_no_fit(
         network: None where its backend has no such network, which is another problem.
         kind: of the dataset.
         size: (height, width) of what the network gets; None where it is not known.
+        class_names: of the dataset; None where they are not known.
     """
     if network is None:
         return ""
-    if kind not in network.kinds:
-        return f"It learns from {_FORMS.get(network.input) or _NEEDS[network.task]}, which this data does not have."
+    sentence = why_not_learned(network, _schema(kind, ("?",) if class_names is None else class_names))
+    if sentence:
+        return sentence
     if size is not None and min(size) < network.smallest_px:
         side = network.smallest_px
         return f"It needs images of at least {side} x {side} px; these have {size[0]} x {size[1]} px."

@@ -10,9 +10,10 @@ from ziggurat.entities import Job
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos
 from ziggurat.formatting import as_bytes
 from ziggurat.specs import TrainSpec, parse_spec
+from ziggurat.tasks import tasks
 from ziggurat.workspace.recipes import PHOTO_PX
 from ziggurat.workspace.studio.measurements import Measurements
-from ziggurat.workspace.training_checks import KnownData, why_not_trainable
+from ziggurat.workspace.training_checks import KnownData, why_no_fit, why_not_trainable
 from ziggurat.workspace.training_estimates import earlier_jobs, network_size, whole_time
 from ziggurat.zoo.backends import why_not_usable
 
@@ -20,28 +21,8 @@ __all__ = ["CardFigures", "NetworkCard", "NetworkFigures", "better_run", "networ
 
 Badge = Literal["", "Recommended", "Fastest", "Too large"]
 
-_ABOUT: Final = {
-    "classification": "Classification",
-    "multi-label": "Several labels",
-    "segmentation": "Segmentation",
-    "regression": "Regression",
-    "image-to-image": "Image to image",
-    "pairs": "Pairs of images",
-    "free": "Any task",
-}
-_NEEDS: Final = {
-    "classification": "classes",
-    "multi-label": "several labels",
-    "segmentation": "masks",
-    "regression": "numbers to predict",
-    "image-to-image": "images",
-    "pairs": "pairs of images",
-    "free": "images",
-}
 _ANY_SIZE: Final = {"table": "any columns", "text": "any length"}
-_FORMS: Final = {"table": "rows of a table", "text": "texts", "array": "arrays"}
 _ACCURACY: Final = "validation_accuracy"
-_HAS: Final = {"image-classification": "classes"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +106,7 @@ def _card(backend: str, network: StandardNetwork, known: NetworkFigures, why_not
         name=f"{backend}/{network.name}",
         title=title,
         year=year.removesuffix(")"),
-        about=f"{_ABOUT.get(network.task, network.task)}, {any_size if shape is None else _side_text(shape)}",
+        about=f"{_task_title(network.task)}, {any_size if shape is None else _side_text(shape)}",
         input_text=text,
         parameters=known.parameters,
         epoch_s=known.epoch_s,
@@ -138,16 +119,17 @@ def _card(backend: str, network: StandardNetwork, known: NetworkFigures, why_not
 def _why_not(network: StandardNetwork, data: KnownData | None) -> str:
     if data is None:
         return ""
-    sentence = why_not_trainable(data.kind)
+    sentence = why_not_trainable(data.kind, data.known_classes)
     if sentence:
         return sentence
-    if data.kind not in network.kinds:
-        needed = _FORMS.get(network.input) or _NEEDS[network.task]
-        return f"Needs {needed}; this dataset has {_HAS.get(data.kind, data.kind)}"
-    if data.size is not None and min(data.size) < network.smallest_px:
-        least = f"{network.smallest_px} x {network.smallest_px} px"
-        return f"Needs {least} or more; these images have {data.size[1]} x {data.size[0]} px"
-    return ""
+    return why_no_fit(network, data.kind, data.size, data.known_classes)
+
+
+def _task_title(name: str) -> str:
+    """Return the title of a task; the name of one that is not installed."""
+    found = tasks().get(name)
+    title = name if found is None else found.title
+    return title[:1].upper() + title[1:]
 
 
 def _side_text(shape: tuple[int, int, int]) -> str:

@@ -26,7 +26,7 @@ from ziggurat.web.columns import (
 from ziggurat.web.pages.home.query import HomeQuery
 from ziggurat.web.sparklines import Sparkline, sparkline_of
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.training_checks import why_not_trainable
+from ziggurat.workspace.training_checks import default_title, why_not_trainable
 
 __all__ = [
     "FilterProblem",
@@ -152,7 +152,9 @@ class Row:
         kind = self.facts.get("kind")
         if not isinstance(kind, str):
             return ""
-        return "No network trains on it yet" if why_not_trainable(kind) else "Trains classifiers"
+        if why_not_trainable(kind):
+            return "No network trains on it yet"
+        return f"For {default_title(kind, bool(self.facts.get('classes')))}"
 
     @property
     def result(self) -> tuple[str, str]:

@@ -284,10 +284,10 @@ def _networks_text(form: DatasetForm, seen: Preview | None, kind: str) -> str:
     found = [
         each.title.partition(" (")[0]
         for each in STANDARD_NETWORKS.values()
-        if kind in each.kinds and not why_no_fit(each, kind, size)  # type: ignore[arg-type]
+        if not why_no_fit(each, kind, size)  # type: ignore[arg-type]
     ]
     if not found:
-        return "No standard network fits these images."
+        return "No standard network fits this data."
     rest = len(found) - _NETWORKS_SHOWN
     return f"Can train {', '.join(found[:_NETWORKS_SHOWN])}{f' and {rest} more networks' if rest > 0 else ''}."
 
