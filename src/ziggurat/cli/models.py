@@ -19,6 +19,7 @@ __all__ = ["evaluate", "export", "model", "predict"]
 
 _MATRIX_CLASSES: Final = 20
 _SHOWN_VALUES: Final = 10
+_COUNTS: Final = ("step", "epoch", "samples", "skipped", "test_openings", "openings", "count", "threshold")
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 _CHECKPOINT = click.option(
     "--checkpoint",
@@ -52,7 +53,7 @@ def evaluate(
 
 @click.command(cls=Command)
 @_FOLDER
-@click.argument("images", nargs=-1, required=True, metavar="IMAGE...")
+@click.argument("images", nargs=-1, required=True, metavar="FILE...")
 @click.option("--top", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Classes shown.")
 @_CHECKPOINT
 @_time_limit(None)
@@ -65,9 +66,11 @@ def predict(
     checkpoint: str | None,
     time_limit: float | None,
 ) -> int:
-    """Predict IMAGEs with the model of the job in FOLDER.
+    """Predict for FILEs with the model of the job in FOLDER.
 
-    A file that cannot be read is named, the others are predicted all the same, and the exit code is 4.
+    FILEs are images; of a model for tables CSV or JSON files, each row of which is predicted for; of a model for texts
+    files with a text in each line. A file that cannot be read is named, the others are predicted all the same, and the
+    exit code is 4.
     """
     tasks = open_workspace(application).tasks
     found = tasks.predict(folder, images, top=top, checkpoint=checkpoint, time_limit_s=time_limit)
@@ -178,9 +181,12 @@ def _show_predictions(application: Application, found: dict[str, Any]) -> int:
 
 
 def _prediction_text(prediction: Mapping[str, Any]) -> str:
-    if "classes" in prediction:
+    if "classes" in prediction and all("probability" in each for each in prediction["classes"]):
         found = "  ".join(f"{each['class']} {each['probability']:.2%}" for each in prediction["classes"])
         return f"{prediction['file']}: {found}"
+    if "outputs" not in prediction:
+        said = {name: value for name, value in prediction.items() if name != "file"}
+        return f"{prediction['file']}: {'  '.join(_said(name, value) for name, value in said.items())}"
     lines = [
         f"{name} {_shape(each['shape'])}: {_values(each['values'])}" for name, each in prediction["outputs"].items()
     ]
@@ -192,7 +198,8 @@ def _evaluation_text(found: Mapping[str, Any]) -> str:
     head += f"{found['samples']} samples of {found['split']}"
     if found["skipped"]:
         head += f", {_files(found['skipped'])} could not be read"
-    figures = {**found["scalars"], **{name: found[name] for name in ("accuracy", "top_5") if name in found}}
+    known = {**found, **found.get("metrics", {})}
+    figures = {**found["scalars"], **{name: value for name, value in known.items() if _is_metric(name, value)}}
     parts = [head, "\n".join(f"  {name:<12} {value:.6g}" for name, value in figures.items())]
     if found["unreadable"]:
         parts.insert(1, _unreadable_text(found["unreadable"], found["skipped"]))
@@ -203,9 +210,25 @@ def _evaluation_text(found: Mapping[str, Any]) -> str:
         ]
         parts.append(table(rows, ("class", "samples", "precision", "recall")))
         parts.append(_matrix_text(found))
-    else:
+    elif found.get("task") == "classification":
         parts.append("This network gives no class scores: its figures are the means over all samples.")
+    else:
+        parts += [_rows_text(rows) for rows in known.values() if _is_table(rows)]
     return "\n\n".join(parts)
+
+
+def _is_metric(name: str, value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and name not in _COUNTS
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+
+
+def _rows_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the rows of a table that a metric gave: of each class, or of each value."""
+    names = [name for name in rows[0] if not isinstance(rows[0][name], list | dict)]
+    return table([[_text(row[name]) for name in names] for row in rows], names)
 
 
 def _unreadable_text(unreadable: Sequence[Mapping[str, str]], count: int) -> str:
@@ -283,6 +306,15 @@ def _values(values: Any) -> str:
         flat = [each for part in flat for each in part]
     shown = " ".join(f"{value:.6g}" for value in flat[:_SHOWN_VALUES])
     return shown + (" …" if len(flat) > _SHOWN_VALUES else "")
+
+
+def _said(name: str, value: Any) -> str:
+    """Return one part of a prediction in a line: ``price 12.5``, ``cat 93.00 %``, ``size 28 x 28``."""
+    if _is_table(value):
+        return "  ".join(" ".join(_text(part) for key, part in row.items() if key != "number") for row in value)
+    if isinstance(value, list):
+        return f"{name} {' x '.join(_text(each) for each in value)}"
+    return f"{name} {_text(value)}"
 
 
 def _percent(share: float | None) -> str:

@@ -12,6 +12,7 @@ from ziggurat.dataflow.augment import ComponentAugmentation
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.fast import JpegCropBatches, ScaledRandomCrop
 from ziggurat.dataflow.image_codec import read_file
+from ziggurat.dataflow.imgaug.base import PhotometricAugmentor
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.parallel.maps import MultiProcessMapData, MultiThreadMapData
 from ziggurat.dataflow.parallel.options import default_workers
@@ -179,7 +180,7 @@ class Pipeline:
         """
         if self.decodes_crops:
             stages = self._crops()
-        elif self.source.in_memory:
+        elif self._is_in_memory:
             stages = self._samples_in_memory(by_row=by_row)
         else:
             stages = self._files()
@@ -191,6 +192,11 @@ class Pipeline:
         """Whether images are cropped at random places in training."""
         image = self._image
         return image is not None and image.crop is not None and image.output_shape[:2] != image.size
+
+    @property
+    def _is_in_memory(self) -> bool:
+        """Whether samples are encoded once; those whose parts are cropped together are cropped one by one."""
+        return self.source.in_memory and not (self._moving and self.crops)
 
     @property
     def decodes_crops(self) -> bool:
@@ -247,17 +253,22 @@ class Pipeline:
         decode = _Decode(self.context, self._variation(), self._moving_crop(at_random=True))
         return self._batched(rows, self._in_workers(rows, decode))
 
-    def _variation(self) -> ComponentAugmentation | None:
+    def _variation(self) -> ComponentAugmentation | _InTurn | None:
         """Return what varies the arrays of a sample: images, and what moves with them; None for nothing."""
         if self._image is None:
             return None
         augmentors = self.options.augmentation.augmentors(self._image.channels)
         if not augmentors:
             return None
+        if not self._moving:
+            return ComponentAugmentation(augmentors, 0)
+        geometric = [each for each in augmentors if not isinstance(each, PhotometricAugmentor)]
+        photometric = [each for each in augmentors if isinstance(each, PhotometricAugmentor)]
         images = [0, *(place for place, kind in enumerate(self._moving, 1) if kind == "image")]
         masks = [place for place, kind in enumerate(self._moving, 1) if kind == "mask"]
         labels: Any = {"mask_index": masks, "mask_fill": self.context.task.mask_fill(self.context)} if masks else {}
-        return ComponentAugmentation(augmentors, images if self._moving else 0, labels=labels)
+        stages = [ComponentAugmentation(geometric, images, labels=labels)] if geometric else []
+        return _InTurn([*stages, *([ComponentAugmentation(photometric, 0)] if photometric else [])])
 
     def _moving_crop(self, *, at_random: bool) -> _MovingCrop | None:
         if self._image is None or not self._moving or not self.crops:
@@ -296,7 +307,7 @@ class Pipeline:
         ``source.policy``.
         """
         flow = self.source.splits[split]
-        if self.source.in_memory:
+        if self._is_in_memory:
             points = _Numbered(flow) if numbered else flow
             return MapData(points, _Encode(self.context, numbered=numbered), on_error=self.source.policy)
         keyed = _Keyed(flow)
@@ -407,6 +418,18 @@ class _Numbered(IndexedFlow):
         """Close the flow."""
         self._flow.close()
         super().close()
+
+
+class _InTurn:
+    """Varies a sample in several stages: its geometry with what moves with it, then the colors of the image."""
+
+    def __init__(self, stages: Sequence[ComponentAugmentation]) -> None:
+        self._stages = stages
+
+    def __call__(self, point: Any, rng: np.random.RandomState) -> Any:
+        for stage in self._stages:
+            point = stage(point, rng)
+        return point
 
 
 class _Encode:

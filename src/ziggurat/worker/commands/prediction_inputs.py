@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.dataflow.image_codec import read_file
+from ziggurat.datasets.formats.table.columns import BOOLEANS
+from ziggurat.datasets.formats.table.dialect import guess_dialect, number_of, parse_rows
 from ziggurat.errors import DataError, UsageError
 from ziggurat.tasks import TaskContext
 from ziggurat.worker.source import FilePath
@@ -30,6 +32,7 @@ def named_inputs(
     """
     part = context.schema.parts[0]
     inline: Mapping[str, str] = {"row": "rows", "text": "texts"}
+_MISSING: Final = ("", "?", "NA", "N/A", "NaN", "nan", "null", "None")
     for kind, field in inline.items():
         if request.get(field) and kind != part:
             raise UsageError(
@@ -46,7 +49,7 @@ def named_inputs(
             found.append((file, FilePath(file)))
             continue
         try:
-            found += [(f"{file}:{number}", each) for number, each in enumerate(reader(file), 1)]
+            found += [(f"{file}:{number}", each) for number, each in enumerate(reader(file, context), 1)]
         except DataError as error:
             failures.append({"file": file, **error.as_dict()})
     return found, failures
@@ -55,7 +58,8 @@ def named_inputs(
 _NOUNS: Final[Mapping[str, str]] = {"image": "images", "row": "rows of a table", "text": "texts"}
 
 
-def _rows(file: str) -> Iterator[Mapping[str, Any]]:
+def _rows(file: str, context: TaskContext) -> Iterator[Any]:
+    """Yield the rows of a CSV or JSON file: column → value, or a list in the order of the columns without a header."""
     text = _text(file)
     if Path(file).suffix.lower() == ".json":
         try:
@@ -67,23 +71,45 @@ def _rows(file: str) -> Iterator[Mapping[str, Any]]:
             raise _unusable(file, "JSON that is no list of objects")
         yield from rows
         return
-    lines = text.splitlines()
-    if len(lines) < 2:
-        raise _unusable(file, f"{len(lines)} line(s)")
+    lines = text.splitlines(keepends=True)
+    dialect = guess_dialect(lines)
+    lines = [line for line in lines if line.strip() and not (dialect.comment and line.startswith(dialect.comment))]
     try:
-        dialect: Any = csv.Sniffer().sniff("\n".join(lines[:20]), delimiters=",;\t|")
-    except csv.Error:
-        dialect = csv.excel
-    for row in csv.DictReader(lines, dialect=dialect):
-        row.pop(None, None)  # pyright: ignore[reportArgumentType, reportCallIssue]
-        yield row
+        rows = list(parse_rows(lines, dialect))
+    except csv.Error as error:
+        raise _unusable(file, str(error)) from None
+    columns = context.schema.columns
+    names = [column.name for column in columns]
+    if rows and {cell.strip() for cell in rows[0]} <= set(names):
+        header = [cell.strip() for cell in rows.pop(0)]
+    else:
+        without_target = [name for name in names if name != context.schema.target]
+        header = next((each for each in (names, without_target) if rows and len(each) == len(rows[0])), None)
+    if header is None or not rows:
+        raise _unusable(file, f"{len(rows)} row(s) of {len(rows[0]) if rows else 0} cells for {len(names)} columns")
+    types = {column.name: column.type for column in columns}
+    for row in rows:
+        named = zip(header, row, strict=False)
+        yield {name: _cell(cell, types[name], dialect.decimal) for name, cell in named}
 
 
-def _lines(file: str) -> Iterator[str]:
+def _cell(cell: str, column_type: str, decimal: str) -> Any:
+    """Return the value that a cell of a CSV file holds; the text where it is none of its column."""
+    if cell.strip() in _MISSING:
+        return None
+    if column_type == "number":
+        number = number_of(cell, decimal)
+        return cell if number is None else number
+    if column_type == "boolean":
+        return BOOLEANS.get(cell.strip().lower(), {"0": False, "1": True}.get(cell.strip(), cell))
+    return cell.strip()
+
+
+def _lines(file: str, _context: TaskContext) -> Iterator[str]:
     yield from (line for line in _text(file).splitlines() if line.strip())
 
 
-_READERS: Final[Mapping[str, Callable[[str], Iterator[Any]]]] = {"row": _rows, "text": _lines}
+_READERS: Final[Mapping[str, Callable[[str, TaskContext], Iterator[Any]]]] = {"row": _rows, "text": _lines}
 
 
 def _text(file: str) -> str:

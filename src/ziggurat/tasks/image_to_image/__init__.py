@@ -1,0 +1,120 @@
+"""Image to image: an image is learned, that of a pair or the input itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.errors import DataError
+from ziggurat.records.schema import Schema
+from ziggurat.tasks.arrays import ArraySpec
+from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
+from ziggurat.tasks.image_metrics import ImageMetric, sample_mse
+from ziggurat.tasks.metric import Metric
+
+__all__ = ["IMAGE_TO_IMAGE"]
+
+_KINDS: Final = ("image-to-image", "image-classification")
+_WHITE: Final = 255.0
+
+
+class ImageToImage(Task):
+    """Target: (H, W, C) float32 from 0 to 255. Output: (N, H, W, C), from 0 to 255 or from 0 to 1.
+
+    A batch of outputs that all lie from 0 to 1 is on that scale: a network that ends in a sigmoid. Photometric
+    augmentation, such as noise, varies the input only, so that a network learns to undo it.
+    """
+
+    name = "image-to-image"
+    title = "image to image"
+    primary_metric = PrimaryMetric("psnr", "max", "PSNR")
+    order = 50
+    moves_with_image = ("image",)
+
+    def accepts(self, schema: Schema) -> str:
+        """Return why a dataset has no images to learn; empty where it has."""
+        if schema.kind not in _KINDS:
+            return f"Image to image needs images, or pairs of input and target; this dataset is of kind {schema.kind}."
+        return ""
+
+    def target(self, context: TaskContext) -> ArraySpec:
+        """Return the target image, of the size that the network gets."""
+        return ArraySpec(context.preprocessing.shape, "float32")
+
+    def sample(self, context: TaskContext, point: Sequence[Any], key: Any) -> list[np.ndarray]:
+        """Return input and target, both fitted (H, W, C) uint8; an image without a partner is its own target.
+
+        Raises:
+            DatapointError: where one of them cannot be read.
+        """
+        image = context.preprocessing.decode(point[0], key)
+        is_pair = context.schema.kind == "image-to-image" and point[1] is not point[0]
+        return [image, context.preprocessing.decode(point[1], key) if is_pair else image]
+
+    def batch(
+        self, context: TaskContext, arrays: Sequence[np.ndarray], finish: Callable[[np.ndarray], np.ndarray]
+    ) -> list[np.ndarray]:
+        """Return inputs and targets; the mean is taken off the inputs only."""
+        return [finish(arrays[0]), arrays[1].astype(np.float32)]
+
+    def metrics(self, context: TaskContext) -> Sequence[Metric]:
+        """Return PSNR, SSIM and mean squared error."""
+        return [_AnyScale(_WHITE)]
+
+    def result_arrays(self, context: TaskContext, samples: int, top: int) -> dict[str, np.ndarray]:
+        """Return minus the mean squared error of each sample, on the scale from 0 to 1."""
+        return {"score": np.zeros(samples, np.float32)}
+
+    def results(
+        self, context: TaskContext, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """Return the results of a batch."""
+        target = np.asarray(targets["y"])
+        return {"score": -sample_mse(_on_white(outputs["output"], target.shape), target, _WHITE)}
+
+    def summary_fields(self, context: TaskContext, is_known: bool) -> Mapping[str, Any]:
+        """Return that there are no classes."""
+        return {"classifier": False, "classes": []}
+
+    def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
+        """Return ``size`` (height, width), and the mean, least and largest value, from 0 to 255."""
+        if "output" not in outputs or np.ndim(outputs["output"]) != 3:
+            return raw_outputs(outputs)
+        image = _on_white(np.asarray(outputs["output"])[None], None)[0]
+        return {
+            "size": list(image.shape[:2]),
+            "mean": float(image.mean()),
+            "least": float(image.min()),
+            "largest": float(image.max()),
+        }
+
+    def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the predicted image, (H, W, 3) uint8."""
+        image = _on_white(np.asarray(outputs["output"])[None], None)[0]
+        image = np.clip(np.rint(np.nan_to_num(image)), 0, _WHITE).astype(np.uint8)
+        return np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image[..., :3]
+
+
+class _AnyScale(ImageMetric):
+    """The metrics of outputs from 0 to 255 or from 0 to 1."""
+
+    def update(self, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]) -> None:
+        target = np.asarray(targets["y"])
+        super().update({"output": _on_white(outputs["output"], target.shape)}, {"y": target})
+
+
+def _on_white(output: Any, shape: tuple[int, ...] | None) -> np.ndarray:
+    """Return a batch of output images on the scale from 0 to 255."""
+    found = np.asarray(output, np.float32)
+    if shape is not None and found.shape != shape:
+        raise DataError(
+            "A network for image to image gives an image of the size of its target.",
+            received=f"shape {found.shape} for targets of shape {shape}",
+        )
+    is_share = found.size and found.min() >= 0 and found.max() <= 1
+    return found * np.float32(_WHITE) if is_share else found
+
+
+IMAGE_TO_IMAGE: Final = ImageToImage()
