@@ -32,7 +32,6 @@ def named_inputs(
     """
     part = context.schema.parts[0]
     inline: Mapping[str, str] = {"row": "rows", "text": "texts"}
-_MISSING: Final = ("", "?", "NA", "N/A", "NaN", "nan", "null", "None")
     for kind, field in inline.items():
         if request.get(field) and kind != part:
             raise UsageError(
@@ -55,6 +54,7 @@ _MISSING: Final = ("", "?", "NA", "N/A", "NaN", "nan", "null", "None")
     return found, failures
 
 
+_MISSING: Final = ("", "?", "NA", "N/A", "NaN", "nan", "null", "None")
 _NOUNS: Final[Mapping[str, str]] = {"image": "images", "row": "rows of a table", "text": "texts"}
 
 
