@@ -34,6 +34,7 @@ from ziggurat.dataflow import (
     SelectComponent,
     TestDataSpeed,
 )
+from ziggurat.dataflow.pair_flow import OwnTarget, PairsOfClasses
 from ziggurat.errors import DataError
 
 LONGEST = 40
@@ -117,6 +118,10 @@ def broken():
     return source
 
 
+def pairs(source, shuffle=True):
+    return PairsOfClasses(source, [n % 3 for n in range(len(source))], pairs_per_sample=2, seed=8, shuffle=shuffle)
+
+
 PIPELINES = {
     "list": numbers,
     "list in order": lambda: numbers(shuffle=False),
@@ -128,6 +133,11 @@ PIPELINES = {
     "fake": lambda: FakeData([[2], []], size=5, dtype=["float32", "int64"], domain=[(0, 1), (0, 100)]),
     "fake copies": lambda: FakeData([[2]], size=5, random=False),
     "skipping source": broken,
+    "pairs": lambda: pairs(numbers()),
+    "fixed pairs": lambda: pairs(numbers(), shuffle=False),
+    "pairs of a skipping source": lambda: pairs(broken()),
+    "gathered pairs": lambda: BatchData(pairs(arrays()), 3, remainder=True),
+    "own targets": lambda: OwnTarget(broken(), shuffle=True),
     "map": lambda: MapData(numbers(), drop_odd),
     "random map": lambda: MapData(numbers(), add_noise),
     "skipping map": lambda: MapData(numbers(), refuse_multiples_of_three, on_error="skip"),
