@@ -14,11 +14,19 @@ from typing import Any, Final, Literal, Self, get_args
 import numpy as np
 
 from ziggurat.atomic import atomic_write_text
-from ziggurat.dataflow.table_cells import PARTS, CategoryColumn, MeasuredColumn, RowOrder, category_of, parts_of
-from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
+from ziggurat.dataflow.standalone_preprocessing import (
+    PARTS,
+    MeasuredColumn,
+    RowOrder,
+    category_of,
+    parts_of,
+    row_of_texts,
+    scaled,
+)
+from ziggurat.errors import ConfigurationError, DataError, DatapointError, UnknownNameError
 from ziggurat.records.schema import Column
 
-__all__ = ["SCALINGS", "Scaling", "TablePreprocessing"]
+__all__ = ["SCALINGS", "CategoryColumn", "MeasuredColumn", "Scaling", "TablePreprocessing"]
 
 Scaling = Literal["none", "standardize", "whiten"]
 SCALINGS: Final[tuple[str, ...]] = get_args(Scaling)
@@ -34,6 +42,19 @@ _NOT_LEARNED: Final = {
 }
 _CONSTANT: Final = "It has the same value in the whole training split."
 _EMPTY: Final = "It has no value in the training split."
+
+
+@dataclass(frozen=True, kw_only=True)
+class CategoryColumn:
+    """A column that becomes the number of its category.
+
+    Args:
+        name: of the column.
+        values: the categories of the training split, whose numbers are 1, 2, …; 0 is for all others.
+    """
+
+    name: str
+    values: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -147,7 +168,10 @@ class TablePreprocessing:
             raise UnknownNameError("column of the table", target, names)
         fitting = _Fitting(columns, target)
         for place, row in enumerate(rows):
-            fitting.add(row, place)
+            try:
+                fitting.add(row)
+            except ValueError as error:
+                raise DatapointError(place, str(error)) from None
         measured, categorical, left_out, values = fitting.result()
         offset, matrix = _scaling(measured, values, numbers)
         return cls(
@@ -177,15 +201,36 @@ class TablePreprocessing:
         Raises:
             DatapointError: where the row has other columns, or a cell is of another type.
         """
-        cells = self._order.cells(data, key)
+        try:
+            return self._decoded(data)
+        except ValueError as error:
+            raise DatapointError(key, str(error)) from None
+
+    def decode_texts(self, texts: Mapping[str, str], key: Any) -> np.ndarray:
+        """Return a row whose values come as texts, from a CSV file or a form, as ``decode`` does.
+
+        Args:
+            texts: name of a column → text; an empty one, ``NA`` and the like stand for a missing value.
+            key: of the row, for errors.
+
+        Raises:
+            DatapointError: as ``decode`` does, and where a text is no number, time or boolean as its column needs.
+        """
+        try:
+            return self._decoded(row_of_texts(self._json, texts))
+        except ValueError as error:
+            raise DatapointError(key, str(error)) from None
+
+    def _decoded(self, data: Any) -> np.ndarray:
+        cells = self._order.cells(data)
         numbers: list[float] = []
         for place, column in self._measured_places:
-            found, is_missing = column.numbers(cells[place], key)
+            found, is_missing = column.numbers(cells[place])
             numbers += found
             if is_missing and not column.has_indicator:
                 self.filled[column.name] += 1
         for place, name, codes in self._category_places:
-            value = category_of(name, cells[place], key)
+            value = category_of(name, cells[place])
             code = 0 if value is None else codes.get(value, 0)
             numbers.append(code)
             if value is not None and not code:
@@ -201,10 +246,7 @@ class TablePreprocessing:
         Returns:
             (N, F) float32.
         """
-        count = len(self.offset)
-        centered = batch[:, :count] - self.offset
-        scaled = centered @ self.matrix if self.matrix.ndim == 2 else centered * self.matrix
-        return np.concatenate([scaled, batch[:, count:]], axis=1).astype(np.float32)
+        return scaled(batch, self.offset, self.matrix)
 
     def affine(self) -> tuple[np.ndarray, np.ndarray]:
         """Return (F, F) and (F,) float64, with which ``finish(x)`` is ``(x - offset) @ matrix``, for exports."""
@@ -213,6 +255,10 @@ class TablePreprocessing:
         matrix[:count, :count] = self.matrix if self.matrix.ndim == 2 else np.diag(self.matrix)
         offset[:count] = self.offset
         return matrix, offset
+
+    @functools.cached_property
+    def _json(self) -> dict[str, Any]:
+        return self.as_json()
 
     @functools.cached_property
     def _order(self) -> RowOrder:
@@ -350,14 +396,14 @@ class _Fitting:
         self._order = RowOrder([column.name for column in columns], target, needed)
         self._rows = 0
 
-    def add(self, row: Any, key: Any) -> None:
-        """Add a row."""
-        cells = self._order.cells(row, key)
+    def add(self, row: Any) -> None:
+        """Add a row; raises ValueError where it does not fit the columns."""
+        cells = self._order.cells(row)
         for place, column, numbers in self._measured:
-            found = parts_of(column.name, column.type, cells[place], key)
+            found = parts_of(column.name, column.type, cells[place])
             numbers.extend((np.nan,) * len(PARTS[column.type]) if found is None else found)
         for place, column, counts in self._categories:
-            counts[category_of(column.name, cells[place], key)] += 1
+            counts[category_of(column.name, cells[place])] += 1
         self._rows += 1
 
     def result(self) -> tuple[list[MeasuredColumn], list[CategoryColumn], dict[str, str], np.ndarray]:

@@ -13,18 +13,11 @@ from typing import Any, Final, Self
 import numpy as np
 
 from ziggurat.atomic import atomic_write_text
-from ziggurat.dataflow.text_tokens import tokens_of
+from ziggurat.dataflow.standalone_preprocessing import PADDING, RESERVED, UNKNOWN, tokens_of
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
 
 __all__ = ["PADDING", "UNKNOWN", "TextPreprocessing"]
 
-PADDING: Final = 0
-"""Number of what fills a text up to its length."""
-
-UNKNOWN: Final = 1
-"""Number of a token that is not in the vocabulary."""
-
-_RESERVED: Final = 2
 _JSON_NAME: Final = "preprocessing.json"
 _SHARE_OF_LENGTHS: Final = 0.95
 _LENGTH_STEP: Final = 8
@@ -71,7 +64,7 @@ class TextPreprocessing:
     @property
     def vocabulary_size(self) -> int:
         """Token numbers that there are, padding and the unknown token among them."""
-        return len(self.words) + _RESERVED
+        return len(self.words) + RESERVED
 
     # ---- fitting
 
@@ -105,11 +98,11 @@ class TextPreprocessing:
         frequencies: Counter[str] = Counter()
         lengths: Counter[int] = Counter()
         for place, text in enumerate(texts):
-            tokens = tokens_of(_checked(text, place), lower=lower)
+            tokens = _tokens(text, place, lower=lower)
             frequencies.update(tokens)
             lengths[len(tokens)] += 1
         kept = sorted((-count, word) for word, count in frequencies.items() if count >= min_count)
-        words = tuple(word for _, word in kept[: vocabulary_size - _RESERVED])
+        words = tuple(word for _, word in kept[: vocabulary_size - RESERVED])
         if not words:
             raise DataError(
                 f"The texts of the training split have at least one token that is there {min_count} times.",
@@ -130,7 +123,7 @@ class TextPreprocessing:
         Raises:
             DatapointError: where it is no text.
         """
-        tokens = tokens_of(_checked(data, key), lower=self.lower)
+        tokens = _tokens(data, key, lower=self.lower)
         numbers = [self._numbers.get(token, UNKNOWN) for token in tokens[: self.length]]
         self.counts["texts"] += 1
         self.counts["cut"] += len(tokens) > self.length
@@ -147,7 +140,7 @@ class TextPreprocessing:
 
     @functools.cached_property
     def _numbers(self) -> dict[str, int]:
-        return {word: number for number, word in enumerate(self.words, _RESERVED)}
+        return {word: number for number, word in enumerate(self.words, RESERVED)}
 
     # ---- files
 
@@ -207,10 +200,11 @@ def _check_options(options: Mapping[str, tuple[int | None, int]]) -> None:
             raise ConfigurationError(f"`{name}` must be at least {least}.", received=value, advice="Choose more.")
 
 
-def _checked(text: Any, key: Any) -> str:
-    if not isinstance(text, str):
-        raise DatapointError(key, f"it must be a text; received {type(text).__name__}.")
-    return text
+def _tokens(text: Any, key: Any, *, lower: bool) -> list[str]:
+    try:
+        return tokens_of(text, lower=lower)
+    except ValueError as error:
+        raise DatapointError(key, str(error)) from None
 
 
 def _usual_length(lengths: Counter[int]) -> int:

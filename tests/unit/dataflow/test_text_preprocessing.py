@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from sklearn.naive_bayes import MultinomialNB
 from table_rows import public_file
 
+from ziggurat.dataflow.standalone_preprocessing import tokens_of
 from ziggurat.dataflow.text_preprocessing import TextPreprocessing
-from ziggurat.dataflow.text_tokens import tokens_of
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
 
 
