@@ -63,6 +63,65 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             input="image-pair",
         ),
         StandardNetwork("regression", "Linear regression", "regression", (1, 13, 1), 0.05, "Legendre, 1805"),
+        StandardNetwork(
+            "siamese16",
+            "Siamese network, 16 numbers",
+            "pairs",
+            (28, 28, 2),
+            0.01,
+            "Hadsell, Chopra and LeCun, CVPR 2006",
+            16,
+            input="image-pair",
+        ),
+        StandardNetwork(
+            "unet", "U-Net (2015)", "segmentation", (256, 256, 3), 0.02, "Ronneberger et al., MICCAI 2015", 16
+        ),
+        StandardNetwork(
+            "unet_small", "Small U-Net", "segmentation", (64, 64, 3), 0.02, "Ronneberger et al., MICCAI 2015", 8
+        ),
+        StandardNetwork(
+            "deeplab", "DeepLabv3 on ResNet-18 (2017)", "segmentation", (256, 256, 3), 0.02, "Chen et al., 2017", 16
+        ),
+        StandardNetwork(
+            "multilabel", "Small network for several labels", "multi-label", (32, 32, 3), 0.02, "none: ours", 8
+        ),
+        StandardNetwork(
+            "image_regression", "Small network for numbers", "regression", (32, 32, 3), 0.001, "none: ours", 8
+        ),
+        StandardNetwork("denoiser", "Small image-to-image network", "image-to-image", (32, 32, 3), 0.1, "none: ours"),
+        StandardNetwork("gan", "Generative adversarial network", "free", (28, 28, 1), 0.002, "Radford et al., 2016", 8),
+        StandardNetwork(
+            "table_linear",
+            "Linear model for tables",
+            "regression",
+            learning_rate=0.02,
+            source="Legendre, 1805",
+            input="table",
+            other_tasks=("classification",),
+        ),
+        StandardNetwork(
+            "table_mlp",
+            "Multilayer perceptron for tables",
+            "regression",
+            learning_rate=0.01,
+            source="none: ours",
+            input="table",
+            other_tasks=("classification",),
+        ),
+        StandardNetwork(
+            "text_cnn",
+            "Convolutional network for texts (2014)",
+            learning_rate=0.1,
+            source="Kim, EMNLP 2014",
+            input="text",
+        ),
+        StandardNetwork(
+            "text_transformer",
+            "Small Transformer for texts (2017)",
+            learning_rate=0.02,
+            source="Vaswani et al., NIPS 2017",
+            input="text",
+        ),
     )
 }
 """name → standard network."""

@@ -1,0 +1,245 @@
+"""Standard networks of all tasks: each builds, learns a small set, predicts the right shape, and resumes exactly."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+
+from ziggurat.backends.tensorflow.backend import TensorFlowBackend
+from ziggurat.backends.tensorflow.program import TensorFlowProgram
+from ziggurat.engine.backend import ArraySpec, ProgramRequest
+
+Arrays = list[np.ndarray]
+CLASSES = 3
+TABLE = ArraySpec((5,), categories=(0, 0, 0, 4, 7))
+TEXTS = ArraySpec((12,), "int32", classes=50)
+
+
+def pictures(rng: np.random.Generator, shape: tuple[int, ...], count: int = 8) -> np.ndarray:
+    """Return images with a bright part each, at another place."""
+    x = rng.uniform(0, 100, (count, *shape)).astype(np.float32)
+    for number in range(count):
+        top, left = rng.integers(0, shape[0] // 2), rng.integers(0, shape[1] // 2)
+        x[number, top : top + shape[0] // 2, left : left + shape[1] // 2] += 150
+    return x
+
+
+def masks(shape: tuple[int, ...], count: int) -> Callable[[np.random.Generator], Arrays]:
+    """Return a set whose masks are 1 where the picture is bright, with a border that counts for nothing."""
+
+    def made(rng: np.random.Generator) -> Arrays:
+        x = pictures(rng, shape, count)
+        y = (x.mean(axis=-1, keepdims=True) > 125).astype(np.int64)
+        y[:, :2] = 255
+        return [x, y]
+
+    return made
+
+
+def texts(rng: np.random.Generator) -> Arrays:
+    """Return texts of several lengths; the class is which of three tokens is in them."""
+    x, y = rng.integers(5, 50, (24, 12)).astype(np.int32), np.arange(24) % CLASSES
+    x[:, 1] = y + 1
+    for number, length in enumerate(rng.integers(3, 13, 24)):
+        x[number, length:] = 0
+    return [x, y]
+
+
+def table(rng: np.random.Generator) -> np.ndarray:
+    return np.column_stack(
+        [rng.normal(size=(32, 3)), rng.integers(0, 4, 32), rng.integers(0, 7, 32)],
+    ).astype(np.float32)
+
+
+def rows_with_numbers(rng: np.random.Generator) -> Arrays:
+    x = table(rng)
+    return [x, np.column_stack([x[:, 0] + (x[:, 3] == 2), x[:, 1] - 2]).astype(np.float32)]
+
+
+def rows_with_classes(rng: np.random.Generator) -> Arrays:
+    x = table(rng)
+    return [x, x[:, 4].astype(np.int64) % CLASSES]
+
+
+def several_labels(rng: np.random.Generator) -> Arrays:
+    x, y = pictures(rng, (16, 16, 3)), rng.integers(0, 2, (8, CLASSES)).astype(np.float32)
+    return [x * (1 + y[:, np.newaxis, np.newaxis, :]) / 2, y]
+
+
+def numbers_of_pictures(rng: np.random.Generator) -> Arrays:
+    x = pictures(rng, (20, 14, 1))
+    return [x, np.stack([x.mean(axis=(1, 2, 3)) / 100, x[:, :10].mean(axis=(1, 2, 3)) / 100], axis=1)]
+
+
+def noisy(rng: np.random.Generator) -> Arrays:
+    y = pictures(rng, (11, 13, 3))
+    return [np.clip(y + rng.normal(0, 40, y.shape), 0, 255).astype(np.float32), y]
+
+
+def pairs(rng: np.random.Generator) -> Arrays:
+    x = pictures(rng, (28, 28, 2))
+    x[::2, ..., 1] = x[::2, ..., 0]
+    return [x, (np.arange(8) + 1) % 2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A network with a small set.
+
+    Args:
+        data: makes the set.
+        x: what the network gets of a sample.
+        y: what it learns to give for one; None for nothing.
+        outputs: shapes of its outputs without N.
+        options: of the request.
+        steps: in which its cost falls by a fifth at least.
+    """
+
+    data: Callable[[np.random.Generator], Arrays]
+    x: ArraySpec
+    y: ArraySpec | None
+    outputs: list[tuple[int, ...]]
+    options: dict[str, Any]
+    steps: int = 30
+
+
+def of_masks(shape: tuple[int, ...], rate: float, count: int, steps: int) -> Case:
+    return Case(
+        data=masks(shape, count),
+        x=ArraySpec(shape),
+        y=ArraySpec((*shape[:2], 1), "int64", CLASSES),
+        outputs=[(*shape[:2], CLASSES)],
+        options=with_rate("adam", rate),
+        steps=steps,
+    )
+
+
+def with_rate(optimizer: str, rate: float) -> dict[str, Any]:
+    return {"optimizer": optimizer, "learning_rate": rate}
+
+
+CASES = {
+    "unet": of_masks((20, 28, 3), 0.001, count=2, steps=12),
+    "unet_small": of_masks((19, 33, 1), 0.01, count=8, steps=30),
+    "deeplab": of_masks((21, 30, 3), 0.001, count=2, steps=12),
+    "table_linear": Case(
+        data=rows_with_numbers,
+        x=TABLE,
+        y=ArraySpec((2,)),
+        outputs=[(2,)],
+        options=with_rate("momentum", 0.02),
+    ),
+    "table_linear of classes": Case(
+        data=rows_with_classes,
+        x=TABLE,
+        y=ArraySpec((), "int64", CLASSES),
+        outputs=[(CLASSES,)],
+        options=with_rate("momentum", 0.02),
+    ),
+    "table_mlp": Case(
+        data=rows_with_numbers,
+        x=TABLE,
+        y=ArraySpec((2,)),
+        outputs=[(2,)],
+        options=with_rate("momentum", 0.01),
+    ),
+    "table_mlp of classes": Case(
+        data=rows_with_classes,
+        x=TABLE,
+        y=ArraySpec((), "int64", CLASSES),
+        outputs=[(CLASSES,)],
+        options=with_rate("adam", 0.01),
+    ),
+    "text_cnn": Case(
+        data=texts,
+        x=TEXTS,
+        y=ArraySpec((), "int64", CLASSES),
+        outputs=[(CLASSES,)],
+        options=with_rate("adam", 0.003),
+    ),
+    "text_transformer": Case(
+        data=texts,
+        x=TEXTS,
+        y=ArraySpec((), "int64", CLASSES),
+        outputs=[(CLASSES,)],
+        options=with_rate("adam", 0.003),
+    ),
+    "image_regression": Case(
+        data=numbers_of_pictures,
+        x=ArraySpec((20, 14, 1)),
+        y=ArraySpec((2,)),
+        outputs=[(2,)],
+        options=with_rate("adam", 0.003),
+    ),
+    "denoiser": Case(
+        data=noisy,
+        x=ArraySpec((11, 13, 3)),
+        y=ArraySpec((11, 13, 3)),
+        outputs=[(11, 13, 3)],
+        options=with_rate("adam", 0.003),
+    ),
+    "multilabel": Case(
+        data=several_labels,
+        x=ArraySpec((16, 16, 3)),
+        y=ArraySpec((CLASSES,), classes=CLASSES),
+        outputs=[(CLASSES,)],
+        options=with_rate("adam", 0.003),
+    ),
+    "siamese16": Case(
+        data=pairs,
+        x=ArraySpec((28, 28, 2)),
+        y=ArraySpec((), "int64"),
+        outputs=[(16,), (16,)],
+        options=with_rate("momentum", 0.01),
+    ),
+}
+"""Network, and of what it is made here → its set."""
+
+
+def program_of(name: str, **changes: Any) -> TensorFlowProgram:
+    """Return a new program of a case."""
+    case = CASES[name]
+    targets = {} if case.y is None else {"y": case.y}
+    return TensorFlowBackend().build(
+        ProgramRequest(
+            network=name.partition(" ")[0],
+            inputs={"x": case.x},
+            targets=targets,
+            batch_size=8,
+            seed=1,
+            **{**case.options, **changes},
+        )
+    )
+
+
+@functools.cache
+def set_of(name: str) -> Arrays:
+    return CASES[name].data(np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_network_learns_predicts_and_resumes(name: str) -> None:
+    batch, program = set_of(name), program_of(name)
+    costs = [program.step(batch, ("cost",))["cost"] for _ in range(CASES[name].steps)]
+    assert np.isfinite(costs).all()
+    assert np.mean(costs[-3:]) < 0.8 * np.mean(costs[:3]), costs
+    outputs = program.predict(batch[0])
+    assert [each.shape for each in outputs] == [(len(batch[0]), *shape) for shape in CASES[name].outputs]
+    assert np.isfinite(program.evaluate(batch, ("cost",))["cost"])
+
+    state = program.state()
+    went_on = [program.step(batch, ("cost",))["cost"] for _ in range(2)]
+    again = program_of(name)
+    again.load_state(state)
+    assert [again.step(batch, ("cost",))["cost"] for _ in range(2)] == went_on
+    for key, value in again.state().items():
+        np.testing.assert_array_equal(value, program.state()[key], err_msg=key)
+    program.close()
+    again.close()
