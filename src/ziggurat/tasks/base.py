@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
 from ziggurat.tasks.metric import Metric
@@ -98,6 +99,23 @@ class Task(ABC):
         """
         return {}
 
+    def rows(
+        self, schema: Schema, flow: IndexedFlow, labels: Callable[[], Sequence[int]], *, shuffle: bool, seed: int
+    ) -> IndexedFlow | None:
+        """Return a flow that makes samples of those of a split; None where they stand for themselves.
+
+        Args:
+            schema: of the dataset.
+            flow: of the split.
+            labels: returns the label of each of its samples.
+            shuffle: for training, in a new order in each pass; otherwise the same samples in the order of the split.
+            seed: of what is drawn.
+
+        Returns:
+            A flow whose datapoints are what ``sample`` takes, with a key at the end.
+        """
+        return None
+
     def input(self, context: TaskContext) -> ArraySpec:
         """Return what the network gets of one sample."""
         return input_spec(context.preprocessing)
@@ -143,6 +161,18 @@ class Task(ABC):
         spec = self.target(context)
         x = finish(arrays[0])
         return [x] if spec is None else [x, arrays[1].astype(spec.dtype)]
+
+    def input_batch(
+        self, context: TaskContext, inputs: np.ndarray, finish: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """Return inputs of a prediction, without targets, as the network gets them.
+
+        Args:
+            context: of the job.
+            inputs: (N, …), what the preprocessing decoded.
+            finish: as for ``batch``.
+        """
+        return finish(inputs)
 
     # ---- measuring
 

@@ -21,7 +21,7 @@ from ziggurat.dataflow.sources import DataFromArrays
 from ziggurat.dataflow.stages.batching import BatchBuffers, BatchData
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DataError
-from ziggurat.tasks.base import TaskContext
+from ziggurat.tasks.base import Task, TaskContext
 from ziggurat.worker.source import DataSource, FilePath, ImportedSplit
 
 __all__ = ["DataOptions", "JobData", "Pipeline", "TrainingStages", "prepare_data"]
@@ -196,7 +196,8 @@ class Pipeline:
     @property
     def _is_in_memory(self) -> bool:
         """Whether samples are encoded once; those whose parts are cropped together are cropped one by one."""
-        return self.source.in_memory and not (self._moving and self.crops)
+        makes_rows = type(self.context.task).rows is not Task.rows
+        return self.source.in_memory and not makes_rows and not (self._moving and self.crops)
 
     @property
     def decodes_crops(self) -> bool:
@@ -249,9 +250,21 @@ class Pipeline:
         return self._batched(rows, None if vary is None else MapData(rows, vary))
 
     def _files(self) -> TrainingStages:
-        rows = _Keyed(self.source.splits["train"], shuffle=self.options.shuffle)
+        rows = self._rows("train", shuffle=self.options.shuffle) or _Keyed(
+            self.source.splits["train"], shuffle=self.options.shuffle
+        )
         decode = _Decode(self.context, self._variation(), self._moving_crop(at_random=True))
         return self._batched(rows, self._in_workers(rows, decode))
+
+    def _rows(self, split: str, *, shuffle: bool) -> IndexedFlow | None:
+        """Return a flow that makes samples of those of a split, where the task does."""
+        flow: Any = self.source.splits[split]
+        task, schema = self.context.task, self.source.schema
+
+        def labels() -> list[Any]:
+            return [flow.datapoint(row)[-1] for row in range(len(flow))]
+
+        return task.rows(schema, flow, labels, shuffle=shuffle, seed=self.options.seed)
 
     def _variation(self) -> ComponentAugmentation | _InTurn | None:
         """Return what varies the arrays of a sample: images, and what moves with them; None for nothing."""
@@ -310,7 +323,7 @@ class Pipeline:
         if self._is_in_memory:
             points = _Numbered(flow) if numbered else flow
             return MapData(points, _Encode(self.context, numbered=numbered), on_error=self.source.policy)
-        keyed = _Keyed(flow)
+        keyed = self._rows(split, shuffle=False) or _Keyed(flow)
         points = _Numbered(keyed) if numbered else keyed
         decode = _Decode(self.context, None, self._moving_crop(at_random=False), numbered=numbered)
         if self.options.decode == "picture":  # the shape of the flow is that of the checkpoints of 0.1

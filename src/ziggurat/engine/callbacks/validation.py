@@ -202,7 +202,7 @@ class MetricStats(Inferencer):
     def on_values(self, values: Mapping[str, Any], batch: Any) -> None:
         """Update the metrics with a batch ``[x, y]``, or ``[x]``."""
         outputs = {name: plain_array(values[name]) for name in self._outputs}
-        targets = dict(zip(("x", "y"), batch, strict=False))
+        targets = dict(zip(("x", "y", "label"), batch, strict=False))
         for metric in self._metrics:
             metric.update(outputs, targets)
 

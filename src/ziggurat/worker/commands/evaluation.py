@@ -113,8 +113,8 @@ class Evaluation:
         with open_network(self._job) as network, pipeline.evaluation(self._split, numbered=True) as flow:
             self._openings = _note_opening(self._job, self._split)
             for *batch, rows in flow:
-                targets = dict(zip(("x", "y"), batch, strict=False))
-                values = network.evaluate(*batch)
+                targets = dict(zip(("x", "y", "label"), batch, strict=False))
+                values = network.evaluate(*batch[:2])
                 self._means.update(values, targets)
                 is_known = all(name in values for name in self._job.task.outputs)
                 yield EvaluatedBatch(np.asarray(rows, np.int64), targets, values, is_known)

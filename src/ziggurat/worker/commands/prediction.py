@@ -82,7 +82,8 @@ def predict_inputs(
             failures.append({"file": name, **error.as_dict()})
     if not decoded:
         return [], {}, failures
-    outputs = network.predict(job.context.preprocessing.finish(np.stack([array for _, array in decoded])))
+    stacked = np.stack([array for _, array in decoded])
+    outputs = network.predict(job.task.input_batch(job.context, stacked, job.context.preprocessing.finish))
     return [place for place, _ in decoded], {name: np.asarray(each) for name, each in outputs.items()}, failures
 
 

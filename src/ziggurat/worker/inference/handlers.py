@@ -197,7 +197,8 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
             except DataError as error:
                 request.failures.append({"file": name, **error.as_dict()})
         if fitted:
-            batch = context.preprocessing.finish(np.stack([array for _, _, array in fitted]))
+            stacked = np.stack([array for _, _, array in fitted])
+            batch = context.task.input_batch(context, stacked, context.preprocessing.finish)
             outputs = {name: np.asarray(each) for name, each in model.network.predict(batch).items()}
             for row, (request, name, _) in enumerate(fitted):
                 request.predictions.append(_prediction(name, _row(outputs, row), request, context))
