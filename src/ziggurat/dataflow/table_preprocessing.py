@@ -51,10 +51,12 @@ class CategoryColumn:
     Args:
         name: of the column.
         values: the categories of the training split, whose numbers are 1, 2, …; 0 is for all others.
+        has_missing: whether the training split has rows without a value, so that a network can learn what 0 means.
     """
 
     name: str
     values: tuple[str, ...]
+    has_missing: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,8 +93,8 @@ class TablePreprocessing:
         matrix: (M,) or (M, M) float64, by which the result is multiplied, element by element or as a matrix product.
         unseen: name of a column → how many cells held a category that is not in the training split. It counts what
             this object decoded in this process.
-        filled: name of a column → how many cells were missing, where the network is not told because none was in the
-            training split. It counts as ``unseen`` does.
+        filled: name of a column → how many cells were missing, where none was in the training split, so that a network
+            could not learn what that means. It counts as ``unseen`` does.
     """
 
     columns: tuple[Column, ...]
@@ -229,12 +231,14 @@ class TablePreprocessing:
             numbers += found
             if is_missing and not column.has_indicator:
                 self.filled[column.name] += 1
-        for place, name, codes in self._category_places:
-            value = category_of(name, cells[place])
+        for place, column, codes in self._category_places:
+            value = category_of(column.name, cells[place])
             code = 0 if value is None else codes.get(value, 0)
             numbers.append(code)
             if value is not None and not code:
-                self.unseen[name] += 1
+                self.unseen[column.name] += 1
+            elif value is None and not column.has_missing:
+                self.filled[column.name] += 1
         return np.array(numbers, np.float64)
 
     def finish(self, batch: np.ndarray) -> np.ndarray:
@@ -274,9 +278,9 @@ class TablePreprocessing:
         return [(self._places[column.name], column) for column in self.measured]
 
     @functools.cached_property
-    def _category_places(self) -> list[tuple[int, str, dict[str, int]]]:
+    def _category_places(self) -> list[tuple[int, CategoryColumn, dict[str, int]]]:
         return [
-            (self._places[column.name], column.name, {value: code for code, value in enumerate(column.values, 1)})
+            (self._places[column.name], column, {value: code for code, value in enumerate(column.values, 1)})
             for column in self.categorical
         ]
 
@@ -292,7 +296,7 @@ class TablePreprocessing:
             "measured": [
                 {**asdict(column), "parts": list(column.parts), "fill": list(column.fill)} for column in self.measured
             ],
-            "categorical": [{"name": column.name, "values": list(column.values)} for column in self.categorical],
+            "categorical": [{**asdict(column), "values": list(column.values)} for column in self.categorical],
             "left_out": dict(self.left_out),
             "offset": self.offset.tolist(),
             "matrix": self.matrix.tolist(),
@@ -319,7 +323,7 @@ class TablePreprocessing:
                     for each in content["measured"]
                 ),
                 categorical=tuple(
-                    CategoryColumn(name=each["name"], values=tuple(each["values"])) for each in content["categorical"]
+                    CategoryColumn(**{**each, "values": tuple(each["values"])}) for each in content["categorical"]
                 ),
                 left_out=dict(content["left_out"]),
                 offset=np.array(content["offset"], np.float64),
@@ -437,7 +441,8 @@ class _Fitting:
             self._left_out[column.name] = _CONSTANT if found else _EMPTY
             return None
         known = [value for value in column.categories if value in found]
-        return CategoryColumn(name=column.name, values=(*known, *sorted(found - set(known))))
+        values = (*known, *sorted(found - set(known)))
+        return CategoryColumn(name=column.name, values=values, has_missing=None in counts)
 
 
 def _measured_column(column: Column, numbers: np.ndarray) -> tuple[MeasuredColumn | None, np.ndarray, str]:

@@ -161,6 +161,9 @@ def test_unseen_categories_and_filled_cells_are_counted() -> None:
     assert table.filled == {}  # its indicator tells the network
     table.decode({**row, "since": None}, 0)
     assert table.filled == {"since": 1}
+    whole = TablePreprocessing.fit(COLUMNS, "price", [row for row in ROWS if row[2] is not None])
+    whole.decode({**row, "city": None}, 0)
+    assert (whole.filled, whole.unseen) == ({"city": 1}, {})
 
 
 @pytest.mark.parametrize(
