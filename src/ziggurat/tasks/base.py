@@ -239,6 +239,21 @@ class Task(ABC):
             top: how many of the best classes, where there are classes.
         """
 
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return how a prediction is made of the outputs, as JSON values, for programs without Ziggurat.
+
+        ``form`` is one of these; ``output`` names what it is made of, by default the first output:
+
+        - ``numbers``: shown as they are.
+        - ``classes``: a probability for each class.
+        - ``labels``: a logit for each label; one is predicted where its probability is ``threshold`` or more.
+        - ``values``: measured values; ``names`` has a name for each.
+        - ``mask``: scores (H, W, classes); ``palette`` has the color of each class, (R, G, B).
+        - ``image``: an image (H, W, C), from 0 to 1 or from 0 to 255; numbers of another shape are shown as they are.
+        - ``embedding``: a place for each image; near ones are alike.
+        """
+        return {"form": "numbers", "output": "output"}
+
     def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
         """Return the prediction for one of the few samples that are predicted for after each validation.
 

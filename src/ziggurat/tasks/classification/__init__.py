@@ -104,6 +104,10 @@ class Classification(Task):
         """Return whether the network classifies, and the names of the classes."""
         return {"classifier": is_known, "classes": list(context.class_names)}
 
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return that there is a probability for each class."""
+        return {"form": "classes", "output": "probabilities"}
+
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``classes``: class, number and probability, best first."""
         if "probabilities" not in outputs:

@@ -78,6 +78,10 @@ class ImageToImage(Task):
         """Return that there are no classes."""
         return {"classifier": False, "classes": []}
 
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return that there is an image."""
+        return {"form": "image", "output": "output"}
+
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``size`` (height, width), and the mean, least and largest value, from 0 to 255."""
         if "output" not in outputs or np.ndim(outputs["output"]) != 3:

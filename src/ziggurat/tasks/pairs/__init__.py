@@ -126,6 +126,10 @@ class Pairs(Task):
         """Return the names of the classes that pairs were drawn from."""
         return {"classifier": False, "classes": list(context.class_names)}
 
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return that there is an embedding of the image."""
+        return {"form": "embedding", "output": "output"}
+
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``embedding``, the numbers of the image."""
         if "output" not in outputs or np.ndim(outputs["output"]) != 1:

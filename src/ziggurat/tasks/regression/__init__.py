@@ -105,6 +105,10 @@ class Regression(Task):
         """Return the names of the values."""
         return {"classifier": False, "classes": [], "values": self.names(context)}
 
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return that there are values, and their names."""
+        return {"form": "values", "output": "output", "names": self.names(context)}
+
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``values``: name and value of each."""
         found = np.atleast_1d(np.asarray(outputs["output"], np.float64)) if "output" in outputs else np.zeros(())

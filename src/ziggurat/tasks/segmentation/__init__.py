@@ -85,6 +85,10 @@ class Segmentation(Task):
         """Return the names and colors of the classes."""
         return {"classifier": False, "classes": list(context.class_names), "palette": palette(context.schema).tolist()}
 
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return that there are scores for each pixel, and the colors of the classes."""
+        return {"form": "mask", "output": "output", "palette": palette(context.schema).tolist()}
+
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``size`` (height, width) of the mask, and ``classes``: share of its pixels, the largest first."""
         classes = len(context.class_names)
