@@ -178,9 +178,7 @@ class TaskConformance(ABC):
         return metrics
 
     def _measured(self, outputs: Mapping[str, np.ndarray], batch: Sequence[np.ndarray]) -> dict[str, Any]:
-        return {
-            name: value for metric in self._metrics(outputs, batch) for name, value in metric.compute().items()
-        }
+        return {name: value for metric in self._metrics(outputs, batch) for name, value in metric.compute().items()}
 
 
 def _part(outputs: Mapping[str, np.ndarray], rows: slice) -> dict[str, np.ndarray]:

@@ -316,9 +316,13 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
         return
     network = spec.network
     named = "" if spec.task == AUTO_TASK else spec.task
-    if named:
-        yield from _task_problems(named, data)
-    sentence = why_no_fit(standard_network(spec), data.kind, input_size(spec, data), data.known_classes, named)
+    problems = list(_task_problems(named, data)) if named else []
+    yield from problems
+    sentence = (
+        ""
+        if problems
+        else why_no_fit(standard_network(spec), data.kind, input_size(spec, data), data.known_classes, named)
+    )
     if sentence:
         assert not isinstance(network, FileNetwork)
         rule = f"The network `{network.name}` must fit the data. {sentence}"

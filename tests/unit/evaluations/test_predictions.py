@@ -9,21 +9,14 @@ import json
 import numpy as np
 import pytest
 
-from ziggurat.dataflow.preprocessing import Preprocessing
+from tests.task_contexts import of_classes
 from ziggurat.errors import DataError, JobError, StorageError, UsageError
-from ziggurat.records.schema import Schema
-from ziggurat.tasks import CLASSIFICATION, TaskContext
 from ziggurat.worker.results import SampleResults
 from ziggurat.workspace.studio.predictions import Predictions, SampleFilter, prediction_table
 
 NAMES = ["ant", "=bee", "cat", "dog", "elk", "fox"]
 SUMMARY = {"kind": "evaluate", "split": "val", "data": "pets", "classifier": True, "classes": NAMES}
 ORDERS = ("hardest", "surest_wrong", "row")
-
-
-def context_of(classes):
-    schema = Schema(kind="image-classification", class_names=tuple(map(str, range(classes))))
-    return TaskContext(CLASSIFICATION, schema, Preprocessing(size=(8, 8), channels=1))
 
 
 @pytest.fixture
@@ -38,7 +31,7 @@ def samples():
 
 
 def write(folder, rows, keys, labels, probabilities, **summary):
-    results = SampleResults(context_of(probabilities.shape[1]), 60, 5)
+    results = SampleResults(of_classes(probabilities.shape[1]), 60, 5)
     for start in range(0, len(rows), 16):
         part = slice(start, start + 16)
         results.add(rows[part], keys[part], {"probabilities": probabilities[part]}, {"y": labels[part]})
@@ -133,9 +126,9 @@ def test_curves_say_whether_all_probabilities_were_kept(found, tmp_path, samples
 
 
 def test_too_many_probabilities_are_not_kept():
-    assert "class_scores" in SampleResults(context_of(1000), 20_000, 5)._arrays
-    assert "class_scores" not in SampleResults(context_of(1000), 20_001, 5)._arrays
-    assert "class_scores" not in SampleResults(context_of(1001), 1, 5)._arrays
+    assert "class_scores" in SampleResults(of_classes(1000), 20_000, 5)._arrays
+    assert "class_scores" not in SampleResults(of_classes(1000), 20_001, 5)._arrays
+    assert "class_scores" not in SampleResults(of_classes(1001), 1, 5)._arrays
 
 
 def test_a_threshold(found, samples):
