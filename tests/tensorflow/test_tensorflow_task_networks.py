@@ -13,8 +13,10 @@ import pytest
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend
+from ziggurat.backends.tensorflow.export.provider import TrainedTower
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
 from ziggurat.engine.backend import ArraySpec, ProgramRequest
+from ziggurat.errors import ConfigurationError, UnknownNameError
 
 Arrays = list[np.ndarray]
 CLASSES = 3
@@ -217,17 +219,19 @@ GAN = Case(
 
 def program_of(name: str, **changes: Any) -> TensorFlowProgram:
     """Return a new program of a case."""
+    return TensorFlowBackend().build(request_of(name, **changes))
+
+
+def request_of(name: str, **changes: Any) -> ProgramRequest:
     case = {**CASES, "gan": GAN}[name]
     targets = {} if case.y is None else {"y": case.y}
-    return TensorFlowBackend().build(
-        ProgramRequest(
-            network=name.partition(" ")[0],
-            inputs={"x": case.x},
-            targets=targets,
-            batch_size=8,
-            seed=1,
-            **{**case.options, **changes},
-        )
+    return ProgramRequest(
+        network=name.partition(" ")[0],
+        inputs={"x": case.x},
+        targets=targets,
+        batch_size=8,
+        seed=1,
+        **{**case.options, **changes},
     )
 
 
@@ -281,6 +285,20 @@ def test_the_discriminator_and_the_generator_learn() -> None:
     (made,) = program.predict(batch[0])
     assert made.shape == batch[0].shape
     assert 0 <= made.min() < made.max() <= 1
+    np.testing.assert_array_equal(program.predict(batch[0])[0], made)
+
+    noise = np.random.default_rng(3).normal(size=(2, 64)).astype(np.float32)
+    tower = TrainedTower(request_of("gan"), after)
+    assert tower.inference_inputs() == {"noise": (64,)}
+    np.testing.assert_allclose(tower.predict(batch[0])["output"], made, atol=1e-5)
+    one, other = tower.predict(batch[0][:2], {"noise": noise})["output"]
+    assert np.abs(one - other).max() > 0.001
+    assert np.isfinite(tower.evaluate(batch[0], np.zeros(0))["cost"])
+    with pytest.raises(UnknownNameError, match="Did you mean `noise`"):
+        program.predict(batch[0], {"nois": noise})
+    with pytest.raises(ConfigurationError, match=r"`noise` of this network has rows of shape \(64,\)"):
+        program.predict(batch[0], {"noise": noise[:, :9]})
+    tower.close()
     program.close()
 
 

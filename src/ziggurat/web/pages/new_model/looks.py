@@ -37,6 +37,7 @@ _MEMBERS: Final = (
     "fineTuneHook",
     "gradientUpdate",
     "inference",
+    "inference_inputs",
     "input_shape",
     "is_inference",
     "is_training",
