@@ -1,6 +1,6 @@
-"""Flows that make other datasets of labeled images: pairs of the same or different classes, images as own targets.
+"""Flow that makes pairs of the same or different classes of labeled images.
 
-Both read an indexed flow by index, so that they are themselves indexed, resumable, and free of memory for images.
+It reads an indexed flow by index, so that it is itself indexed, resumable, and free of memory for images.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.random import RandomStream
 from ziggurat.errors import DataError, UsageError
 
-__all__ = ["OwnTarget", "PairsOfClasses"]
+__all__ = ["PairsOfClasses"]
 
 
 class _OverIndexed(IndexedFlow):
@@ -196,37 +196,3 @@ class _Classes:
         inside = first + (place - first + 1 + (chance * (count - 1)).astype(np.int64)) % count
         outside = (first + count + (chance * (len(self.rows) - count)).astype(np.int64)) % len(self.rows)
         return self.rows[self._sorted[np.where(same, inside, outside)]], same
-
-
-class OwnTarget(_OverIndexed):
-    """The images of a flow of ``[image, …]``, each as its own target: datapoints ``[image, image]``.
-
-    The target is a copy where it is an array, so that a change of the input in place leaves it as it is.
-
-    Args:
-        flow: of the samples; what follows the image is left out.
-        shuffle: a new random order in every pass.
-
-    Raises:
-        UsageError: where ``flow`` is no indexed flow.
-    """
-
-    def __init__(self, flow: IndexedFlow, *, shuffle: bool = False) -> None:
-        super().__init__(flow, shuffle=shuffle)
-
-    def __len__(self) -> int:
-        return len(self._flow)
-
-    def key(self, index: int) -> str | int:
-        """Return the key of the sample."""
-        return self._flow.key(index)
-
-    def datapoint(self, index: int) -> list[Any]:
-        """Return one image twice."""
-        image = self._flow.datapoint(index)[0]
-        return [image, image.copy() if isinstance(image, np.ndarray) else image]
-
-    def gather(self, indices: np.ndarray) -> list[np.ndarray]:
-        """Return many images twice."""
-        images = self._flow.gather(indices)[0]
-        return [images, images.copy()]

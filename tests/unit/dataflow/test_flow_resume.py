@@ -34,7 +34,7 @@ from ziggurat.dataflow import (
     SelectComponent,
     TestDataSpeed,
 )
-from ziggurat.dataflow.pair_flow import OwnTarget, PairsOfClasses
+from ziggurat.dataflow.pair_flow import PairsOfClasses
 from ziggurat.errors import DataError
 
 LONGEST = 40
@@ -137,7 +137,6 @@ PIPELINES = {
     "fixed pairs": lambda: pairs(numbers(), shuffle=False),
     "pairs of a skipping source": lambda: pairs(broken()),
     "gathered pairs": lambda: BatchData(pairs(arrays()), 3, remainder=True),
-    "own targets": lambda: OwnTarget(broken(), shuffle=True),
     "map": lambda: MapData(numbers(), drop_odd),
     "random map": lambda: MapData(numbers(), add_noise),
     "skipping map": lambda: MapData(numbers(), refuse_multiples_of_three, on_error="skip"),

@@ -1,4 +1,4 @@
-"""Pairs drawn from classes, and images as their own targets."""
+"""Pairs drawn from classes."""
 
 import pickle
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ziggurat.dataflow import BatchData, DataFromArrays, DataFromGenerator, DataFromList, IndexedFlow
-from ziggurat.dataflow.pair_flow import OwnTarget, PairsOfClasses
+from ziggurat.dataflow.pair_flow import PairsOfClasses
 from ziggurat.errors import DataError, DatapointError, UsageError
 
 LABELS = [0, 1, 0, 2, 1, 0, 0, 2, 1, 2]
@@ -161,7 +161,7 @@ def test_pairs_refuse_what_they_cannot_read():
         pairs(pairs_per_sample=0)
     flow = DataFromGenerator(lambda: iter([[0, 0]]))
     with pytest.raises(UsageError, match=r"reads a flow by index\. Received: DataFromGenerator"):
-        OwnTarget(flow)
+        PairsOfClasses(flow, LABELS, seed=0)
     with pytest.raises(DataError, match="0 classes with 0 samples"):
         pairs([])
 
@@ -176,17 +176,3 @@ def test_closing_pairs_closes_the_flow_that_they_read():
     with PairsOfClasses(Closing(), LABELS, seed=0):
         pass
     assert closed == [True]
-
-
-def test_an_image_is_its_own_target():
-    flow = OwnTarget(images())
-    for number, (image, target) in enumerate(flow):
-        assert np.array_equal(image, images().arrays[0][number])
-        image[:] = 0
-        assert np.array_equal(target, images().arrays[0][number])
-    first, second = next(iter(BatchData(flow, 10)))
-    assert np.array_equal(first, second)
-    assert not np.shares_memory(first, second)
-    shuffled = OwnTarget(samples(), shuffle=True).seed(2)
-    assert sorted(shuffled) == [[number, number] for number in range(10)]
-    assert OwnTarget(Broken()).key(3) == "3.png"

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.dataflow.image_codec import read_file
-from ziggurat.datasets.formats.table.columns import BOOLEANS
-from ziggurat.datasets.formats.table.dialect import guess_dialect, number_of, parse_rows
-from ziggurat.errors import DataError, UsageError
+from ziggurat.dataflow.standalone_preprocessing import row_of_texts
+from ziggurat.dataflow.table_preprocessing import TablePreprocessing
+from ziggurat.datasets.formats.table.dialect import guess_dialect, parse_rows
+from ziggurat.errors import DataError, DatapointError, UsageError
+from ziggurat.records.schema import Schema
 from ziggurat.tasks import TaskContext
 from ziggurat.worker.source import FilePath
 
@@ -48,18 +50,22 @@ def named_inputs(
             found.append((file, FilePath(file)))
             continue
         try:
-            found += [(f"{file}:{number}", each) for number, each in enumerate(reader(file, context), 1)]
+            for number, each in enumerate(reader(file, context), 1):
+                name = f"{file}:{number}"
+                if isinstance(each, ValueError):
+                    failures.append({"file": name, **DatapointError(name, str(each)).as_dict()})
+                else:
+                    found.append((name, each))
         except DataError as error:
             failures.append({"file": file, **error.as_dict()})
     return found, failures
 
 
-_MISSING: Final = ("", "?", "NA", "N/A", "NaN", "nan", "null", "None")
 _NOUNS: Final[Mapping[str, str]] = {"image": "images", "row": "rows of a table", "text": "texts"}
 
 
 def _rows(file: str, context: TaskContext) -> Iterator[Any]:
-    """Yield the rows of a CSV or JSON file: column → value, or a list in the order of the columns without a header."""
+    """Yield the rows of a CSV or JSON file as column → value; for a row that cannot be used, the ValueError."""
     text = _text(file)
     if Path(file).suffix.lower() == ".json":
         try:
@@ -71,6 +77,31 @@ def _rows(file: str, context: TaskContext) -> Iterator[Any]:
             raise _unusable(file, "JSON that is no list of objects")
         yield from rows
         return
+    preprocessing = context.preprocessing
+    assert isinstance(preprocessing, TablePreprocessing)
+    content = preprocessing.as_json()
+    header, rows, decimal = _cells(file, text, context.schema)
+    numbers = {column.name for column in context.schema.columns if column.type == "number"} if decimal != "." else ()
+    for row in rows:
+        if len(row) != len(header):
+            yield ValueError(f"it has {len(row)} cells instead of {len(header)}.")
+            continue
+        texts = {
+            name: cell.replace(decimal, ".") if name in numbers and "." not in cell else cell
+            for name, cell in zip(header, row, strict=True)
+        }
+        try:
+            yield row_of_texts(content, texts)
+        except ValueError as error:
+            yield error
+
+
+def _cells(file: str, text: str, schema: Schema) -> tuple[list[str], list[list[str]], str]:
+    """Return column names, rows and decimal sign of a CSV file; without a header, the columns are those of the table.
+
+    Raises:
+        DataError: where it has other columns, or no row.
+    """
     lines = text.splitlines(keepends=True)
     dialect = guess_dialect(lines)
     lines = [line for line in lines if line.strip() and not (dialect.comment and line.startswith(dialect.comment))]
@@ -78,31 +109,15 @@ def _rows(file: str, context: TaskContext) -> Iterator[Any]:
         rows = list(parse_rows(lines, dialect))
     except csv.Error as error:
         raise _unusable(file, str(error)) from None
-    columns = context.schema.columns
-    names = [column.name for column in columns]
+    names = [column.name for column in schema.columns]
     if rows and {cell.strip() for cell in rows[0]} <= set(names):
         header = [cell.strip() for cell in rows.pop(0)]
     else:
-        without_target = [name for name in names if name != context.schema.target]
+        without_target = [name for name in names if name != schema.target]
         header = next((each for each in (names, without_target) if rows and len(each) == len(rows[0])), None)
     if header is None or not rows:
         raise _unusable(file, f"{len(rows)} row(s) of {len(rows[0]) if rows else 0} cells for {len(names)} columns")
-    types = {column.name: column.type for column in columns}
-    for row in rows:
-        named = zip(header, row, strict=False)
-        yield {name: _cell(cell, types[name], dialect.decimal) for name, cell in named}
-
-
-def _cell(cell: str, column_type: str, decimal: str) -> Any:
-    """Return the value that a cell of a CSV file holds; the text where it is none of its column."""
-    if cell.strip() in _MISSING:
-        return None
-    if column_type == "number":
-        number = number_of(cell, decimal)
-        return cell if number is None else number
-    if column_type == "boolean":
-        return BOOLEANS.get(cell.strip().lower(), {"0": False, "1": True}.get(cell.strip(), cell))
-    return cell.strip()
+    return header, rows, dialect.decimal
 
 
 def _lines(file: str, _context: TaskContext) -> Iterator[str]:

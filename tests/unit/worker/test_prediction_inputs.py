@@ -1,0 +1,74 @@
+"""Rows of CSV files as inputs of a prediction: the same values as the preprocessing reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ziggurat.dataflow.table_preprocessing import TablePreprocessing
+from ziggurat.records.schema import Column, Schema
+from ziggurat.tasks import TaskContext, task
+from ziggurat.worker.commands.prediction_inputs import named_inputs
+
+COLUMNS = (
+    Column(name="size", type="number"),
+    Column(name="color", type="category"),
+    Column(name="new", type="boolean"),
+    Column(name="built", type="time"),
+    Column(name="price", type="number"),
+)
+ROWS = [
+    [1.5, "red", True, "2024-01-01", 3.0],
+    [2.5, "blue", False, "2024-02-01", 4.0],
+    [None, "NA", True, "2024-03-01", 5.0],
+]
+
+
+@pytest.fixture(scope="module")
+def context() -> TaskContext:
+    schema = Schema(kind="table", columns=COLUMNS, target="price")
+    return TaskContext(task("regression"), schema, TablePreprocessing.fit(COLUMNS, "price", ROWS))
+
+
+def read(context: TaskContext, folder: Path, text: str) -> tuple[list[tuple[str, Any]], list[dict[str, Any]]]:
+    file = folder / "rows.csv"
+    file.write_text(text)
+    found, failures = named_inputs(context, {"images": [str(file)]})
+    return [(name.removeprefix(f"{file}:"), row) for name, row in found], failures
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "size,color,new,built,price\n2.5,blue,no,2024-02-01,9\n?,NA,yes,2024-03-01,\n",
+        "color,size,built,new\nblue,2.5,2024-02-01,0\nNA,,2024-03-01,1\n",
+        "2.5,blue,no,2024-02-01\n,NA,yes,2024-03-01\n",
+        "2.5,blue,no,2024-02-01,7\nnan,NA,yes,2024-03-01,7\n",
+        "size;color;new;built\n2,5;blue;no;2024-02-01\n?;NA;yes;2024-03-01\n",
+    ],
+)
+def test_rows_of_a_file_are_read_as_in_training(context: TaskContext, tmp_path: Path, text: str) -> None:
+    found, failures = read(context, tmp_path, text)
+    assert not failures
+    assert [name for name, _ in found] == ["1", "2"]
+    for (_, row), expected in zip(found, ROWS[1:], strict=True):
+        decode = context.preprocessing.decode
+        np.testing.assert_array_equal(decode(row, 0), decode(expected, 0))
+
+
+def test_a_row_that_cannot_be_used_is_named(context: TaskContext, tmp_path: Path) -> None:
+    text = "size,color,new,built\nlarge,red,no,2024-01-01\n1.5,red,no,2024-01-01\n1.5,red,no\n"
+    found, failures = read(context, tmp_path, text)
+    assert [name for name, _ in found] == ["2"]
+    assert [each["file"].rpartition(":")[2] for each in failures] == ["1", "3"]
+    assert "`size` must hold a number such as 12.5; received 'large'" in failures[0]["message"]
+    assert "it has 3 cells instead of 4" in failures[1]["message"]
+
+
+def test_a_file_with_other_columns_is_refused(context: TaskContext, tmp_path: Path) -> None:
+    found, failures = read(context, tmp_path, "a,b\n1,2\n")
+    assert not found
+    assert "2 row(s) of 2 cells for 5 columns" in failures[0]["message"]
