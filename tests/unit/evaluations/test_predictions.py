@@ -216,7 +216,7 @@ def test_no_labels_have_no_figures(tmp_path):
 
 
 def test_nothing_that_could_be_read_is_no_error(tmp_path):
-    SampleResults(3, 2, 5).write(tmp_path / "results", {**SUMMARY, "classes": ["x", "y"], "count": 0})
+    SampleResults(of_classes(2), 3, 5).write(tmp_path / "results", {**SUMMARY, "classes": ["x", "y"], "count": 0})
     found = Predictions(tmp_path / "results")
 
     assert found.samples(found.select(SampleFilter())) == []
@@ -243,4 +243,4 @@ def test_wrong_questions_are_said(found, tmp_path):
     with pytest.raises(StorageError, match="must be readable"):
         Predictions(tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"gives a probability for each class of its data.*\(1, 3\) for 2 classes"):
-        SampleResults(1, 2, 5).add([0], ["a"], np.array([0]), np.zeros((1, 3)))
+        SampleResults(of_classes(2), 1, 5).add([0], ["a"], {"probabilities": np.zeros((1, 3))}, {"y": np.array([0])})
