@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import time
-from typing import Any
+from typing import Any, Final
 
 __all__ = [
     "as_ago",
@@ -18,6 +19,9 @@ __all__ = [
     "as_time_iso",
     "plural",
 ]
+
+_LONG_EXPONENT: Final = re.compile(r"e\+?(-?)0*")
+"""Start of an exponent as Python writes it, ``e-05``; charts and people write ``e-5``."""
 
 
 def as_bytes(value: float | None) -> str:
@@ -99,13 +103,15 @@ def as_number(value: Any, digits: int = 4) -> str:
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("∞" if value > 0 else "-∞")
     if value == int(value) and abs(value) < 1e6:
-        return str(int(value))
-    return f"{value:.{digits}g}"
+        return as_count(int(value))
+    if 1000 <= abs(value) < 1e6:
+        return as_count(round(value))
+    return _LONG_EXPONENT.sub(r"e\1", f"{value:.{digits}g}")
 
 
 def as_count(value: int | None) -> str:
-    """Return a whole number with thin spaces between thousands."""
-    return "–" if value is None else f"{value:,}".replace(",", "\u202f")
+    """Return a whole number with commas between thousands: ``12,500``."""
+    return "–" if value is None else f"{value:,}"
 
 
 def as_percent(value: float | None, digits: int = 1) -> str:

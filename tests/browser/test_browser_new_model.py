@@ -119,7 +119,7 @@ def test_an_error_is_marked_and_the_graph_shown_once_mended(server: Any, page: A
     graph = page.locator(".graph")
     expect(graph).to_have_attribute("data-drawn", re.compile(r"\d+"), timeout=NETWORK_MS)
     expect(page.locator(".cm-lintRange-error, .cm-lintRange-warning")).to_have_count(0)
-    expect(page.locator("#network-fine")).to_contain_text("431\u202f080")
+    expect(page.locator("#network-fine")).to_contain_text("431,080")
     before = int(graph.get_attribute("data-drawn"))
     page.locator('[data-scope="conv1"]').focus()
     page.keyboard.press("Enter")

@@ -1,7 +1,6 @@
 """Jobs for the tests of what is done with trained networks: one that a worker trained, and quick ones made here."""
 
 import functools
-import json
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from ziggurat.engine.run_state import RunState
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 from ziggurat.worker.build import data_of, load_backend, program_request
+from ziggurat.worker.context import save_context
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 """Data that lies beside the checkout on some machines; tests that need it are skipped elsewhere."""
@@ -72,8 +72,7 @@ def quick_job(folder: Path, network: str, *, steps: int = 0, **changes: Any) -> 
     job = JobFolder(folder)
     folder.mkdir(parents=True)
     save_spec(spec, job.spec)
-    data.preprocessing.save(folder)
-    job.class_names.write_text(json.dumps(list(data.class_names)))
+    save_context(data.context, job)
     meta = {"global_step": steps, "epoch_num": 0, "latest": {}}
     CheckpointStore(job.checkpoints).save(RunState(meta, program.state()))
     program.close()

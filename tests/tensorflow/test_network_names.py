@@ -31,6 +31,7 @@ SLIM_PARTS = ("layers", "losses", "metrics", "nets")
 MEMBERS = (
     "categories",
     "inference",
+    "inference_inputs",
     "is_inference",
     "is_training",
     "input_shape",

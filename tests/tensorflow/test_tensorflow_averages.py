@@ -188,7 +188,7 @@ def outputs(job: Path) -> dict[str, np.ndarray]:
     opened = open_trained_job(job)
     raw = next(iter(CheckpointStore(JobFolder(job).checkpoints, writable=False).list())).name
     arrays = CheckpointStore(JobFolder(job).checkpoints, writable=False).load(raw).arrays
-    x = opened.preprocessing.finish(digit_pictures()[0][:3])
+    x = opened.images.finish(digit_pictures()[0][:3])
     found = {}
     for word, weights in (
         ("raw", arrays),
@@ -204,7 +204,7 @@ def outputs(job: Path) -> dict[str, np.ndarray]:
 
 def test_a_trained_network_is_opened_with_the_averages(job: Path, outputs: dict[str, np.ndarray]) -> None:
     opened = open_trained_job(job)
-    x = opened.preprocessing.finish(digit_pictures()[0][:3])
+    x = opened.images.finish(digit_pictures()[0][:3])
     with open_network(opened) as network:
         np.testing.assert_allclose(network.predict(x)["probabilities"], outputs["averaged"], atol=1e-6)
         evaluated = network.evaluate(x, np.zeros(3, np.int64))

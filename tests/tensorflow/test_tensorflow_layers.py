@@ -14,7 +14,7 @@ from ziggurat.worker.inference.views import ShowsLayers
 
 def test_each_layer_gives_what_the_network_computes() -> None:
     job = open_trained_job(lenet_job())
-    x = job.preprocessing.finish(digit_pictures()[0][:3])
+    x = job.images.finish(digit_pictures()[0][:3])
     with open_network(job) as network:
         assert isinstance(network, ShowsLayers)
         layers, outputs = network.layer_outputs(x), network.predict(x)

@@ -35,7 +35,8 @@ SMALL_SHAPES = {"alexnet": (96, 96, 3), "vgg16": (32, 32, 3), "googlenet": (32, 
 
 
 @pytest.mark.parametrize(
-    "name", [each.name for each in STANDARD_NETWORKS.values() if each.input == "image" and each.task == "classification"]
+    "name",
+    [each.name for each in STANDARD_NETWORKS.values() if each.input == "image" and each.task == "classification"],
 )
 def test_a_step_of_every_classifier(name: str) -> None:
     shape = SMALL_SHAPES.get(name, (32, 32, 3))

@@ -79,7 +79,9 @@ def test_a_standard_network_is_measured(studio):
     assert found["validation_s"] > 0
 
 
-@pytest.mark.parametrize(("network", "shape"), [("lenet", [28, 28, 1]), ("mobilenet_v2", [64, 64, 3])])
+@pytest.mark.parametrize(
+    ("network", "shape"), [("lenet", [28, 28, 1]), ("mobilenet_v2", [64, 64, 3]), ("unet_small", [64, 64, 3])]
+)
 def test_shipped_facts_are_those_of_the_networks(tmp_path, network, shape):
     described = run_task("describe", {"network": network, "input_shape": shape, "classes": 10})
 

@@ -241,7 +241,7 @@ class EarlyStopping(SpecModel):
 
     tag: str = spec_field(
         title="Curve",
-        help="Metric that must improve, such as `validation_error`; `auto`: the validation accuracy, else its loss.",
+        help="Metric that must improve, such as `validation_error`; `auto`: val accuracy, else error, else loss.",
         group="Duration",
         min_length=1,
     )

@@ -90,6 +90,15 @@ class Task(ABC):
     def accepts(self, schema: Schema) -> str:
         """Return why a dataset cannot be trained on, as a full sentence; empty where it can."""
 
+    def completed(self, schema: Schema, points: Callable[[], Iterable[Sequence[Any]]]) -> Schema:
+        """Return a schema with what the dataset leaves open and the task must know, such as names of classes.
+
+        Args:
+            schema: of the dataset.
+            points: returns the samples of the training split, as ``sample`` takes them, for another look.
+        """
+        return schema
+
     def fit(self, schema: Schema, labels: Iterable[Any]) -> dict[str, Any]:
         """Return what a job needs to know of the targets of its training split, as JSON values; kept with the job.
 

@@ -67,7 +67,7 @@ def new_context(
         with_mean: whether the mean image is computed, which reads the whole split.
     """
     chosen = learned or task_of(source)
-    schema = replace(source.schema, details={})
+    schema = chosen.completed(replace(source.schema, details={}), lambda: _readable(source))
     statistics = chosen.fit(schema, _labels(source))
     return TaskContext(chosen, schema, _new_preprocessing(source, options, chosen, with_mean=with_mean), statistics)
 

@@ -230,7 +230,7 @@ def _summary(network: StandardNetwork | None, fields: Mapping[str, Any]) -> str:
 
 def _reason(data: KnownData, fields: Mapping[str, Any], earlier: str) -> str:
     train = data.sizes.get("train")
-    size = "of different sizes" if data.size is None else f"of {data.size[1]} x {data.size[0]} px"
+    size = "of different sizes" if data.size is None else f"of {data.size[1]} × {data.size[0]} px"
     color = {1: "gray ", 3: "color "}.get(data.channels or 0, "")
     amount = "" if train is None else f"{train:,} "
     classes = f" in {data.classes} classes" if data.classes else ""

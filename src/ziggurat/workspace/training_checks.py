@@ -24,7 +24,7 @@ from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.records.schema import Schema
 from ziggurat.specs import FileNetwork, TrainSpec, load_spec
-from ziggurat.tasks import tasks_for
+from ziggurat.tasks import AUTO_TASK, tasks, tasks_for
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS
 from ziggurat.zoo.network_task import why_not_learned
@@ -185,6 +185,7 @@ def why_no_fit(
     kind: str,
     size: tuple[int, int] | None,
     class_names: Sequence[str] | None = None,
+    task: str = "",
 ) -> str:
     """Return why a standard network cannot be trained on data; empty where it can, or where it is not known.
 
@@ -193,10 +194,11 @@ def why_no_fit(
         kind: of the dataset.
         size: (height, width) of what the network gets; None where it is not known.
         class_names: of the dataset; None where they are not known.
+        task: that it is to learn, in place of its own; empty for its own.
     """
     if network is None:
         return ""
-    sentence = why_not_learned(network, _schema(kind, ("?",) if class_names is None else class_names))
+    sentence = why_not_learned(network, _schema(kind, ("?",) if class_names is None else class_names), task)
     if sentence:
         return sentence
     if size is not None and min(size) < network.smallest_px:
@@ -300,7 +302,7 @@ def _network_problems(spec: TrainSpec) -> Iterator[tuple[str, ZigguratError]]:
 
 
 def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, ZigguratError]]:
-    sentence = why_not_trainable(data.kind, data.known_classes)
+    sentence = why_not_trainable(data.kind, data.known_classes) if spec.task == AUTO_TASK else ""
     if sentence:
         rule, _, advice = sentence.partition(". ")
         yield (
@@ -313,7 +315,14 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
         )
         return
     network = spec.network
-    sentence = why_no_fit(standard_network(spec), data.kind, input_size(spec, data), data.known_classes)
+    named = "" if spec.task == AUTO_TASK else spec.task
+    problems = list(_task_problems(named, data)) if named else []
+    yield from problems
+    sentence = (
+        ""
+        if problems
+        else why_no_fit(standard_network(spec), data.kind, input_size(spec, data), data.known_classes, named)
+    )
     if sentence:
         assert not isinstance(network, FileNetwork)
         rule = f"The network `{network.name}` must fit the data. {sentence}"
@@ -327,6 +336,17 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
     if weights and data.classes is not None and weights != data.classes:
         rule = f"There must be a class weight for each of the {data.classes} classes."
         yield "class_weights", ConfigurationError(rule, received=str(weights), advice="Exclude for equal ones.")
+
+
+def _task_problems(name: str, data: KnownData) -> Iterator[tuple[str, ZigguratError]]:
+    if name not in tasks():
+        yield "task", UnknownNameError("task", name, tasks())
+        return
+    classes = ("?",) if data.known_classes is None else data.known_classes
+    reason = tasks()[name].accepts(_schema(data.kind, classes))
+    if reason:
+        rule = f"The task `{name}` must fit the data. {reason}"
+        yield "task", DataError(rule, advice="Choose another task, or leave it to the network.")
 
 
 def standard_network(spec: TrainSpec) -> StandardNetwork | None:

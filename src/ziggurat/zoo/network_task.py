@@ -42,17 +42,19 @@ def network_task(spec: TrainSpec, schema: Schema) -> str:
     return next((each.name for each in learned if not each.accepts(schema)), "")
 
 
-def why_not_learned(network: StandardNetwork, schema: Schema) -> str:
+def why_not_learned(network: StandardNetwork, schema: Schema, task: str = "") -> str:
     """Return why a standard network learns nothing from data, as a full sentence; empty where it does.
 
     Args:
         network: of a backend.
         schema: of the data.
+        task: that it is to learn, whatever it is made for; empty for its own.
     """
     form = INPUT_KINDS.get(network.input, ())
     if schema.kind not in form and not (network.input == "image" and schema.kind in _WITH_IMAGES):
         return f"It takes {_INPUTS.get(network.input, network.input)}, which this data does not have."
-    reasons = [found.accepts(schema) for name in network.tasks if (found := tasks().get(name)) is not None]
+    names = (task,) if task else network.tasks
+    reasons = [found.accepts(schema) for name in names if (found := tasks().get(name)) is not None]
     if not reasons:
         return "Training it is not available yet."
     return "" if "" in reasons else reasons[0]

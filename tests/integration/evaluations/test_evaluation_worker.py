@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import cv2
@@ -18,6 +17,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 from ziggurat.worker.build import data_of, load_backend, program_request
 from ziggurat.worker.commands.evaluation import evaluate
+from ziggurat.worker.context import save_context
 from ziggurat.worker.main import main
 from ziggurat.worker.stopping import StopRequest
 from ziggurat.workspace.studio.predictions import Predictions, SampleFilter
@@ -33,8 +33,7 @@ def make_model(folder: Path, data: str) -> Path:
     job = JobFolder(folder)
     folder.mkdir()
     save_spec(spec, job.spec)
-    found.preprocessing.save(folder)
-    job.class_names.write_text(json.dumps(list(found.class_names)))
+    save_context(found.context, job)
     meta = {"global_step": 0, "epoch_num": 0, "latest": {}}
     CheckpointStore(job.checkpoints).save(RunState(meta, program.state()))
     program.close()

@@ -1,6 +1,5 @@
 """``evaluate`` counts the files that cannot be read, and names the first twenty with the reason."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.specs import TrainSpec, parse_spec, save_spec
 from ziggurat.worker.build import data_of, load_backend, program_request
 from ziggurat.worker.commands.evaluation import evaluate
+from ziggurat.worker.context import save_context
 
 
 def make_pictures(folder: Path, *, bad: int) -> None:
@@ -46,8 +46,7 @@ def make_job(folder: Path, pictures: Path, **options: Any) -> None:
     job = JobFolder(folder)
     folder.mkdir()
     save_spec(spec, job.spec)
-    data.preprocessing.save(folder)
-    job.class_names.write_text(json.dumps(list(data.class_names)))
+    save_context(data.context, job)
     meta = {"global_step": 0, "epoch_num": 0, "latest": {}}
     CheckpointStore(job.checkpoints).save(RunState(meta, program.state()))
     assert Preprocessing.load(folder).size == (8, 8)

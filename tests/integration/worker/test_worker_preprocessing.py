@@ -30,10 +30,10 @@ def test_a_job_that_goes_on_keeps_the_mean_it_began_with(tmp_path: Path) -> None
     first.trainer.setup()
     first.store.save(first.trainer.state())
     give_another_mean(tmp_path)
-    assert built(tmp_path).data.preprocessing.mean_values == pytest.approx([12.5])
+    assert built(tmp_path).data.context.preprocessing.mean_values == pytest.approx([12.5])
 
 
 def test_a_job_before_any_checkpoint_computes_its_mean_anew(tmp_path: Path) -> None:
-    expected = built(tmp_path).data.preprocessing.mean_values
+    expected = built(tmp_path).data.context.preprocessing.mean_values
     give_another_mean(tmp_path)
-    assert built(tmp_path).data.preprocessing.mean_values == pytest.approx(expected)
+    assert built(tmp_path).data.context.preprocessing.mean_values == pytest.approx(expected)

@@ -69,7 +69,7 @@ def test_a_running_test_batch_is_cancelled(studio):
         except JobError as error:
             errors.append(error)
 
-    run_and_cancel(run, lambda: studio.training.trials.cancel("mine"))
+    run_and_cancel(run, lambda: studio.training.test_batches.cancel("mine"))
     assert errors[0].details["reason"] == CANCELED
 
 

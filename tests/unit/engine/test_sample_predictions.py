@@ -6,21 +6,18 @@ import numpy as np
 import pytest
 from engine_fakes import Clock
 
+from tests.task_contexts import of_classes
 from ziggurat.backends.null import NullOptions, NullProgram
 from ziggurat.callbacks import Trainer
-from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.engine.callbacks.sample_predictions import SamplePredictionWriter, TaskSamples
 from ziggurat.entities.sample_predictions import MOST_RECORDS, read_sample_predictions, thinned_records
 from ziggurat.errors import UsageError
-from ziggurat.records.schema import Schema
-from ziggurat.tasks import CLASSIFICATION, TaskContext
 
 _SAMPLES = [{"split": "val", "row": 4, "key": "a.png", "label": 0}, {"split": "val", "row": 9, "key": "b", "label": 2}]
 
 
 def task_samples(names):
-    schema = Schema(kind="image-classification", class_names=names)
-    return TaskSamples(TaskContext(CLASSIFICATION, schema, Preprocessing(size=(8, 8), channels=1)))
+    return TaskSamples(of_classes(names))
 
 
 def batches(count=6):

@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.task_contexts import of_classes
 from tests.unit.studio_samples import add_objects
 from tests.unit.web.html_page import errors_of, html_of
 from ziggurat.datasets.creation import CreationRequest, create_dataset
@@ -250,8 +251,8 @@ def evaluated(studio: Studio, pets: str) -> list[int]:
     model = take_in("train", 1, name="a model", spec={"kind": "train"}, depends_on=(pets,)).name
     spec = {"kind": "evaluate", "split": "train", "checkpoint": ""}
     folder = take_in("evaluate", 2, spec=spec, parent=model, depends_on=(model,))
-    results = SampleResults(8, 2, 2)
-    results.add(list(range(8)), [entry.key for entry in entries], labels, scores)
+    results = SampleResults(of_classes(["cat", "dog"]), 8, 2)
+    results.add(list(range(8)), [entry.key for entry in entries], {"probabilities": scores}, {"y": labels})
     summary = {"kind": "evaluate", "split": "train", "data": str(studio.root / "datasets" / pets), "classifier": True}
     summary |= {"classes": ["cat", "dog"], "count": 8, "skipped": 0, "failures": [], "scalars": {}, "openings": None}
     results.write(folder / "results", {**summary, "step": 1, "epoch": 1, "checkpoint": "step-1"})

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.task_contexts import of_classes
 from tests.unit.web.html_page import errors_of, html_of
 from ziggurat.entities import NewJob
 from ziggurat.web.pages.evaluation.confusion import (
@@ -53,8 +54,9 @@ def evaluation(studio: Any) -> Callable[..., str]:
         spec = {"kind": kind, "split": split, "source": "/pictures", "checkpoint": ""}
         job_id = take_in(kind, name, spec=spec, parent=model, depends_on=(model,))
         names = given.get("names", NAMES)
-        results = SampleResults(len(labels), len(names), min(5, len(names)))
-        results.add(list(range(len(labels))), [f"pictures/{row}.png" for row in range(len(labels))], labels, scores)
+        results = SampleResults(of_classes(names), len(labels), 5)
+        keys = [f"pictures/{row}.png" for row in range(len(labels))]
+        results.add(list(range(len(labels))), keys, {"probabilities": scores}, {"y": labels})
         data = str(studio.root / "datasets" / given["dataset"]) if given.get("dataset") else "/pictures"
         summary = {"kind": kind, "split": split, "data": data, "classifier": True, "classes": names}
         summary |= {"count": len(labels), "skipped": 1, "failures": [{"key": "<i>.png", "reason": "It is no image."}]}

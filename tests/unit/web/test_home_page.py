@@ -592,7 +592,7 @@ def test_the_strip_names_owners_and_what_is_disabled(studio: Studio, train: Call
     assert "60.0 GB of 80.0 GB" in shown
     assert "50\u202f% busy" in shown
     assert html_of(shown).one("#strip-gpu-1 .under").text.endswith("free")
-    assert "1\u202f200 queued" in shown
+    assert "1,200 queued" in shown
     assert "PyTorch support is disabled. Install it." in shown
     assert html_of(shown).has("#strip-torch")
     assert not html_of(shown).has("#strip-tensorflow")

@@ -71,7 +71,7 @@ def test_a_canceled_test_batch_is_no_error(visit: Any, studio: Any) -> None:
     answers: list[Any] = []
     run_and_cancel(
         lambda: answers.append(visit.post("/models/new/test-batch", data=_FORM, headers=_HTMX)),
-        lambda: studio.training.trials.cancel("page local"),
+        lambda: studio.training.test_batches.cancel("page local"),
     )
     assert html_of(answers[0]).has("#test-batch-canceled")
     assert not html_of(answers[0]).has("#test-batch .note.error")
@@ -90,7 +90,7 @@ def test_what_is_shown_of_a_test_batch() -> None:
     assert look["uses"] == [("learning_rate", "0.001", "Use 0.001"), ("batch_size", "128", "Use batch 128")]
     assert "step 3" in look["warning"]
     facts = dict(look["facts"])
-    assert (facts["Whole training"], facts["Waiting for data"]) == ("1 min 15 s", "25% of the time")
+    assert (facts["Whole training"], facts["Waiting for data"]) == ("1 min 15 s", "25\u202f% of the time")
     few = batch_look({**_FOUND, "sizes": {"train": 1252}})
     assert len(few["uses"]) == 1, "a batch of 128 would leave nine steps an epoch"
     plain = batch_look({**_FOUND, "rate": None, "largest_batch": 64})

@@ -3,21 +3,17 @@
 import numpy as np
 import pytest
 
+from tests.task_contexts import of_classes
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.sources import DataFromList
 from ziggurat.layout import JobFolder
 from ziggurat.records.schema import Schema
-from ziggurat.tasks import CLASSIFICATION, TaskContext
 from ziggurat.worker.sample_choice import choose_samples, spread_over_classes
 from ziggurat.worker.source import DataSource, open_source
 
 SCHEMA = Schema(kind="image-classification", class_names=tuple("0123456789"))
-
-
-def context_of(preprocessing):
-    return TaskContext(CLASSIFICATION, SCHEMA, preprocessing)
 
 
 class Points(IndexedFlow):
@@ -62,7 +58,10 @@ def test_the_batch_is_that_of_the_validation(tmp_path):
     source = open_source("digits", {"size": 8}, 0)
     preprocessing = Preprocessing(size=(8, 8), channels=1)
 
-    first, second = choose_samples(source, context_of(preprocessing)), choose_samples(source, context_of(preprocessing))
+    first, second = (
+        choose_samples(source, of_classes(SCHEMA.class_names, preprocessing)),
+        choose_samples(source, of_classes(SCHEMA.class_names, preprocessing)),
+    )
 
     assert first is not None
     assert second is not None
@@ -84,16 +83,16 @@ def test_an_unreadable_image_leaves_its_place_to_another():
     whole = encode_image(image, "png")
     points = [[whole, 0], [whole[:40], 0], [whole, 0], [whole, 1]]
     source = DataSource(splits={"val": Points(points)}, schema=SCHEMA, size=(8, 8), channels=1, in_memory=True)
-    chosen = choose_samples(source, context_of(Preprocessing(size=(8, 8), channels=1)), most=3)
+    chosen = choose_samples(source, of_classes(SCHEMA.class_names), most=3)
     assert chosen is not None
     assert [each["row"] for each in chosen.samples] == [0, 2, 3]
     damaged = DataSource(splits={"val": Points(points[1:2])}, schema=SCHEMA, size=(8, 8), channels=1, in_memory=True)
-    assert choose_samples(damaged, context_of(Preprocessing(size=(8, 8), channels=1))) is None
+    assert choose_samples(damaged, of_classes(SCHEMA.class_names)) is None
 
 
 def test_without_single_samples_there_are_none():
     nothing = DataSource(splits={"train": DataFromList([])}, schema=SCHEMA, size=(8, 8), channels=1, in_memory=True)
     stream = DataSource(splits={"val": DataFromList([])}, schema=SCHEMA, size=(8, 8), channels=1, in_memory=True)
-    before = context_of(Preprocessing(size=(8, 8), channels=1))
+    before = of_classes(SCHEMA.class_names)
     assert choose_samples(nothing, before) is None
     assert choose_samples(stream, before) is None

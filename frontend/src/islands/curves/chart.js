@@ -169,7 +169,7 @@ export class Chart {
     const perEpoch = this.run.stepsPerEpoch;
     if (!perEpoch) return `Step ${numberText(place)}`;
     const [epoch, step] = x === "epoch" ? [place, place * perEpoch] : [place / perEpoch, place];
-    return `Epoch ${Number(epoch.toFixed(2))}, step ${Math.round(step).toLocaleString("en").replaceAll(",", "\u202f")}`;
+    return `Epoch ${Number(epoch.toFixed(2))}, step ${Math.round(step).toLocaleString("en")}`;
   }
 
   #scaled(plot) {

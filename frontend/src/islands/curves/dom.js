@@ -41,7 +41,8 @@ export function numberText(value) {
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "-∞";
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-4 || size >= 1e6)) return value.toExponential(2).replace(/\.?0+e/, "e");
-  return String(Number(value.toPrecision(4)));
+  const short = Number.isInteger(value) ? value : Number(value.toPrecision(4));
+  return Math.abs(short) < 1000 ? String(short) : short.toLocaleString("en"); // with commas, as on the pages
 }
 
 export function durationText(seconds) {

@@ -28,6 +28,7 @@ const self = {
   target_shape: "shape of one label",
   categories: "of each column of a table; 0 for a number",
   vocabulary_size: "number of tokens",
+  inference_inputs: "what inference is given beside x",
   is_training: "True in the training graph",
   is_inference: "True for inference",
   summaries: "list for tf.summary",

@@ -59,7 +59,7 @@ export class Network {
     const members = this.members.get(name);
     const last = this.nodes[members[members.length - 1]];
     const weights = this.weights.get(name);
-    const count = weights ? `, ${weights.toLocaleString("en").replaceAll(",", "\u202f")} parameters` : "";
+    const count = weights ? `, ${weights.toLocaleString("en")} parameters` : "";
     return { name, title: this.short(name), detail: `${last.shape}${count}`, kind: "module", inside };
   }
 

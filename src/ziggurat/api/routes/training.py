@@ -164,7 +164,7 @@ def try_batch(studio: StudioDep, _who: TrainerUser, body: _TestBatch) -> Respons
 @previews_router.delete("/trainings/test-batch/{ticket}", status_code=204)
 def cancel_test_batch(studio: StudioDep, _who: TrainerUser, ticket: str) -> Response:
     """Cancel a running test batch; its request is answered with an error."""
-    studio.training.trials.cancel(ticket)
+    studio.training.test_batches.cancel(ticket)
     return Response(status_code=204)
 
 

@@ -210,8 +210,10 @@ def _layers(operations: Iterable[Any], variables: list[VariableRow]) -> list[Lay
 def _multiply_adds(operation: Any) -> int:
     """Return the multiply-adds of one sample, for the operations that dominate."""
     if operation.type == "MatMul":
-        inner = operation.inputs[1].shape.as_list()
-        return _count(inner)
+        return _rows_of_sample(operation) * _count(operation.inputs[1].shape.as_list())
+    if operation.type.startswith("BatchMatMul"):
+        inner = operation.inputs[0].shape.as_list()[-2 if operation.get_attr("adj_x") else -1]
+        return (inner or 0) * _count(operation.outputs[0].shape.as_list()[1:])
     if operation.type in ("Conv2D", "DepthwiseConv2dNative"):
         height, width = operation.outputs[0].shape.as_list()[1:3]
         return (height or 0) * (width or 0) * _count(operation.inputs[1].shape.as_list())
@@ -219,6 +221,16 @@ def _multiply_adds(operation: Any) -> int:
         height, width = operation.inputs[2].shape.as_list()[1:3]
         return (height or 0) * (width or 0) * _count(operation.inputs[1].shape.as_list())
     return 0
+
+
+def _rows_of_sample(operation: Any) -> int:
+    """Return the rows of a matrix product that one sample has: as many as the product is reshaped to, else one.
+
+    A dense layer on (N, L, width) multiplies (N L, width), and reshapes the product to (N, L, outputs).
+    """
+    shapes = [each.outputs[0].shape for each in operation.outputs[0].consumers() if each.type == "Reshape"]
+    known = [shape.as_list() for shape in shapes if shape.rank is not None]
+    return max((_count(shape[1:-1]) for shape in known if len(shape) > 2), default=1)
 
 
 def _count(shape: Iterable[int | None]) -> int:

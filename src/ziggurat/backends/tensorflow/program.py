@@ -18,7 +18,7 @@ from ziggurat.backends.tensorflow.calls import Placeholder, StepRecorder, explai
 from ziggurat.backends.tensorflow.describe import light_graph
 from ziggurat.backends.tensorflow.graph import JobGraph
 from ziggurat.backends.tensorflow.runtime import tf, tf2
-from ziggurat.backends.tensorflow.towers import with_short_tags
+from ziggurat.backends.tensorflow.towers import inference_feeds, with_short_tags
 from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed, QueueFeed
 from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import CheckpointError, ConfigurationError, StateError, UnknownNameError
@@ -268,10 +268,16 @@ class TensorFlowProgram:
             if variable.op.name in values:
                 self._values[name] = float(values[variable.op.name])
 
-    def predict(self, x: np.ndarray) -> list[np.ndarray]:
-        """Return the outputs of the inference tower for ``x: (N, …)``, as a batch has it."""
+    def predict(self, x: np.ndarray, given: Mapping[str, np.ndarray] | None = None) -> list[np.ndarray]:
+        """Return the outputs of the inference tower for ``x: (N, …)``, as a batch has it.
+
+        Args:
+            x: the samples.
+            given: what the network may be given beside them, by name; see ``inference_inputs`` of ``Tower``.
+        """
         self._use_averages(True)
-        return self.session.run(self.graph.inference.outputs, {self.graph.x: x})
+        inference = self.graph.inference
+        return self.session.run(inference.outputs, inference_feeds(inference, x, given or {}))
 
     def start_averages(self) -> None:
         """Begin to average at the weights as they are now; a session begins like that when it is opened."""

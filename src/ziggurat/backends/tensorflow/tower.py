@@ -75,6 +75,8 @@ class Tower:
         categories: of a table's row, for each of its F numbers how many categories it has; 0 for a measured number. A
             tuple; empty for other inputs.
         vocabulary_size: how many token numbers texts have; None for other inputs.
+        inference_inputs: a dict that takes what inference may be given beside ``x``, such as the noise of a generator:
+            name → what ``tf.placeholder_with_default`` returns, (N, …). Where nothing is given, the default is used.
         train: None; nothing reads it. Files that were written for DIGITS may.
     """
 
@@ -101,6 +103,7 @@ class Tower:
         self.target_shape: list[int] = []
         self.categories: tuple[int, ...] = ()
         self.vocabulary_size: int | None = None
+        self.inference_inputs: dict[str, Any] = {}
         self.is_training = is_training
         self.is_inference = is_inference
         self.summaries: list[Any] = []

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
+
 from ziggurat.backends.tensorflow.digits import GraphKeys
 from ziggurat.backends.tensorflow.namespace.deterministic import exact_sum
 from ziggurat.backends.tensorflow.network_file import users_errors
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.backends.tensorflow.tower import Tower
-from ziggurat.errors import ConfigurationError, NetworkCodeError
+from ziggurat.errors import ConfigurationError, NetworkCodeError, UnknownNameError
 from ziggurat.tasks.arrays import ArraySpec
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "build_tower",
     "check_divides",
     "gives_class_scores",
+    "inference_feeds",
     "make_placeholders",
     "make_tower",
     "merged_summaries",
@@ -241,6 +244,34 @@ def make_tower(shared: TowerInput, x: Any, y: Any, *, is_training: bool, is_infe
     tower.categories = shared.input.categories
     tower.vocabulary_size = shared.input.classes
     return tower
+
+
+def inference_feeds(tower: BuiltTower, x: Any, given: Mapping[str, Any]) -> dict[Any, Any]:
+    """Return placeholder → array for a tower of inference: the samples, and what is given beside them.
+
+    Args:
+        tower: for inference.
+        x: (N, …) samples.
+        given: name in ``inference_inputs`` → (N, …) array.
+
+    Raises:
+        UnknownNameError: where the network has no such input.
+        ConfigurationError: where one is of another shape.
+    """
+    feeds = {tower.tower.x: x}
+    known = tower.tower.inference_inputs
+    for name, array in given.items():
+        if name not in known:
+            raise UnknownNameError("input of this network beside the samples", name, known)
+        wanted, values = known[name].shape.as_list()[1:], np.asarray(array)
+        if list(values.shape[1:]) != wanted:
+            raise ConfigurationError(
+                f"The input `{name}` of this network has rows of shape {tuple(wanted)}.",
+                received=f"an array of shape {values.shape}",
+                advice="Give it one row for each sample.",
+            )
+        feeds[known[name]] = values
+    return feeds
 
 
 def build_tower(shared: TowerInput, x: Any, y: Any, *, stage: str, device: str = "", number: int = 0) -> BuiltTower:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +20,9 @@ from ziggurat.tasks.segmentation_metrics import SegmentationMetric, sample_iou
 
 __all__ = ["SEGMENTATION", "palette"]
 
+_LOOKED_AT: Final = 2000
+"""Masks that are looked at where a dataset does not name its classes."""
+
 
 class Segmentation(Task):
     """Target: (H, W, 1) class numbers; numbers that are no class count for nothing.
@@ -32,12 +37,25 @@ class Segmentation(Task):
     moves_with_image = ("mask",)
 
     def accepts(self, schema: Schema) -> str:
-        """Return why a dataset has no masks with classes; empty where it has."""
+        """Return why a dataset has no masks; empty where it has."""
         if schema.kind != "segmentation":
             return f"Segmentation needs images with masks; this dataset is of kind {schema.kind}."
-        if not schema.class_names:
-            return "Segmentation needs names of the classes in the masks; this dataset has none."
         return ""
+
+    def completed(self, schema: Schema, points: Callable[[], Iterable[Sequence[Any]]]) -> Schema:
+        """Return the schema with numbers as names, where the dataset names no classes: up to the largest in the masks.
+
+        The first masks of the training split are looked at; 255 and the ignored class are no classes.
+        """
+        if schema.class_names:
+            return schema
+        largest = 0
+        for point in islice(points(), _LOOKED_AT):
+            mask = point[1] if isinstance(point[1], np.ndarray) else decode_mask(bytes(point[1]), "")
+            numbers = np.unique(mask)
+            numbers = numbers[(numbers != 255) & (numbers != schema.ignore_class)]
+            largest = max(largest, int(numbers.max(initial=0)))
+        return replace(schema, class_names=tuple(f"class {number}" for number in range(largest + 1)))
 
     def target(self, context: TaskContext) -> ArraySpec:
         """Return the mask, of the size that the network gets."""

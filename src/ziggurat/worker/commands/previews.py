@@ -59,11 +59,17 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
     # A batch that is too large for the split is another preview's finding; its images can be looked at all the same.
     options = replace(options, batch_size=min(options.batch_size, len(source.splits["train"])))
     pipeline = _without_mean(source, options, spec)
+    if not isinstance(pipeline.context.preprocessing, Preprocessing):
+        raise UsageError(
+            "Augmentation is shown for images.",
+            received=f"data of kind {source.schema.kind}",
+            advice="Look at the samples on the page of the dataset.",
+        )
     rows = pipeline.training(by_row=True)
     try:
         chosen = [row] if row is not None else _first_rows(rows, split, len(flow), count)
         epochs = (1 if split != "train" else count if row is not None else _VARIANTS) if chosen else 0
-        images = [_shown_image(source, rows, split, number, epochs) for number in chosen]
+        images = [_shown_image(pipeline, rows, split, number, epochs) for number in chosen]
     finally:
         rows.close()
     varied = split == "train" and (pipeline.crops or bool(options.augmentation.augmentors(rows.preprocessing.channels)))
@@ -94,7 +100,7 @@ def loading(request: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "sizes": {split: len(flow) for split, flow in source.splits.items()},
         "classes": len(source.class_names),
-        "input_shape": list(rows.preprocessing.output_shape),
+        "input_shape": list(rows.preprocessing.shape),
         "in_memory": source.in_memory,
         "measured": measured,
         "records_per_s": measured / took_s if measured and took_s > 0 else None,
@@ -123,9 +129,11 @@ def _first_rows(rows: TrainingStages, split: str, length: int, count: int) -> li
     return [int(row) for row in order[:count]]
 
 
-def _shown_image(source: DataSource, rows: TrainingStages, split: str, row: int, epochs: int) -> dict[str, Any]:
-    flow: Any = source.splits[split]
-    stored, label = flow.datapoint(row)[:2]
+def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int, epochs: int) -> dict[str, Any]:
+    flow: Any = pipeline.source.splits[split]
+    stored, *_, label = flow.datapoint(row)
+    target = pipeline.context.task.target(pipeline.context)
+    is_class = target is not None and target.is_class_number and target.classes is not None
     key = flow.key(row)
     if split == "train":
         shown = _variants(rows, row, epochs)
@@ -133,8 +141,8 @@ def _shown_image(source: DataSource, rows: TrainingStages, split: str, row: int,
         shown = [_in_the_middle(rows.preprocessing, rows.preprocessing.decode(stored, key))]
     return {
         "row": row,
-        "label": int(label),
-        "label_name": source.class_names[int(label)],
+        "label": int(label) if is_class else None,
+        "label_name": pipeline.context.class_names[int(label)] if is_class else "",
         "original_png": _base64(shrink_image(_as_stored(stored, rows.preprocessing, key), _ORIGINAL_SIDE_PX)),
         "augmented_png": [_base64(image) for image in shown],
     }

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from ziggurat.entities.backend_info import StandardNetwork
-from ziggurat.formatting import as_bytes, as_count, as_duration, plural
+from ziggurat.formatting import as_bytes, as_count, as_duration, as_percent, plural
 from ziggurat.specs import TrainSpec
 from ziggurat.workspace.recipes import UNBALANCED, balanced_weights
 from ziggurat.workspace.training_checks import problem_sentence
@@ -238,8 +238,8 @@ def loading_finding(
         numbers = {"records_per_s": data.records_per_s, "threads": data.threads, "in_memory": data.in_memory}
     if wait is not None:
         source = "Measured" if measured is not None else "Earlier trainings like this one"
-        value = f"{wait:.0%} of the time" + (", measured" if measured is not None else "")
-        text = f"{source}: {wait:.0%} of the time is spent waiting for data."
+        value = f"{as_percent(wait, 0)} of the time" + (", measured" if measured is not None else "")
+        text = f"{source}: {as_percent(wait, 0)} of the time is spent waiting for data."
         if wait > _MUCH_WAITING:
             text += " To speed it up, add workers, or store the images in the size that the network needs."
             return finding(

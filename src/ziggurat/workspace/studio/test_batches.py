@@ -18,7 +18,7 @@ from ziggurat.workspace.studio.measurements import Measurements
 from ziggurat.workspace.tasks import Tasks
 from ziggurat.workspace.training_estimates import with_times
 
-__all__ = ["CANCELED", "TEST_BATCH_LIMIT_S", "Trials"]
+__all__ = ["CANCELED", "TEST_BATCH_LIMIT_S", "StudioTestBatches"]
 
 CANCELED: Final = "canceled"
 """``details["reason"]`` of the error of a test batch that was canceled."""
@@ -34,7 +34,7 @@ _RESERVE_SHARE: Final = 0.04
 """Share of the machine's memory that a test batch leaves free: it is ended before the system kills other processes."""
 
 
-class Trials:
+class StudioTestBatches:
     """Test batches of a studio, one at a time: two would slow each other down. Any thread may call any method.
 
     Args:

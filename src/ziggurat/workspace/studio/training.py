@@ -27,7 +27,7 @@ from ziggurat.workspace.studio.machine import Machine
 from ziggurat.workspace.studio.measurements import Measurements
 from ziggurat.workspace.studio.preflight import Preflight
 from ziggurat.workspace.studio.recipes import CardFigures, NetworkCard, better_run, network_cards
-from ziggurat.workspace.studio.test_batches import TEST_BATCH_LIMIT_S, Trials
+from ziggurat.workspace.studio.test_batches import TEST_BATCH_LIMIT_S, StudioTestBatches
 from ziggurat.workspace.tasks import Tasks
 from ziggurat.workspace.training_checks import DIGITS, KnownData, Pending, known_data, obstacle_of
 from ziggurat.zoo.backends import with_backend
@@ -76,7 +76,7 @@ class Training:
         self._machine = machine
         self._kept = kept
         self._preflight = Preflight(tasks, machine, self._finished, kept)
-        self.trials = Trials(tasks, machine, kept)
+        self.test_batches = StudioTestBatches(tasks, machine, kept)
 
     # ---- before one is started
 
@@ -180,7 +180,7 @@ class Training:
         complete = self._complete(request)
         self._refuse(complete)
         spec = with_backend(_specs(complete)[0])
-        return self.trials.run(spec, find_rate=find_rate, ticket=ticket, time_limit_s=time_limit_s)
+        return self.test_batches.run(spec, find_rate=find_rate, ticket=ticket, time_limit_s=time_limit_s)
 
     def recipe(self, dataset_id: str, *, network: str | None = None) -> Recipe | None:
         """Return what a training on a dataset should begin with; None where it is not known, or cannot be trained on.

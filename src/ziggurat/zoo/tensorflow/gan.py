@@ -41,9 +41,12 @@ def discriminator(pictures, is_training):
 class UserModel(Tower):
     @model_property
     def inference(self):
-        # Noise from the number of the step: a resumed job gets what it would have had. For inference, always the same.
-        step = 0 if self.is_inference else tf.train.get_or_create_global_step()
-        noise = tf.random.stateless_normal([tf.shape(self.x)[0], NOISE], tf.stack([tf.cast(step, tf.int64), 1]))
+        # Noise from the number of the step: a resumed job gets what it would have had. Elsewhere it is always the same.
+        step = tf.cast(tf.train.get_or_create_global_step() if self.is_training else 0, tf.int64)
+        noise = tf.random.stateless_normal([tf.shape(self.x)[0], NOISE], tf.stack([step, 1]))
+        if self.is_inference:
+            noise = tf.placeholder_with_default(noise, [None, NOISE], name="noise")
+            self.inference_inputs["noise"] = noise
         with tf.variable_scope("generator"):
             pictures = generator(noise, self.input_shape, self.is_training)
         self.summaries.append(tf.summary.image("generated", pictures, max_outputs=8))

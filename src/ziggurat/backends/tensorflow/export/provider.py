@@ -21,7 +21,13 @@ from ziggurat.backends.tensorflow.export.parity import Run, parity_report
 from ziggurat.backends.tensorflow.export.serving import ServingModel, give_weights, named_outputs, serving_model
 from ziggurat.backends.tensorflow.network_file import load_network
 from ziggurat.backends.tensorflow.runtime import tf, tf2
-from ziggurat.backends.tensorflow.towers import TowerInput, build_tower, gives_class_scores, make_placeholders
+from ziggurat.backends.tensorflow.towers import (
+    TowerInput,
+    build_tower,
+    gives_class_scores,
+    inference_feeds,
+    make_placeholders,
+)
 from ziggurat.engine.backend import ProgramRequest, single_arrays
 from ziggurat.engine.capabilities import DescribedGraph, ExportOrder, ExportResult, TensorDescription
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError, ZigguratError
@@ -56,6 +62,7 @@ class TrainedTower:
             self._x, self._y = make_placeholders(shared)
             validation = build_tower(shared, self._x, self._y, stage="val")
             inference = build_tower(shared, self._x, None, stage="inf")
+            self._inference = inference
             self._layers = layers_behind(inference.outputs, "inf/model/")
             self.gives_class_scores = shared.learns_class_numbers and gives_class_scores(validation)
             self._outputs = named_outputs(inference, shared.classes, scores=self.gives_class_scores)
@@ -72,9 +79,19 @@ class TrainedTower:
         feeds = {self._x: x} if self._y is None else {self._x: x, self._y: y}
         return self._run(self._values, feeds)
 
-    def predict(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Return the outputs of the inference tower."""
-        return self._run(self._outputs, {self._x: x})
+    def inference_inputs(self) -> Mapping[str, tuple[int | None, ...]]:
+        """Return what ``predict`` may be given beside the samples, such as noise: name → shape of one row."""
+        found = self._inference.tower.inference_inputs
+        return {name: tuple(tensor.shape.as_list()[1:]) for name, tensor in found.items()}
+
+    def predict(self, x: np.ndarray, given: Mapping[str, np.ndarray] | None = None) -> Mapping[str, np.ndarray]:
+        """Return the outputs of the inference tower.
+
+        Args:
+            x: (N, …) samples.
+            given: name in ``inference_inputs`` → (N, …); the network's own default where one is left out.
+        """
+        return self._run(self._outputs, inference_feeds(self._inference, x, given or {}))
 
     def layer_outputs(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
         """Return what each layer of the inference tower gives, in the order of the graph; the outputs come last."""

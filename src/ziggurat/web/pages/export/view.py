@@ -9,6 +9,7 @@ from typing import Any, Final
 from ziggurat.entities import Job
 from ziggurat.entities.backend_info import ExportFormat
 from ziggurat.errors import JobError, ZigguratError
+from ziggurat.formatting import plural
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.exports import Export, export_formats
@@ -112,5 +113,5 @@ def field_of(error: ZigguratError, action: str) -> str:
 
 def _look(export: Export, titles: Mapping[str, str]) -> ExportLook:
     parity = export.result.get("parity", {})
-    samples = f"{parity['samples']} samples of the split {export.result['split']}" if parity else ""
+    samples = f"{plural(parity['samples'], 'sample')} of the split {export.result['split']}" if parity else ""
     return ExportLook(export=export, title=titles.get(export.format, export.format), parity=parity, samples=samples)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ziggurat.errors import SpecError, ZigguratError, nearest_names
-from ziggurat.formatting import plural
+from ziggurat.formatting import as_number, plural
 from ziggurat.web.caches import ImageCache
 from ziggurat.web.forms import small_number
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm
@@ -37,6 +37,7 @@ _MEMBERS: Final = (
     "fineTuneHook",
     "gradientUpdate",
     "inference",
+    "inference_inputs",
     "input_shape",
     "is_inference",
     "is_training",
@@ -226,7 +227,7 @@ def _small(curves: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
     for _, curve in curves:
         pairs = zip(curve["epochs"], curve["rates"], strict=True)
         lines.append(" ".join(f"{130 * epoch / last:.1f},{35 - 33 * rate / most:.1f}" for epoch, rate in pairs))
-    return {"lines": lines, "last": f"{last:g}"}
+    return {"lines": lines, "last": as_number(last)}
 
 
 def network_look(studio: Studio, form: ModelForm, asked: Asked, how: str) -> dict[str, Any]:

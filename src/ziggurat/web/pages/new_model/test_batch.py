@@ -9,7 +9,7 @@ from typing import Any, Final
 from fastapi import Request, Response
 
 from ziggurat.errors import MissingEntryError, ZigguratError
-from ziggurat.formatting import as_bytes, as_duration
+from ziggurat.formatting import as_bytes, as_count, as_duration, as_number, as_percent
 from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.new_model.kept import keep_draft
@@ -60,7 +60,7 @@ def run(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> Re
 def cancel(studio: StudioDep, who: TrainerUser) -> Response:
     """End the test batch of this user; its own request then answers that it was canceled."""
     try:
-        studio.training.trials.cancel(_ticket(who.name))
+        studio.training.test_batches.cancel(_ticket(who.name))
     except MissingEntryError:  # it ended meanwhile
         pass
     return Response(status_code=204)
@@ -79,7 +79,7 @@ def use(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> Re
     name, _, text = str(sent.get("use", "")).partition("=")
     if name in _FILLED and _is_value(name, text):
         form.values[name] = text
-    found = studio.training.trials.last(_ticket(who.name))
+    found = studio.training.test_batches.last(_ticket(who.name))
     shown = None if found is None else batch_look(found)
     asked, draft = read_form(studio, form), keep_draft(request, form)
     quick = preflight_look(studio, form, asked, whole=False)
@@ -98,7 +98,7 @@ def batch_look(found: Mapping[str, Any]) -> dict[str, Any]:
         ("Whole training", as_duration(found["total_s"])),
         ("Epoch", _seconds(found["epoch_s"])),
         ("Step", f"{1000 * found['step_s']:.3g} ms"),
-        ("Waiting for data", f"{found['data_wait_share']:.0%} of the time"),
+        ("Waiting for data", f"{as_percent(found['data_wait_share'], 0)} of the time"),
         ("Peak memory", as_bytes(found["memory_bytes"])),
     ]
     if found["device_memory_bytes"] is not None:
@@ -106,22 +106,24 @@ def batch_look(found: Mapping[str, Any]) -> dict[str, Any]:
     uses: list[tuple[str, str, str]] = []
     largest, batch = found["largest_batch"], found["batch_size"]
     if largest is not None:
-        facts.append(("Largest batch", f"{largest}, about {as_bytes(found['largest_batch_bytes'])}"))
+        facts.append(("Largest batch", f"{as_count(largest)}, about {as_bytes(found['largest_batch_bytes'])}"))
         offered = _useful_batch(largest, batch, found["sizes"]["train"])
         if offered != batch:
-            uses.append(("batch_size", str(offered), f"Use batch {offered}"))
+            uses.append(("batch_size", str(offered), f"Use batch {as_count(offered)}"))
     rate = found["rate"]
     if rate is None:
         return {"error": None, "facts": facts, "curve": None, "uses": uses, "warning": ""}
     suggested, finite = rate["suggested"], rate["largest_finite"]
     if suggested is not None:
-        facts.append(("Suggested rate", f"{suggested:g}"))
-        uses.insert(0, ("learning_rate", f"{suggested:g}", f"Use {suggested:g}"))
+        facts.append(("Suggested rate", as_number(suggested, 6)))
+        uses.insert(0, ("learning_rate", f"{suggested:g}", f"Use {as_number(suggested, 6)}"))
     if finite is not None:
-        facts.append(("Largest finite rate", f"{'at least ' if rate['largest_is_bound'] else ''}{finite:.2g}"))
+        facts.append(
+            ("Largest finite rate", f"{'at least ' if rate['largest_is_bound'] else ''}{as_number(finite, 2)}")
+        )
     own, warning = rate["own"], ""
     if not own["finite"]:
-        warning = f"At the rate {own['rate']:g} the loss is not finite at step {own['step']}."
+        warning = f"At the rate {as_number(own['rate'], 6)} the loss is not finite at step {own['step']}."
     return {"error": None, "facts": facts, "curve": curve_picture(rate), "uses": uses, "warning": warning}
 
 
@@ -154,12 +156,16 @@ def curve_picture(rate: Mapping[str, Any]) -> dict[str, Any] | None:
         "height": _HEIGHT,
         "box": (_LEFT, _TOP, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM),
         "points": " ".join(f"{across(x)},{down(y)}" for x, y in zip(rates, losses, strict=True)),
-        "ticks_x": [(across(10.0**power), f"{10.0**power:g}") for power in decades if not (power - decades[0]) % every],
+        "ticks_x": [
+            (across(10.0**power), as_number(10.0**power)) for power in decades if not (power - decades[0]) % every
+        ],
         "ticks_y": [(down(value), f"{value:.3g}") for value in (least, (least + most) / 2, most)],
         "marks": [
             (name, across(value)) for name, value in marks if value is not None and rates[0] <= value <= rates[-1]
         ],
-        "table": [(f"{rates[row]:.2g}", f"{losses[row]:.4g}") for row in spread_indices(len(rates), _TABLE_ROWS)],
+        "table": [
+            (as_number(rates[row], 2), as_number(losses[row])) for row in spread_indices(len(rates), _TABLE_ROWS)
+        ],
         "sentence": _sentence(rate, losses),
     }
 
@@ -167,7 +173,7 @@ def curve_picture(rate: Mapping[str, Any]) -> dict[str, Any] | None:
 def _sentence(rate: Mapping[str, Any], losses: Sequence[float]) -> str:
     suggested = rate["suggested"]
     start = f"The smoothed loss falls from {losses[0]:.3g} to {min(losses):.3g} while the rate rises."
-    return start if suggested is None else f"{start} Suggested: {suggested:g}, {rate['rule']}."
+    return start if suggested is None else f"{start} Suggested: {as_number(suggested, 6)}, {rate['rule']}."
 
 
 def _useful_batch(largest: int, batch: int, train: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ziggurat.entities import Job, JobFilter
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos, backend_title
 from ziggurat.errors import ZigguratError
-from ziggurat.formatting import as_bytes, as_duration
+from ziggurat.formatting import as_bytes, as_count, as_duration
 from ziggurat.web.forms import small_number
 from ziggurat.web.pages.new_model.folds import Fold, folds_of
 from ziggurat.web.pages.new_model.form import DIGITS, FormField, ModelForm, model_fields
@@ -114,7 +114,7 @@ def checkpoints_of(studio: Studio, form: ModelForm) -> list[tuple[str, str]]:
 def summary_of(studio: Studio, chosen: str) -> dict[str, Any]:
     """Return what is known of the chosen data: ``state``, ``facts`` (name → value), and the job where it is one."""
     if chosen == DIGITS:
-        facts = {"Training images": "1,252", "Classes": "10", "Task": "Classification", "Size": "28 x 28 px"}
+        facts = {"Training images": "1,252", "Classes": "10", "Task": "Classification", "Size": "28 × 28 px"}
         return {"state": "done", "facts": facts, "job": None, "what": None, "why_not": "", "strip": []}
     try:
         job = studio.jobs.get(chosen)
@@ -172,12 +172,12 @@ _TASKS: Final = {
 def _facts(what: Mapping[str, Any]) -> dict[str, str]:
     image, splits = what.get("image") or {}, what["splits"]
     unit = "images" if what.get("image") else "samples"
-    facts = {f"Training {unit}": f"{splits.get('train', 0):,}"}
+    facts = {f"Training {unit}": as_count(splits.get("train", 0))}
     if names := what.get("classes") or ():
-        facts["Classes"] = str(len(names))
+        facts["Classes"] = as_count(len(names))
     facts["Task"] = _TASKS.get(what["kind"], str(what["kind"]).replace("-", " ").capitalize())
     if image.get("height_px"):
-        facts["Size"] = f"{image['width_px']} x {image['height_px']} px"
+        facts["Size"] = f"{image['width_px']} × {image['height_px']} px"
     elif image:
         facts["Size"] = "different"
     return facts
