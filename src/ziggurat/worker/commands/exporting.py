@@ -215,7 +215,7 @@ def _made_rows(job: TrainedJob, source: DataSource, flow: IndexedFlow) -> Indexe
 
 
 def _cropped(context: TaskContext, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the arrays of samples; what moves with the image is cropped in the middle, as ``finish`` crops the image."""
+    """Return the arrays of samples; what moves with the image is cropped in the middle, as ``finish`` crops images."""
     before, moving = context.preprocessing, len(context.task.moves_with_image)
     if not moving or not isinstance(before, Preprocessing):
         return list(arrays)

@@ -38,6 +38,9 @@ class ExportFormat(ABC):
     packages: tuple[str, ...] = ("tensorflow",)
     """What runs a model of this format, by the names under which it is installed."""
 
+    has_float64: bool = True
+    """Whether a model may calculate in float64."""
+
     @abstractmethod
     def write(self, model: ServingModel, folder: Path) -> Path:
         """Write the model into a folder; return the file or folder to load."""
@@ -161,6 +164,7 @@ class LiteRtFormat(ExportFormat):
 
     name = "tflite"
     title = "LiteRT (TensorFlow Lite)"
+    has_float64 = False
 
     def write(self, model: ServingModel, folder: Path) -> Path:
         """Write ``model.tflite`` in float32."""

@@ -333,6 +333,7 @@ class TensorFlowTasks:
     def export(self, request: ProgramRequest, arrays: Mapping[str, np.ndarray], order: ExportOrder) -> ExportResult:
         """Write a model, run what was written by its own runtime, and compare."""
         chosen = format_named(order.format)
+        _check_numbers(chosen, order)
         # Exports compute in float32, whatever the training did.
         with closing(TrainedTower(replace(request, precision="float32"), arrays)) as network:
             with serving_model(
@@ -388,18 +389,27 @@ def _held_by(chosen: ExportFormat) -> Iterator[None]:
 
 
 _UNKNOWN_OPERATION: Final = re.compile(
-    r"(?:Tensorflow op \[[^\]]*: |(?<!\w)'?tf\.|No Op registered for |custom op: |(?:Regular|Custom|Flex) op(?:s)?:? )"
-    r"(?!Constant)(\w+)"
+    r"(?:Tensorflow op \[[^\]]*: |\(Flex|: Flex|No Op registered for |default value for )(\w+)"
 )
+"""How converters and runtimes name an operation that they do not have."""
 
 
 def _conversion_problem(error: Exception) -> str:
-    """Return the operation that a format does not have, or else the first line of what was raised."""
+    """Return the operations that a format does not have, or else the first line of what was raised."""
     text = str(error).strip()
-    names = dict.fromkeys(_UNKNOWN_OPERATION.findall(text))
+    names = list(dict.fromkeys(_UNKNOWN_OPERATION.findall(text)))
     if names:
-        return f"no operation for {', '.join(list(names)[:5])}"
+        return f"it has none for {', '.join(names[:5])}"
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
+
+
+def _check_numbers(chosen: ExportFormat, order: ExportOrder) -> None:
+    if order.inside and order.samples.dtype == np.float64 and not chosen.has_float64:
+        raise ConfigurationError(
+            f"A model of the format `{chosen.name}` calculates in float32.",
+            received="preprocessing in float64, which the numbers of a table need, inside the model",
+            advice="Take the preprocessing beside the model: --preprocessing beside. `predict.py` does it then.",
+        )
 
 
 def _whole(chosen: ExportFormat, runner: Runner, order: ExportOrder, dtype: Any) -> Run:

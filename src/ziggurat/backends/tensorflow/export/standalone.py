@@ -394,7 +394,7 @@ class _Task:
             return np.array(self._how["palette"], np.uint8)[output.argmax(axis=2)]
         if self._how["form"] != "image" or output.shape[2] not in (1, 3):
             return None
-        return np.clip(np.rint(np.nan_to_num(_on_white(output))), 0, 255).astype(np.uint8)
+        return np.clip(np.rint(np.nan_to_num(_to_255(output))), 0, 255).astype(np.uint8)
 
     def _numbers(self, output: np.ndarray, top: int) -> None:
         return None
@@ -431,7 +431,7 @@ class _Task:
     def _image(self, output: np.ndarray, top: int) -> dict[str, Any] | None:
         if output.ndim != 3:
             return None
-        image = _on_white(output)
+        image = _to_255(output)
         figures = {"mean": image.mean(), "least": image.min(), "largest": image.max()}
         return {"size": list(image.shape[:2]), **{name: float(each) for name, each in figures.items()}}
 
@@ -442,7 +442,7 @@ class _Task:
         return {"class": self._names[number], "number": number, **more}
 
 
-def _on_white(output: np.ndarray) -> np.ndarray:
+def _to_255(output: np.ndarray) -> np.ndarray:
     """Return an image from 0 to 255; one whose numbers all lie from 0 to 1 is on that scale."""
     found = np.asarray(output, np.float32)
     return found * np.float32(255) if found.size and found.min() >= 0 and found.max() <= 1 else found
