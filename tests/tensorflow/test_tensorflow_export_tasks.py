@@ -140,7 +140,7 @@ def test_predict_py_gives_what_ziggurat_predicts(
     for each in pictures if has_picture else ():
         size = job.images.size
         assert np.asarray(Image.open(each)).shape[:2] == size
-    assert main(files) == 0
+    assert main([*files, "--out", str(tmp_path / "pictures")]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(found)
 
 

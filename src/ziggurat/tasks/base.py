@@ -5,17 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
+from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.preprocessing import InputPreprocessing, input_spec
 
-__all__ = ["PrimaryMetric", "Task", "TaskContext", "raw_outputs"]
+__all__ = ["PrimaryMetric", "SplitData", "Task", "TaskContext", "constant_scores", "raw_outputs"]
 
 _IGNORED = 255
 
@@ -33,6 +34,22 @@ class PrimaryMetric:
     name: str
     mode: Literal["min", "max"]
     title: str
+
+
+class SplitData(Protocol):
+    """A split of a dataset, for baselines. Each call reads it anew; what cannot be read is left out."""
+
+    def labels(self) -> Iterable[Any]:
+        """Return the label of each sample, without decoding its input."""
+        ...
+
+    def samples(self) -> Iterable[Sequence[np.ndarray]]:
+        """Return what ``Task.sample`` returns for each sample."""
+        ...
+
+    def batches(self) -> Iterable[Sequence[np.ndarray]]:
+        """Return batches as the network gets them."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -193,6 +210,18 @@ class Task(ABC):
         """Return the metrics of each validation in training; none where the program computes them itself."""
         return self.metrics(context)
 
+    def baselines(self, context: TaskContext, train: SplitData, val: SplitData) -> list[Baseline]:
+        """Return what simple models reach on the validation split; none where the task has no such model.
+
+        One of their scores is named as the primary metric of the task.
+
+        Args:
+            context: of the job.
+            train: what they learn from.
+            val: what they are measured on.
+        """
+        return []
+
     # ---- results of an evaluation, sample by sample
 
     ranked_by: ClassVar[str] = "score"
@@ -279,3 +308,20 @@ def raw_outputs(outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Return the numbers themselves as JSON values: ``outputs``, name → ``shape`` and ``values``."""
     values = {name: np.asarray(each, np.float64) for name, each in outputs.items()}
     return {"outputs": {name: {"shape": list(each.shape), "values": each.tolist()} for name, each in values.items()}}
+
+
+def constant_scores(context: TaskContext, output: np.ndarray, val: SplitData) -> dict[str, float]:
+    """Return the metrics of the task for a model that gives the same output for every sample.
+
+    Args:
+        context: of the job.
+        output: for one sample.
+        val: what it is measured on.
+    """
+    metrics = context.task.metrics(context)
+    for batch in val.batches():
+        outputs = {"output": np.broadcast_to(output, (len(batch[0]), *output.shape))}
+        for metric in metrics:
+            metric.update(outputs, dict(zip(("x", "y", "label"), batch, strict=False)))
+    found = {name: value for metric in metrics for name, value in metric.compute().items()}
+    return {name: value for name, value in found.items() if isinstance(value, float)}

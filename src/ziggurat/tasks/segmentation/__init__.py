@@ -14,7 +14,8 @@ from ziggurat.dataflow.record_data import decode_mask
 from ziggurat.errors import DataError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
+from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, constant_scores, raw_outputs
+from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.segmentation_metrics import SegmentationMetric, sample_iou
 
@@ -85,6 +86,20 @@ class Segmentation(Task):
     def metrics(self, context: TaskContext) -> Sequence[Metric]:
         """Return IoU, precision and recall of each class, and their confusion."""
         return [SegmentationMetric(context.class_names, max(255, len(context.class_names)))]
+
+    def baselines(self, context: TaskContext, train: SplitData, val: SplitData) -> list[Baseline]:
+        """Return what the class of the most pixels of the training split reaches, everywhere."""
+        classes = len(context.class_names)
+        counts = np.zeros(classes, np.int64)
+        for _, mask, *_ in train.samples():
+            numbers = np.bincount(mask.ravel(), minlength=classes)[:classes]
+            if context.schema.ignore_class is not None and context.schema.ignore_class < classes:
+                numbers[context.schema.ignore_class] = 0
+            counts += numbers
+        scores = np.zeros((*self.target(context).shape[:2], classes), np.float32)
+        scores[..., counts.argmax()] = 1
+        found = constant_scores(context, scores, val)
+        return [Baseline(name="majority", title="most frequent class in all pixels", scores=found)]
 
     def result_arrays(self, context: TaskContext, samples: int, top: int) -> dict[str, np.ndarray]:
         """Return IoU and share of correct pixels of each sample."""
