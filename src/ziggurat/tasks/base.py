@@ -133,6 +133,15 @@ class Task(ABC):
     def target(self, context: TaskContext) -> ArraySpec | None:
         """Return what the network learns to give for one sample; None where it learns from its input alone."""
 
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec | None:
+        """Return a target to describe a network with before there is data.
+
+        Args:
+            shape: of its input.
+            classes: how many there shall be.
+        """
+        return None
+
     def sample(self, context: TaskContext, point: Sequence[Any], key: Any) -> list[np.ndarray]:
         """Return a sample as the arrays that batches are made of: the input, and the target where there is one.
 

@@ -7,11 +7,11 @@ import functools
 from typing import Final
 
 from ziggurat.entities.backend_info import INPUT_KINDS, StandardNetwork, backend_infos
-from ziggurat.records.schema import Schema
+from ziggurat.records.schema import KINDS, Schema
 from ziggurat.specs import FileNetwork, TrainSpec
 from ziggurat.tasks import tasks
 
-__all__ = ["declared_task", "network_task", "why_not_learned"]
+__all__ = ["declared_task", "kinds_of", "network_task", "why_not_learned"]
 
 _CLASS: Final = "UserModel"
 _FIELD: Final = "task"
@@ -58,6 +58,16 @@ def why_not_learned(network: StandardNetwork, schema: Schema, task: str = "") ->
     if not reasons:
         return "Training it is not available yet."
     return "" if "" in reasons else reasons[0]
+
+
+def kinds_of(network: StandardNetwork) -> list[str]:
+    """Return the kinds of datasets that a standard network learns from, where they have what it needs."""
+    schemas = [
+        Schema(kind=kind, class_names=classes, target="" if classes else "target")
+        for kind in KINDS
+        for classes in (("?",), ())
+    ]
+    return list(dict.fromkeys(each.kind for each in schemas if not why_not_learned(network, each)))
 
 
 @functools.lru_cache(maxsize=256)

@@ -17,6 +17,7 @@ from ziggurat.specs import TrainSpec, load_train_spec, parse_spec
 from ziggurat.workspace.training_checks import obstacle_of, why_no_fit, why_not_trainable
 from ziggurat.workspace.workspace import open_folders
 from ziggurat.zoo import STANDARD_NETWORKS
+from ziggurat.zoo.network_task import kinds_of
 
 
 def _spec(**fields: Any) -> TrainSpec:
@@ -144,7 +145,7 @@ def test_networks_say_what_they_learn_from():
         "It needs images of at least 16 x 16 px"
     )
     assert why_no_fit(None, "table", None) == ""
-    assert all(network.kinds for network in STANDARD_NETWORKS.values())
+    assert all(kinds_of(network) for network in STANDARD_NETWORKS.values())
 
 
 def test_every_kind_that_is_not_trained_says_so():

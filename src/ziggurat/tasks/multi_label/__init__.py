@@ -42,6 +42,10 @@ class MultiLabel(Task):
         count = len(context.class_names)
         return ArraySpec((count,), "float32", count)
 
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec:
+        """Return a 0 or 1 for each label."""
+        return ArraySpec((classes,), "float32", classes)
+
     def encode(self, context: TaskContext, label: Any, key: Any) -> np.ndarray:
         """Return a 0 or 1 for each label of one sample.
 

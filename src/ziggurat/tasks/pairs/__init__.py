@@ -62,6 +62,10 @@ class Pairs(Task):
         """Return 1 or 0."""
         return ArraySpec((), "int64")
 
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec:
+        """Return 1 or 0."""
+        return ArraySpec((), "int64")
+
     def sample(self, context: TaskContext, point: Sequence[Any], key: Any) -> list[np.ndarray]:
         """Return both images, fitted, whether they are the same, and the class of the first, -1 for none."""
         first, second, same, *label = point

@@ -58,6 +58,10 @@ class Regression(Task):
         scaling = TargetScaling.from_json(context.statistics["target"])
         return ArraySpec((len(scaling.mean),), "float32", mean=tuple(scaling.mean), std=tuple(scaling.deviation))
 
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec:
+        """Return one value."""
+        return ArraySpec((1,))
+
     def encode(self, context: TaskContext, label: Any, key: Any) -> np.ndarray:
         """Return the values of one sample.
 

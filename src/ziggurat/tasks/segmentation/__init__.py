@@ -62,6 +62,10 @@ class Segmentation(Task):
         height, width, _ = context.preprocessing.shape
         return ArraySpec((height, width, 1), "int64", len(context.class_names))
 
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec:
+        """Return a mask."""
+        return ArraySpec((*shape[:2], 1), "int64", classes)
+
     def sample(self, context: TaskContext, point: Sequence[Any], key: Any) -> list[np.ndarray]:
         """Return the fitted image (H, W, C) uint8, and its mask (H, W), resized like it without new numbers.
 

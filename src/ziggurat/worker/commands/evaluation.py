@@ -52,7 +52,8 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
             for metric in metrics:
                 metric.update(batch.values, batch.targets)
     found = {name: value for metric in metrics for name, value in metric.compute().items()} if is_known else {}
-    return {**evaluation.figures(), **job.task.summary_fields(job.context, is_known), **found}
+    fields = job.task.summary_fields(job.context, is_known)
+    return {**evaluation.figures(), "is_measured": is_known, **fields, **found}
 
 
 @dataclass(frozen=True)
