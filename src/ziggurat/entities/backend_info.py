@@ -40,7 +40,7 @@ DEFAULT_BACKEND: Final = "tensorflow"
 
 INPUT_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "image": ("image-classification", "image-regression", "detection", "segmentation", "image-to-image"),
-    "image-pair": ("image-pairs",),
+    "image-pair": ("image-pairs", "image-classification"),  # pairs are drawn from classes
     "table": ("table",),
     "text": ("text-classification",),
     "array": ("generic",),

@@ -75,6 +75,9 @@ class Task(ABC):
     order: ClassVar[int] = 100
     """Of the tasks that a dataset can be trained for, the one with the smallest is the default."""
 
+    is_default: ClassVar[bool] = True
+    """Whether a dataset is trained for it where neither network nor spec names a task."""
+
     outputs: ClassVar[tuple[str, ...]] = ("output",)
     """Values of the program that metrics, results and predictions are made of."""
 
