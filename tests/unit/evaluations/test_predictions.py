@@ -14,7 +14,8 @@ from ziggurat.errors import DataError, JobError, StorageError, UsageError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks import CLASSIFICATION, TaskContext
 from ziggurat.worker.results import SampleResults
-from ziggurat.workspace.studio.predictions import Predictions, SampleFilter, prediction_table
+from ziggurat.workspace.studio.prediction_tables import prediction_table
+from ziggurat.workspace.studio.predictions import Predictions, SampleFilter
 
 NAMES = ["ant", "=bee", "cat", "dog", "elk", "fox"]
 SUMMARY = {"kind": "evaluate", "split": "val", "data": "pets", "classifier": True, "classes": NAMES}
@@ -223,7 +224,7 @@ def test_no_labels_have_no_figures(tmp_path):
 
 
 def test_nothing_that_could_be_read_is_no_error(tmp_path):
-    SampleResults(3, 2, 5).write(tmp_path / "results", {**SUMMARY, "classes": ["x", "y"], "count": 0})
+    SampleResults(context_of(2), 3, 5).write(tmp_path / "results", {**SUMMARY, "classes": ["x", "y"], "count": 0})
     found = Predictions(tmp_path / "results")
 
     assert found.samples(found.select(SampleFilter())) == []
@@ -250,4 +251,4 @@ def test_wrong_questions_are_said(found, tmp_path):
     with pytest.raises(StorageError, match="must be readable"):
         Predictions(tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"gives a probability for each class of its data.*\(1, 3\) for 2 classes"):
-        SampleResults(1, 2, 5).add([0], ["a"], np.array([0]), np.zeros((1, 3)))
+        SampleResults(context_of(2), 1, 5).add([0], ["a"], {"probabilities": np.zeros((1, 3))}, {"y": np.array([0])})

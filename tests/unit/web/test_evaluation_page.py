@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 from tests.unit.web.html_page import errors_of, html_of
+from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.entities import NewJob
+from ziggurat.records.schema import Schema
+from ziggurat.tasks import CLASSIFICATION, TaskContext
 from ziggurat.web.pages.evaluation.confusion import (
     cell_at,
     cell_side_px,
@@ -53,8 +56,11 @@ def evaluation(studio: Any) -> Callable[..., str]:
         spec = {"kind": kind, "split": split, "source": "/pictures", "checkpoint": ""}
         job_id = take_in(kind, name, spec=spec, parent=model, depends_on=(model,))
         names = given.get("names", NAMES)
-        results = SampleResults(len(labels), len(names), min(5, len(names)))
-        results.add(list(range(len(labels))), [f"pictures/{row}.png" for row in range(len(labels))], labels, scores)
+        schema = Schema(kind="image-classification", class_names=tuple(names))
+        context = TaskContext(CLASSIFICATION, schema, Preprocessing(size=(8, 8), channels=3))
+        results = SampleResults(context, len(labels), 5)
+        keys = [f"pictures/{row}.png" for row in range(len(labels))]
+        results.add(list(range(len(labels))), keys, {"probabilities": scores}, {"y": labels})
         data = str(studio.root / "datasets" / given["dataset"]) if given.get("dataset") else "/pictures"
         summary = {"kind": kind, "split": split, "data": data, "classifier": True, "classes": names}
         summary |= {"count": len(labels), "skipped": 1, "failures": [{"key": "<i>.png", "reason": "It is no image."}]}
