@@ -84,7 +84,7 @@ async def _sent_values(request: Request) -> _Values | None:
         return _Values.model_validate_json(await request.body())
     except ValidationError as error:
         raise RequestValidationError(
-            [{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False, include_context=False)]
+            [{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False)]
         ) from None
 
 
