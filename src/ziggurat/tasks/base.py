@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,8 +16,9 @@ from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.preprocessing import InputPreprocessing, input_spec
+from ziggurat.tasks.report import MetricInfo, Report, ScoreInfo, plain_report
 
-__all__ = ["PrimaryMetric", "Task", "TaskContext", "raw_outputs"]
+__all__ = ["PrimaryMetric", "Task", "TaskContext", "as_color", "raw_outputs"]
 
 _IGNORED = 255
 
@@ -248,6 +251,49 @@ class Task(ABC):
         """Return what the summary of an evaluation job keeps of the values of the metrics: ``metrics``."""
         return {"metrics": dict(values)}
 
+    # ---- pages
+
+    metric_info: ClassVar[Mapping[str, MetricInfo]] = {}
+    """Name of a metric, or of a column of its tables → what people should know of it."""
+
+    score: ClassVar[ScoreInfo] = ScoreInfo()
+    """What the array that ranks samples stands for."""
+
+    def report(self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Report:
+        """Return what the page of an evaluation shows of all samples.
+
+        Args:
+            summary: of the job.
+            arrays: of the results, by name; empty where there are none.
+        """
+        return plain_report(summary.get("metrics") or {}, self.metric_info, self.primary_metric.name)
+
+    @property
+    def templates(self) -> Path:
+        """Folder of templates (Jinja) beside the module of the task; it need not exist.
+
+        ``sample.html`` shows a sample of an evaluation, ``answer.html`` a prediction. Without them, pages show the
+        values as they are.
+        """
+        return Path(inspect.getfile(type(self))).parent / "templates"
+
+    def pictures(
+        self, context: TaskContext, arrays: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """Return images (H, W, 3) uint8 that ``sample.html`` shows of a sample of an evaluation, by name.
+
+        They are made when a page asks for them, by the network that was evaluated. None where the task has none.
+
+        Args:
+            context: of the job.
+            arrays: of the sample, as ``sample`` gave them, images cropped as the network gets them.
+            outputs: name → values of this sample.
+        """
+        return {}
+
+    sample_pictures: ClassVar[tuple[str, ...]] = ()
+    """Names that ``pictures`` returns."""
+
     # ---- predictions
 
     @abstractmethod
@@ -270,6 +316,11 @@ class Task(ABC):
     def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
         """Return the prediction for one sample as an image (H, W, 3) uint8; None where it is none."""
         return None
+
+
+def as_color(image: np.ndarray) -> np.ndarray:
+    """Return an image (H, W, 1) or (H, W, 3) uint8 with three channels."""
+    return np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
 
 
 def raw_outputs(outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:

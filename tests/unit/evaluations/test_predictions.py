@@ -12,7 +12,8 @@ import pytest
 from tests.task_contexts import of_classes
 from ziggurat.errors import DataError, JobError, StorageError, UsageError
 from ziggurat.worker.results import SampleResults
-from ziggurat.workspace.studio.predictions import Predictions, SampleFilter, prediction_table
+from ziggurat.workspace.studio.prediction_tables import prediction_table
+from ziggurat.workspace.studio.predictions import Predictions, SampleFilter
 
 NAMES = ["ant", "=bee", "cat", "dog", "elk", "fox"]
 SUMMARY = {"kind": "evaluate", "split": "val", "data": "pets", "classifier": True, "classes": NAMES}
@@ -216,7 +217,11 @@ def test_no_labels_have_no_figures(tmp_path):
 
 
 def test_nothing_that_could_be_read_is_no_error(tmp_path):
+<<<<<<< HEAD
     SampleResults(of_classes(2), 3, 5).write(tmp_path / "results", {**SUMMARY, "classes": ["x", "y"], "count": 0})
+=======
+    SampleResults(context_of(2), 3, 5).write(tmp_path / "results", {**SUMMARY, "classes": ["x", "y"], "count": 0})
+>>>>>>> h1
     found = Predictions(tmp_path / "results")
 
     assert found.samples(found.select(SampleFilter())) == []
@@ -243,4 +248,8 @@ def test_wrong_questions_are_said(found, tmp_path):
     with pytest.raises(StorageError, match="must be readable"):
         Predictions(tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"gives a probability for each class of its data.*\(1, 3\) for 2 classes"):
+<<<<<<< HEAD
         SampleResults(of_classes(2), 1, 5).add([0], ["a"], {"probabilities": np.zeros((1, 3))}, {"y": np.array([0])})
+=======
+        SampleResults(context_of(2), 1, 5).add([0], ["a"], {"probabilities": np.zeros((1, 3))}, {"y": np.array([0])})
+>>>>>>> h1

@@ -14,10 +14,13 @@ from ziggurat.tasks.arrays import ArraySpec
 from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.regression_metrics import RegressionMetric
+from ziggurat.tasks.report import MetricInfo, Report, ReportChart, ScoreInfo, spread_places
 
 __all__ = ["REGRESSION"]
 
 _KINDS: Final = ("image-regression", "table")
+_DRAWN: Final = 2000
+"""Points of a chart at most."""
 
 
 class Regression(Task):
@@ -30,6 +33,15 @@ class Regression(Task):
     title = "regression"
     primary_metric = PrimaryMetric("rmse", "min", "RMSE")
     order = 20
+    score = ScoreInfo("error", sign=-1)
+    metric_info = {
+        "rmse": MetricInfo("RMSE", mode="min", help="Root of the mean squared error, in the unit of the value."),
+        "mae": MetricInfo("Mean absolute error", mode="min", help="In the unit of the value."),
+        "r2": MetricInfo("R²", help="1: no error. 0: as good as always the mean."),
+        "values": MetricInfo("Values", mode=""),
+        "name": MetricInfo("Value", mode=""),
+        "count": MetricInfo("Samples", mode=""),
+    }
 
     def accepts(self, schema: Schema) -> str:
         """Return why a dataset has no measured values to learn; empty where it has."""
@@ -108,6 +120,30 @@ class Regression(Task):
     def summary_fields(self, context: TaskContext, is_known: bool) -> Mapping[str, Any]:
         """Return the names of the values."""
         return {"classifier": False, "classes": [], "values": self.names(context)}
+
+    def report(self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Report:
+        """Return the metrics, and predicted against actual values."""
+        plain = super().report(summary, arrays)
+        if "targets" not in arrays or not len(arrays["targets"]):
+            return plain
+        known, found = arrays["targets"], arrays["predicted"]
+        places = spread_places(len(known), _DRAWN)
+        groups = [
+            {
+                "name": name,
+                "points": [
+                    [float(known[place, number]), float(found[place, number]), int(place)]
+                    for place in places
+                    if np.isfinite(known[place, number]) and np.isfinite(found[place, number])
+                ],
+            }
+            for number, name in enumerate(summary.get("values") or ["value"])
+        ]
+        note = "Each point is a sample; on the line, the prediction is right."
+        if len(places) < len(known):
+            note += f" {len(places)} of {len(known)} samples are drawn."
+        data = {"kind": "scatter", "x": "Actual", "y": "Predicted", "diagonal": True, "groups": groups}
+        return Report(plain.values, plain.tables, [ReportChart("residuals", "Predicted against actual", data, note)])
 
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``values``: name and value of each."""
