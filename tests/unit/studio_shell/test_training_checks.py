@@ -139,8 +139,7 @@ def test_a_missing_framework_says_what_to_install(monkeypatch):
 
 def test_networks_say_what_they_learn_from():
     assert (
-        why_no_fit(STANDARD_NETWORKS["lenet"], "image-pairs", None)
-        == "It takes images, which this data does not have."
+        why_no_fit(STANDARD_NETWORKS["lenet"], "image-pairs", None) == "It takes images, which this data does not have."
     )
     assert why_no_fit(STANDARD_NETWORKS["lenet"], "image-classification", (15, 40)).startswith(
         "It needs images of at least 16 x 16 px"

@@ -12,7 +12,6 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.task_contexts import of_classes
 from tests.unit.studio_samples import add_objects
 from tests.unit.web.html_page import errors_of, html_of
 from ziggurat.dataflow.preprocessing import Preprocessing
@@ -254,12 +253,8 @@ def evaluated(studio: Studio, pets: str) -> list[int]:
     model = take_in("train", 1, name="a model", spec={"kind": "train"}, depends_on=(pets,)).name
     spec = {"kind": "evaluate", "split": "train", "checkpoint": ""}
     folder = take_in("evaluate", 2, spec=spec, parent=model, depends_on=(model,))
-<<<<<<< HEAD
-    results = SampleResults(of_classes(["cat", "dog"]), 8, 2)
-=======
     schema = Schema(kind="image-classification", class_names=("cat", "dog"))
     results = SampleResults(TaskContext(CLASSIFICATION, schema, Preprocessing(size=(8, 8), channels=3)), 8, 2)
->>>>>>> h1
     results.add(list(range(8)), [entry.key for entry in entries], {"probabilities": scores}, {"y": labels})
     summary = {"kind": "evaluate", "split": "train", "data": str(studio.root / "datasets" / pets), "classifier": True}
     summary |= {"classes": ["cat", "dog"], "count": 8, "skipped": 0, "failures": [], "scalars": {}, "openings": None}
