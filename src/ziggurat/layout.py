@@ -14,6 +14,7 @@ A job folder::
       log.txt            for people; never parsed
       classes.json       names of the classes, by number
       task.json          what is learned: the task, and the schema of the data
+      baselines.json     what simple models reach on the validation split of a finished training, and its own value
       data/              of a job that trains on a bare folder: which files it found there, and the split of each
       hyper.txt          hyperparameters that a user sets during training
       stats.json         the scalars of each epoch, one JSON object per line
@@ -160,6 +161,11 @@ class JobFolder:
     def task(self) -> Path:
         """The task, the schema of the data, and what was fitted on the training split (JSON)."""
         return self.path / "task.json"
+
+    @property
+    def baselines(self) -> Path:
+        """What simple models reach on the validation split, beside what the training reached (JSON)."""
+        return self.path / "baselines.json"
 
     @property
     def data(self) -> Path:

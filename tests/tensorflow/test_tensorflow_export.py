@@ -13,13 +13,18 @@ from tensorflow_jobs import AUTOENCODER, digit_pictures, lenet_job, null_job, qu
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
-from ziggurat.backends.tensorflow.export.formats import FORMATS, ParityReport, parity_report
+from ziggurat.backends.tensorflow.export.formats import FORMATS
+from ziggurat.backends.tensorflow.export.parity import ParityReport, parity_report
 from ziggurat.backends.tensorflow.export.provider import open_foreign_model
+from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.errors import ConfigurationError, UnknownNameError
+from ziggurat.records.schema import Schema
+from ziggurat.tasks import CLASSIFICATION, TaskContext
 from ziggurat.worker.commands.exporting import export
 from ziggurat.worker.commands.prediction import predict
 
 BESIDE = {"MODEL_CARD.md", "labels.txt", "mean.npy", "model.json", "parity.json", "predict.py", "preprocessing.json"}
+BESIDE |= {"task.json"}
 MODEL = {
     "checkpoint": {"checkpoint", "model.ckpt.data-00000-of-00001", "model.ckpt.index", "model.ckpt.meta"},
     "pb": {"model.pb"},
@@ -82,6 +87,7 @@ def test_an_export_holds_and_predicts_the_same(
     assert report["relative_difference"] <= report["tolerance"] == 1e-5
     assert (report["samples"], found["split"], report["format"]) == (100, "val", name)
     assert report["accuracy_after"] == report["accuracy_before"] > 0.85
+    assert (report["metric"], report["metric_before"]) == ("accuracy", report["accuracy_before"])
     assert report["size_bytes"] >= 4 * 256_080, "LeNet on 24 x 24 has that many float32 weights"
     assert report["latency_before_ms"] > 0 < report["latency_after_ms"]
     assert set(found["files"]) == {path.name for path in out.iterdir()} == BESIDE | MODEL[name]
@@ -195,15 +201,18 @@ def test_a_backend_that_exports_nothing_says_which_do(tmp_path: Path) -> None:
 def test_the_report_says_how_far_an_export_is_away(tmp_path: Path) -> None:
     (tmp_path / "model.bin").write_bytes(bytes(1000))
     pictures, labels = np.eye(4, dtype=np.float32), np.array([0, 1, 2, 0])
+    schema = Schema(kind="image-classification", class_names=("a", "b", "c", "d"))
+    context = TaskContext(CLASSIFICATION, schema, Preprocessing(size=(1, 1), channels=1))
 
     def report(error: float) -> ParityReport:
         return parity_report(
             "mine",
             tmp_path / "model.bin",
-            lambda x: {"output": 8 * x},
-            lambda x: {"output": 8 * x + error},
-            pictures=pictures,
-            labels=labels,
+            lambda x: {"probabilities": 8 * x},
+            lambda x: {"probabilities": 8 * x + error},
+            samples=pictures,
+            targets={"y": labels},
+            context=context,
         )
 
     near, far, none = report(2.0**-17), report(2.0**-10), report(float("nan"))

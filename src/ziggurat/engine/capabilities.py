@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ziggurat.engine.backend import ProgramRequest
+from ziggurat.tasks.base import TaskContext
 
 __all__ = [
     "DescribedGraph",
@@ -171,20 +172,21 @@ class ExportOrder:
     Args:
         format: its name.
         folder: where the files go; it exists and is empty.
-        preprocess: from fitted images (N, height, width, C) uint8 to what the network gets.
-        inside: whether the model takes fitted images and preprocesses them itself.
-        preprocessing: what ``preprocess`` does: a ``ziggurat.dataflow.preprocessing.Preprocessing``.
-        pictures: (N, height, width, C) uint8, fitted real samples that prove the export.
-        labels: (N) their class numbers.
+        context: task and preprocessing of the network.
+        preprocess: from decoded inputs (N, …) to what the network gets.
+        inside: whether the model takes decoded inputs and preprocesses them itself.
+        samples: (N, …) decoded inputs of real samples that prove the export: fitted images (N, height, width, C) uint8,
+            several of a sample in the channels; encoded rows (N, F) float64; token numbers (N, length).
+        targets: what the metrics of the task get of them: ``x`` and, where it is learned, ``y``.
     """
 
     format: str
     folder: Path
+    context: TaskContext
     preprocess: Callable[[np.ndarray], np.ndarray]
     inside: bool
-    preprocessing: Any
-    pictures: np.ndarray
-    labels: np.ndarray
+    samples: np.ndarray
+    targets: Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,6 +197,8 @@ class ExportResult:
         title: name of the format for people.
         file: name of the file or folder to load, in the order's folder.
         parity: fields of the parity report, as JSON values.
+        input_shape: of what the model takes, None for what is open.
+        input_dtype: name of the NumPy type that it takes.
         outputs: output → shape, None for what is open.
         parameters: numbers in all variables of the model.
         script: file that predicts with the model and needs no Ziggurat.
@@ -205,6 +209,8 @@ class ExportResult:
     title: str
     file: str
     parity: Mapping[str, Any]
+    input_shape: Sequence[int | None]
+    input_dtype: str
     outputs: Mapping[str, Sequence[int | None] | None]
     parameters: int
     script: Path
@@ -225,6 +231,7 @@ class SupportsExport(Protocol):
 
         Raises:
             UnknownNameError: where the format is not known.
+            ConfigurationError: where the format cannot hold the network.
             MissingDependencyError: where its package is not installed.
         """
         ...

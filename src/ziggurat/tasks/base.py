@@ -7,18 +7,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
+from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.preprocessing import InputPreprocessing, input_spec
 from ziggurat.tasks.report import MetricInfo, Report, ScoreInfo, plain_report
 
-__all__ = ["PrimaryMetric", "Task", "TaskContext", "as_color", "raw_outputs"]
+__all__ = ["PrimaryMetric", "SplitData", "Task", "TaskContext", "as_color", "constant_scores", "raw_outputs"]
 
 _IGNORED = 255
 
@@ -36,6 +37,22 @@ class PrimaryMetric:
     name: str
     mode: Literal["min", "max"]
     title: str
+
+
+class SplitData(Protocol):
+    """A split of a dataset, for baselines. Each call reads it anew; what cannot be read is left out."""
+
+    def labels(self) -> Iterable[Any]:
+        """Return the label of each sample, without decoding its input."""
+        ...
+
+    def samples(self) -> Iterable[Sequence[np.ndarray]]:
+        """Return what ``Task.sample`` returns for each sample."""
+        ...
+
+    def batches(self) -> Iterable[Sequence[np.ndarray]]:
+        """Return batches as the network gets them."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -208,6 +225,18 @@ class Task(ABC):
         """Return the metrics of each validation in training; none where the program computes them itself."""
         return self.metrics(context)
 
+    def baselines(self, context: TaskContext, train: SplitData, val: SplitData) -> list[Baseline]:
+        """Return what simple models reach on the validation split; none where the task has no such model.
+
+        One of their scores is named as the primary metric of the task.
+
+        Args:
+            context: of the job.
+            train: what they learn from.
+            val: what they are measured on.
+        """
+        return []
+
     # ---- results of an evaluation, sample by sample
 
     ranked_by: ClassVar[str] = "score"
@@ -306,6 +335,21 @@ class Task(ABC):
             top: how many of the best classes, where there are classes.
         """
 
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return how a prediction is made of the outputs, as JSON values, for programs without Ziggurat.
+
+        ``form`` is one of these; ``output`` names what it is made of, by default the first output:
+
+        - ``numbers``: shown as they are.
+        - ``classes``: a probability for each class.
+        - ``labels``: a logit for each label; one is predicted where its probability is ``threshold`` or more.
+        - ``values``: measured values; ``names`` has a name for each.
+        - ``mask``: scores (H, W, classes); ``palette`` has the color of each class, (R, G, B).
+        - ``image``: an image (H, W, C), from 0 to 1 or from 0 to 255; numbers of another shape are shown as they are.
+        - ``embedding``: a place for each image; near ones are alike.
+        """
+        return {"form": "numbers", "output": "output"}
+
     def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
         """Return the prediction for one of the few samples that are predicted for after each validation.
 
@@ -327,3 +371,20 @@ def raw_outputs(outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Return the numbers themselves as JSON values: ``outputs``, name → ``shape`` and ``values``."""
     values = {name: np.asarray(each, np.float64) for name, each in outputs.items()}
     return {"outputs": {name: {"shape": list(each.shape), "values": each.tolist()} for name, each in values.items()}}
+
+
+def constant_scores(context: TaskContext, output: np.ndarray, val: SplitData) -> dict[str, float]:
+    """Return the metrics of the task for a model that gives the same output for every sample.
+
+    Args:
+        context: of the job.
+        output: for one sample.
+        val: what it is measured on.
+    """
+    metrics = context.task.metrics(context)
+    for batch in val.batches():
+        outputs = {"output": np.broadcast_to(output, (len(batch[0]), *output.shape))}
+        for metric in metrics:
+            metric.update(outputs, dict(zip(("x", "y", "label"), batch, strict=False)))
+    found = {name: value for metric in metrics for name, value in metric.compute().items()}
+    return {name: value for name, value in found.items() if isinstance(value, float)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -16,6 +16,7 @@ __all__ = [
     "Baseline",
     "majority_class",
     "mean_image_mse",
+    "split_rows",
     "table_classification_baselines",
     "table_regression_baselines",
 ]
@@ -138,6 +139,21 @@ def majority_class(labels: np.ndarray, val_labels: np.ndarray | None = None) -> 
     most = int(np.bincount(known).argmax())
     scores = _class_scores(np.full(len(checked), most), checked)
     return Baseline(name="majority", title="most frequent class", scores=scores)
+
+
+class _Rows(Protocol):
+    def samples(self) -> Iterable[Sequence[np.ndarray]]: ...
+
+
+def split_rows(split: _Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows (N, F) and targets (N, …) of a split of a table.
+
+    Raises:
+        DataError: where it has none.
+    """
+    samples = list(split.samples())
+    _check_count(len(samples))
+    return np.stack([sample[0] for sample in samples]), np.stack([np.asarray(sample[1]) for sample in samples])
 
 
 def mean_image_mse(train_targets: Iterable[np.ndarray], val_targets: Iterable[np.ndarray]) -> Baseline:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy as np
 from ziggurat.errors import DataError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
+from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, raw_outputs
+from ziggurat.tasks.baselines import Baseline, majority_class, split_rows, table_classification_baselines
 from ziggurat.tasks.classification_metrics import ConfusionMetric
 from ziggurat.tasks.metric import Metric
 
@@ -61,6 +62,14 @@ class Classification(Task):
         """Return none: the program itself computes the error, and the accuracy that the network reports."""
         return []
 
+    def baselines(self, context: TaskContext, train: SplitData, val: SplitData) -> list[Baseline]:
+        """Return what the most frequent class reaches; of tables also a linear model and gradient boosting."""
+        if context.schema.parts[0] != "row":
+            return [majority_class(*(_numbers(split.labels()) for split in (train, val)))]
+        rows = (split_rows(split) for split in (train, val))
+        (train_x, train_y), (val_x, val_y) = ((x[y >= 0], y[y >= 0]) for x, y in rows)
+        return table_classification_baselines(train_x, train_y, val_x, val_y, context.preprocessing.categories)
+
     def result_arrays(self, context: TaskContext, samples: int, top: int) -> dict[str, np.ndarray]:
         """Return label, best classes and, where there are not too many, all probabilities."""
         classes = len(context.class_names)
@@ -108,6 +117,10 @@ class Classification(Task):
         """Return whether the network classifies, and the names of the classes."""
         return {"classifier": is_known, "classes": list(context.class_names)}
 
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return that there is a probability for each class."""
+        return {"form": "classes", "output": "probabilities"}
+
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``classes``: class, number and probability, best first."""
         if "probabilities" not in outputs:
@@ -127,6 +140,11 @@ class Classification(Task):
         number = int(np.argmax(row))
         score = float(row[number])
         return {"class": number, "score": round(score, 4) if np.isfinite(score) else None}
+
+
+def _numbers(labels: Iterable[Any]) -> np.ndarray:
+    """Return class numbers, -1 for a class that is not known."""
+    return np.array([-1 if label is None else label for label in labels], np.int64)
 
 
 CLASSIFICATION: Final = Classification()

@@ -60,6 +60,10 @@ class Free(Task):
         """Return that nothing is classified."""
         return {"classifier": False, "classes": list(context.class_names)}
 
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return that there may be an image."""
+        return {"form": "image", "output": "output"}
+
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return the numbers of each output."""
         return raw_outputs(outputs)

@@ -10,7 +10,8 @@ import numpy as np
 from ziggurat.errors import DataError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, as_color, raw_outputs
+from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, as_color, constant_scores, raw_outputs
+from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.image_metrics import ImageMetric, sample_mse
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.report import MetricInfo, ScoreInfo
@@ -71,6 +72,15 @@ class ImageToImage(Task):
         """Return PSNR, SSIM and mean squared error."""
         return [_AnyScale(_WHITE)]
 
+    def baselines(self, context: TaskContext, train: SplitData, val: SplitData) -> list[Baseline]:
+        """Return what the mean target image of the training split reaches."""
+        total, count = np.zeros(self.target(context).shape), 0
+        for batch in train.batches():
+            total += batch[1].sum(axis=0, dtype=np.float64)
+            count += len(batch[1])
+        scores = constant_scores(context, (total / max(1, count)).astype(np.float32), val)
+        return [Baseline(name="mean_image", title="mean image of the training split", scores=scores)]
+
     def result_arrays(self, context: TaskContext, samples: int, top: int) -> dict[str, np.ndarray]:
         """Return minus the mean squared error of each sample, on the scale from 0 to 1."""
         return {"score": np.zeros(samples, np.float32)}
@@ -85,6 +95,10 @@ class ImageToImage(Task):
     def summary_fields(self, context: TaskContext, is_known: bool) -> Mapping[str, Any]:
         """Return that there are no classes."""
         return {"classifier": False, "classes": []}
+
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return that there is an image."""
+        return {"form": "image", "output": "output"}
 
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``size`` (height, width), and the mean, least and largest value, from 0 to 255."""

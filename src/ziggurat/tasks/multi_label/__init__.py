@@ -101,6 +101,10 @@ class MultiLabel(Task):
         """Return the names of the labels."""
         return {"classifier": False, "classes": list(context.class_names), "threshold": _THRESHOLD}
 
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return that there is a logit for each label, and the threshold."""
+        return {"form": "labels", "output": "output", "threshold": _THRESHOLD}
+
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``labels``: class, number, probability, and whether it is predicted; the likeliest first."""
         names = context.class_names

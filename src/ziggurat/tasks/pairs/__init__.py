@@ -163,6 +163,10 @@ class Pairs(Task):
         """Return both images."""
         return {"image": as_color(arrays[0]), "second": as_color(arrays[1])}
 
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return that there is an embedding of the image."""
+        return {"form": "embedding", "output": "output"}
+
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``embedding``, the numbers of the image."""
         if "output" not in outputs or np.ndim(outputs["output"]) != 1:

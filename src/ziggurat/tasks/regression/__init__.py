@@ -11,7 +11,8 @@ from ziggurat.dataflow.target_scaling import TargetScaling
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
+from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, constant_scores, raw_outputs
+from ziggurat.tasks.baselines import Baseline, split_rows, table_regression_baselines
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.regression_metrics import RegressionMetric
 from ziggurat.tasks.report import MetricInfo, Report, ReportChart, ScoreInfo, spread_places
@@ -99,6 +100,15 @@ class Regression(Task):
         """Return RMSE, mean absolute error and R²."""
         return [RegressionMetric(self.names(context))]
 
+    def baselines(self, context: TaskContext, train: SplitData, val: SplitData) -> list[Baseline]:
+        """Return what the mean of the training split reaches; of tables also a linear model and gradient boosting."""
+        if context.schema.parts[0] != "row":
+            mean = np.array(self.target(context).mean, np.float32)
+            scores = constant_scores(context, mean, val)
+            return [Baseline(name="mean", title="mean of the training split", scores=scores)]
+        (train_x, train_y), (val_x, val_y) = (split_rows(split) for split in (train, val))
+        return table_regression_baselines(train_x, train_y, val_x, val_y, context.preprocessing.categories)
+
     def result_arrays(self, context: TaskContext, samples: int, top: int) -> dict[str, np.ndarray]:
         """Return values, predictions, and minus the absolute error, which ranks the samples."""
         count = self.target(context).shape[0]
@@ -144,6 +154,10 @@ class Regression(Task):
             note += f" {len(places)} of {len(known)} samples are drawn."
         data = {"kind": "scatter", "x": "Actual", "y": "Predicted", "diagonal": True, "groups": groups}
         return Report(plain.values, plain.tables, [ReportChart("residuals", "Predicted against actual", data, note)])
+
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return that there are values, and their names."""
+        return {"form": "values", "output": "output", "names": self.names(context)}
 
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``values``: name and value of each."""

@@ -14,7 +14,8 @@ from ziggurat.dataflow.record_data import decode_mask
 from ziggurat.errors import DataError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, as_color, raw_outputs
+from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, as_color, constant_scores, raw_outputs
+from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.report import SHARE, MetricInfo, ScoreInfo
 from ziggurat.tasks.segmentation_metrics import SegmentationMetric, sample_iou
@@ -102,6 +103,20 @@ class Segmentation(Task):
         """Return IoU, precision and recall of each class, and their confusion."""
         return [SegmentationMetric(context.class_names, max(255, len(context.class_names)))]
 
+    def baselines(self, context: TaskContext, train: SplitData, val: SplitData) -> list[Baseline]:
+        """Return what the class of the most pixels of the training split reaches, everywhere."""
+        classes = len(context.class_names)
+        counts = np.zeros(classes, np.int64)
+        for _, mask, *_ in train.samples():
+            numbers = np.bincount(mask.ravel(), minlength=classes)[:classes]
+            if context.schema.ignore_class is not None and context.schema.ignore_class < classes:
+                numbers[context.schema.ignore_class] = 0
+            counts += numbers
+        scores = np.zeros((*self.target(context).shape[:2], classes), np.float32)
+        scores[..., counts.argmax()] = 1
+        found = constant_scores(context, scores, val)
+        return [Baseline(name="majority", title="most frequent class in all pixels", scores=found)]
+
     def result_arrays(self, context: TaskContext, samples: int, top: int) -> dict[str, np.ndarray]:
         """Return IoU and share of correct pixels of each sample."""
         return {"score": np.zeros(samples, np.float32), "pixel_accuracy": np.zeros(samples, np.float32)}
@@ -118,6 +133,10 @@ class Segmentation(Task):
     def summary_fields(self, context: TaskContext, is_known: bool) -> Mapping[str, Any]:
         """Return the names and colors of the classes."""
         return {"classifier": False, "classes": list(context.class_names), "palette": palette(context.schema).tolist()}
+
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return that there are scores for each pixel, and the colors of the classes."""
+        return {"form": "mask", "output": "output", "palette": palette(context.schema).tolist()}
 
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``size`` (height, width) of the mask, and ``classes``: share of its pixels, the largest first."""

@@ -6,20 +6,27 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from ziggurat import __version__
+from ziggurat.dataflow import standalone_preprocessing
 from ziggurat.dataflow.base import DataFlow
+from ziggurat.dataflow.image_codec import read_file
 from ziggurat.dataflow.indexed import IndexedFlow
+from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.dataflow.table_preprocessing import TablePreprocessing
+from ziggurat.dataflow.text_preprocessing import TextPreprocessing
 from ziggurat.engine.capabilities import ExportOrder, ExportResult, SupportsExport
 from ziggurat.errors import ConfigurationError, DataError, DatapointError, StorageError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import FileNetwork
+from ziggurat.tasks import TaskContext
 from ziggurat.worker.commands.trained import TrainedJob, open_trained_job, provider_of
-from ziggurat.worker.source import open_source
+from ziggurat.worker.source import DataSource, FilePath, open_source
 
 __all__ = ["export"]
 
@@ -43,25 +50,26 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
         raise ConfigurationError("`preprocessing` must be inside or beside.", received=place, advice="Choose one.")
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
     provider = provider_of(job.spec.backend, SupportsExport, "export models")
-    split, images, labels = first_samples(job, _PROOF_SAMPLES)
+    proof = proof_samples(job, _PROOF_SAMPLES)
     out = Path(request["out"]).resolve()
     with _new_folder(out) as folder:
         order = ExportOrder(
             format=request["format"],
             folder=folder,
-            preprocess=job.context.preprocessing.finish,
-            inside=place == "inside",
-            preprocessing=job.context.preprocessing,
-            pictures=images,
-            labels=labels,
+            context=job.context,
+            preprocess=lambda samples: preprocessed(job.context, samples),
+            # Token numbers are the input of a model for texts: no format has operations for words.
+            inside=place == "inside" and not isinstance(job.context.preprocessing, TextPreprocessing),
+            samples=proof.samples,
+            targets=proof.targets,
         )
         result = provider.export(job.request, job.state.arrays, order)
-        _write_beside(folder, job, result, order, split)
+        _write_beside(folder, job, result, order, proof.split)
     return {
         **job.summary(),
         "out": request["out"],
         "files": sorted(path.name for path in out.iterdir()),
-        "split": split,
+        "split": proof.split,
         "parity": dict(result.parity),
     }
 
@@ -72,18 +80,40 @@ def _write_beside(folder: Path, job: TrainedJob, result: ExportResult, order: Ex
         "format": order.format,
         "file": result.file,
         "preprocessing": "inside" if order.inside else "beside",
+        "input": {"shape": list(result.input_shape), "dtype": result.input_dtype, "images": _images(job.context)},
         "outputs": result.outputs,
     }
     job.context.preprocessing.save(folder)
     texts = {
         "model.json": json.dumps(description, indent=1) + "\n",
+        "task.json": json.dumps(_task(job.context), indent=1) + "\n",
         "parity.json": json.dumps(result.parity, indent=1) + "\n",
-        "labels.txt": "".join(f"{name}\n" for name in job.class_names),
         "MODEL_CARD.md": model_card(job, result, split=split, inside=order.inside),
     }
+    if job.class_names:
+        texts["labels.txt"] = "".join(f"{name}\n" for name in job.class_names)
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     shutil.copyfile(result.script, folder / "predict.py")
+    if not isinstance(job.context.preprocessing, Preprocessing):
+        shutil.copyfile(str(standalone_preprocessing.__file__), folder / "standalone_preprocessing.py")
+
+
+def _task(context: TaskContext) -> dict[str, Any]:
+    """Return what was learned, and how a prediction is made of the outputs, as JSON values."""
+    return {
+        "task": context.task.name,
+        "title": context.task.title,
+        "schema": context.schema.as_json(),
+        "statistics": dict(context.statistics),
+        "postprocessing": dict(context.task.postprocessing(context)),
+    }
+
+
+def _images(context: TaskContext) -> int:
+    """Return how many images stand in the channels of the input; 0 where it is no image."""
+    before = context.preprocessing
+    return context.task.input(context).shape[-1] // before.channels if isinstance(before, Preprocessing) else 0
 
 
 @contextmanager
@@ -116,28 +146,83 @@ def _new_folder(out: Path) -> Iterator[Path]:
 _FOR_PROOF: Final = ("val", "test", "train")
 
 
-def first_samples(job: TrainedJob, count: int) -> tuple[str, np.ndarray, np.ndarray]:
-    """Return up to ``count`` real samples that the network was not trained on, where there are any.
+@dataclass(frozen=True, kw_only=True)
+class ProofSamples:
+    """Real samples that the network was not trained on, where there are any.
 
-    Returns:
-        The split, images (N, height, width, C) uint8, fitted, and labels (N) int64. They are spread over the split.
+    Args:
+        split: where they come from.
+        samples: (N, …) decoded inputs, as ``preprocessed`` takes them.
+        targets: ``x`` and, where there is a target, ``y`` of the samples, for the metrics of the task.
+    """
+
+    split: str
+    samples: np.ndarray
+    targets: Mapping[str, np.ndarray]
+
+
+def proof_samples(job: TrainedJob, count: int) -> ProofSamples:
+    """Return up to ``count`` samples, spread over a split.
+
+    Raises:
+        DataError: where none can be read.
     """
     source = open_source(job.spec.data.source, job.spec.data.options, job.spec.seed, JobFolder(job.folder))
     split = next(name for name in _FOR_PROOF if name in source.splits and len(source.splits[name]))
-    fit = _Fit(job, source.in_memory)
-    points = []
-    for point in _spread(source.splits[split], count):
+    context, flow = job.context, source.splits[split]
+    made = _made_rows(job, source, flow) if isinstance(flow, IndexedFlow) else None
+    samples = []
+    for point in _spread(made or flow, count):
+        parts = [read_file(part) if isinstance(part, FilePath) else part for part in (point[:-1] if made else point)]
         try:
-            points.append(fit(point))
+            samples.append(context.task.sample(context, parts, "sample"))
         except DatapointError:
             continue  # an unreadable file proves nothing
-    if not points:
+    if not samples:
         raise DataError(
             "A model is proven on samples that can be read.",
             received=f"none in the split {split} of {job.spec.data.source}",
             advice="Check the data's folder.",
         )
-    return split, np.stack([point[0] for point in points]), np.array([point[1] for point in points], np.int64)
+    arrays = [np.stack(part) for part in zip(*samples, strict=True)]
+    decoded = context.task.batch(context, arrays, lambda inputs: inputs)[0]
+    batch = context.task.batch(context, _cropped(context, arrays), context.preprocessing.finish)
+    targets = dict(zip(("x", "y", "label"), batch, strict=False))
+    return ProofSamples(split=split, samples=decoded, targets=targets)
+
+
+def preprocessed(context: TaskContext, samples: np.ndarray) -> np.ndarray:
+    """Return decoded inputs as the network gets them.
+
+    Args:
+        context: of the job.
+        samples: (N, …), what ``InputPreprocessing.decode`` gives; several images of a sample stand in the channels.
+    """
+    before = context.preprocessing
+    if not isinstance(before, Preprocessing) or samples.shape[-1] == before.channels:
+        return before.finish(samples)
+    images = np.split(samples, samples.shape[-1] // before.channels, axis=-1)
+    return np.concatenate([before.finish(image) for image in images], axis=-1)
+
+
+def _made_rows(job: TrainedJob, source: DataSource, flow: IndexedFlow) -> IndexedFlow | None:
+    """Return what the task makes of the samples of a split, with a key at the end; None where they stay as they are."""
+
+    def labels() -> list[Any]:
+        return [flow.datapoint(row)[-1] for row in range(len(flow))]
+
+    return job.task.rows(source.schema, flow, labels, shuffle=False, seed=job.spec.seed)
+
+
+def _cropped(context: TaskContext, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the arrays of samples; what moves with the image is cropped in the middle, as ``finish`` crops images."""
+    before, moving = context.preprocessing, len(context.task.moves_with_image)
+    if not moving or not isinstance(before, Preprocessing):
+        return list(arrays)
+    height, width, _ = before.output_shape
+    top, left = (before.size[0] - height) // 2, (before.size[1] - width) // 2
+    window = np.s_[:, top : top + height, left : left + width]
+    return [array[window] if 0 < place <= moving else array for place, array in enumerate(arrays)]
 
 
 def _spread(flow: DataFlow, count: int) -> Iterator[Any]:
@@ -148,18 +233,6 @@ def _spread(flow: DataFlow, count: int) -> Iterator[Any]:
         return
     wanted = set(chosen)
     yield from (point for number, point in enumerate(flow) if number in wanted)
-
-
-class _Fit:
-    """Decodes and fits an image as the job's preprocessing says."""
-
-    def __init__(self, job: TrainedJob, in_memory: bool) -> None:
-        self._preprocessing = job.context.preprocessing
-        self._in_memory = in_memory
-
-    def __call__(self, point: Any) -> list[Any]:
-        fit = self._preprocessing
-        return [fit.fit(point[0]) if self._in_memory else fit.decode(point[0], "picture"), point[1]]
 
 
 def model_card(job: TrainedJob, result: ExportResult, *, split: str, inside: bool) -> str:
@@ -191,27 +264,64 @@ def model_card(job: TrainedJob, result: ExportResult, *, split: str, inside: boo
         f"`{split}`. A relative difference is a share of the largest output, where that is above 1.",
         _table([(name.replace("_", " "), _text(value)) for name, value in result.parity.items()]),
         "## Use it",
-        f"`python predict.py IMAGE...` needs {', '.join(['numpy', 'pillow or opencv-python', *result.packages])}, and "
-        "not Ziggurat.",
+        _usage(job, result),
         f"Made by Ziggurat {__version__} with {result.framework}.",
     ]
     return "\n\n".join(parts) + "\n"
 
 
+def _usage(job: TrainedJob, result: ExportResult) -> str:
+    is_image = isinstance(job.context.preprocessing, Preprocessing)
+    packages = ["numpy", *(["pillow or opencv-python"] if is_image else []), *result.packages]
+    files = {"row": "ROWS.csv", "text": "TEXTS.txt"}.get(job.context.schema.parts[0], "IMAGE...")
+    return f"`python predict.py {files}` needs {', '.join(packages)}, and not Ziggurat."
+
+
 def _what(job: TrainedJob, result: ExportResult, inside: bool) -> Iterable[tuple[str, str]]:
-    height, width, channels = (*job.context.preprocessing.size, job.context.preprocessing.channels)
-    kind = "RGB" if channels == 3 else "grey"
-    yield "input", f"`input`: {kind} images, {height} x {width}, float32 from 0 to 255 before preprocessing"
-    yield "preprocessing", "inside the model" if inside else "beside the model, see `preprocessing.json`"
+    yield "task", job.task.title
+    yield "input", f"`input`: {_input(job, result, inside)}"
+    is_text = isinstance(job.context.preprocessing, TextPreprocessing)
+    beside = "`predict.py` makes the token numbers, see `preprocessing.json`" if is_text else "see `preprocessing.json`"
+    yield "preprocessing", "inside the model" if inside else f"beside the model, {beside}"
     for name, shape in result.outputs.items():
         yield "output", f"`{name}`: {_shape(shape)}"
     yield "parameters", f"{result.parameters:,}"
-    yield "classes", f"{len(job.class_names)}, see `labels.txt`"
+    if job.class_names:
+        yield "classes", f"{len(job.class_names)}, see `labels.txt`"
+
+
+def _input(job: TrainedJob, result: ExportResult, inside: bool) -> str:
+    before = job.context.preprocessing
+    if isinstance(before, Preprocessing):
+        kind = "RGB" if before.channels == 3 else "grey"
+        height, width = before.size
+        several = _images(job.context)
+        channels = f", {several} of a sample in the channels" if several > 1 else ""
+        return f"{kind} images, {height} x {width}{channels}, float32 from 0 to 255 before preprocessing"
+    shape = f"{_shape(result.input_shape)} {result.input_dtype}"
+    if isinstance(before, TablePreprocessing):
+        how = "encoded as `preprocessing.json` describes" + ("" if inside else ", and scaled")
+        return f"rows {shape}, {how}: {', '.join(before.feature_names)}"
+    return f"token numbers {shape}: 0 padding, 1 unknown, then the words of `preprocessing.json`"
 
 
 def _data(job: TrainedJob) -> Iterable[tuple[str, str]]:
-    before = job.context.preprocessing
     yield "source", f"`{job.spec.data.source}`"
+    before = job.context.preprocessing
+    if isinstance(before, TablePreprocessing):
+        yield "columns", ", ".join(column.name for column in before.columns)
+        yield "target", before.target
+        yield "numbers", before.numbers
+        for name, reason in before.left_out.items():
+            yield "left out", f"{name}: {reason}"
+    elif isinstance(before, TextPreprocessing):
+        yield "tokens of a text", str(before.length)
+        yield "vocabulary", f"{before.vocabulary_size:,}"
+    elif isinstance(before, Preprocessing):
+        yield from _images_data(job, before)
+
+
+def _images_data(job: TrainedJob, before: Preprocessing) -> Iterable[tuple[str, str]]:
     yield "size", f"{before.size[0]} x {before.size[1]} px, mode `{before.resize_mode}`"
     yield "crop", "none" if before.crop is None else f"{before.crop} px, in the middle"
     yield "mean", before.mean

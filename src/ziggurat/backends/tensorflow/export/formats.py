@@ -1,15 +1,11 @@
-"""Export formats: how each is written, run again, and compared with the session on real samples."""
+"""Export formats: how each is written and run again."""
 
 from __future__ import annotations
 
 import importlib
-import json
 import shutil
-import statistics
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,10 +17,9 @@ from ziggurat.errors import MissingDependencyError, UnknownNameError
 
 __all__ = [
     "FORMATS",
-    "ParityReport",
+    "ExportFormat",
     "Runner",
     "format_named",
-    "parity_report",
 ]
 
 Runner = Callable[[np.ndarray], dict[str, np.ndarray]]
@@ -42,6 +37,9 @@ class ExportFormat(ABC):
 
     packages: tuple[str, ...] = ("tensorflow",)
     """What runs a model of this format, by the names under which it is installed."""
+
+    has_float64: bool = True
+    """Whether a model may calculate in float64."""
 
     @abstractmethod
     def write(self, model: ServingModel, folder: Path) -> Path:
@@ -127,7 +125,7 @@ class SavedModelFormat(ExportFormat):
             meta = tf.saved_model.load(session, [tf.saved_model.tag_constants.SERVING], str(path))
         signature = meta.signature_def["serving_default"]
         outputs = {key: info.name for key, info in signature.outputs.items()}
-        return lambda pictures: session.run(outputs, {signature.inputs["input"].name: pictures})
+        return lambda batch: session.run(outputs, {signature.inputs["input"].name: batch})
 
 
 class OnnxFormat(ExportFormat):
@@ -155,9 +153,9 @@ class OnnxFormat(ExportFormat):
         session = _optional("onnxruntime", "onnxruntime").InferenceSession(path, providers=["CPUExecutionProvider"])
         (source,) = session.get_inputs()
         names = [output.name for output in session.get_outputs()]
-        return lambda pictures: {
+        return lambda batch: {
             name.removesuffix(":0"): value
-            for name, value in zip(names, session.run(names, {source.name: pictures}), strict=True)
+            for name, value in zip(names, session.run(names, {source.name: batch}), strict=True)
         }
 
 
@@ -166,6 +164,7 @@ class LiteRtFormat(ExportFormat):
 
     name = "tflite"
     title = "LiteRT (TensorFlow Lite)"
+    has_float64 = False
 
     def write(self, model: ServingModel, folder: Path) -> Path:
         """Write ``model.tflite`` in float32."""
@@ -183,10 +182,10 @@ class LiteRtFormat(ExportFormat):
         interpreter = tf2.lite.Interpreter(model_path=str(path))
         (source,) = interpreter.get_input_details()
 
-        def run(pictures: np.ndarray) -> dict[str, np.ndarray]:
-            interpreter.resize_tensor_input(source["index"], pictures.shape)
+        def run(batch: np.ndarray) -> dict[str, np.ndarray]:
+            interpreter.resize_tensor_input(source["index"], batch.shape)
             interpreter.allocate_tensors()
-            interpreter.set_tensor(source["index"], pictures)
+            interpreter.set_tensor(source["index"], batch)
             interpreter.invoke()
             return {
                 output["name"].split(":")[0]: interpreter.get_tensor(output["index"])
@@ -225,7 +224,7 @@ def _session_runner(session: Any) -> Runner:
     known = {operation.name for operation in session.graph.get_operations()}
     names = [name for name in known if name == "probabilities" or name == "output" or _is_numbered(name)]
     fetches = {name: f"{name}:0" for name in sorted(names)}
-    return lambda pictures: session.run(fetches, {"input:0": pictures})
+    return lambda batch: session.run(fetches, {"input:0": batch})
 
 
 def _is_numbered(name: str) -> bool:
@@ -237,101 +236,3 @@ def _optional(module: str, package: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise MissingDependencyError(package, extra="export", purpose="exporting to ONNX") from error
-
-
-Run = Callable[[np.ndarray], Mapping[str, np.ndarray]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParityReport:
-    """What an export gives beside what the session gave.
-
-    Args:
-        format: name of the format.
-        samples: number of real samples compared.
-        largest_difference: largest absolute difference of any output.
-        relative_difference: the same as a share of the output's largest value, where that is above 1.
-        tolerance: what the relative difference may be.
-        holds: whether it is no more.
-        accuracy_before: share of the samples that the session classifies rightly; None without class labels.
-        accuracy_after: the same of the export.
-        latency_before_ms: median time of the session for one sample.
-        latency_after_ms: the same of the export.
-        size_bytes: size on disk.
-    """
-
-    format: str
-    samples: int
-    largest_difference: float
-    relative_difference: float
-    tolerance: float
-    holds: bool
-    accuracy_before: float | None
-    accuracy_after: float | None
-    latency_before_ms: float
-    latency_after_ms: float
-    size_bytes: int
-
-    def save(self, path: Path) -> None:
-        """Write the report as JSON."""
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
-
-
-def parity_report(
-    name: str,
-    path: Path,
-    session: Run,
-    export: Run,
-    *,
-    pictures: np.ndarray,
-    labels: np.ndarray | None = None,
-    tolerance: float = 1e-5,
-) -> ParityReport:
-    """Run both on the same samples and compare.
-
-    Args:
-        name: of the format.
-        path: the file or folder of the export.
-        session: what the export must equal.
-        export: what runs the export.
-        pictures: (N, …) inputs, real samples.
-        labels: (N) class numbers, where there are any.
-        tolerance: largest relative difference allowed.
-    """
-    before, after = session(pictures), export(pictures)
-    differences = {key: float(np.abs(before[key] - after[key]).max()) for key in before}
-    relative = max(difference / max(1.0, float(np.abs(before[key]).max())) for key, difference in differences.items())
-    return ParityReport(
-        format=name,
-        samples=len(pictures),
-        largest_difference=max(differences.values()),
-        relative_difference=relative,
-        tolerance=tolerance,
-        holds=relative <= tolerance,
-        accuracy_before=_accuracy(before, labels),
-        accuracy_after=_accuracy(after, labels),
-        latency_before_ms=_latency_ms(session, pictures[:1]),
-        latency_after_ms=_latency_ms(export, pictures[:1]),
-        size_bytes=_size_bytes(path),
-    )
-
-
-def _accuracy(outputs: Mapping[str, np.ndarray], labels: np.ndarray | None) -> float | None:
-    if labels is None or outputs["output"].ndim != 2:
-        return None
-    return float((outputs["output"].argmax(1) == labels).mean())
-
-
-def _latency_ms(run: Run, picture: np.ndarray, rounds: int = 15) -> float:
-    times = []
-    for _ in range(rounds + 3):
-        began = time.perf_counter()
-        run(picture)
-        times.append(time.perf_counter() - began)
-    return 1000 * statistics.median(times[3:])  # the first ones prepare
-
-
-def _size_bytes(path: Path) -> int:
-    if path.is_dir():
-        return sum(part.stat().st_size for part in path.rglob("*") if part.is_file())
-    return sum(part.stat().st_size for part in path.parent.glob(f"{path.name}*"))

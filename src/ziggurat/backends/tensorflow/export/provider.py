@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
@@ -14,8 +15,9 @@ from ziggurat.backends.tensorflow.backend import build_job_graph, session_config
 from ziggurat.backends.tensorflow.calls import explained
 from ziggurat.backends.tensorflow.describe import describe_graph, graph_for_tensorboard
 from ziggurat.backends.tensorflow.digits import CLASS_WEIGHTS
-from ziggurat.backends.tensorflow.export.formats import FORMATS, Runner, format_named, parity_report
+from ziggurat.backends.tensorflow.export.formats import FORMATS, ExportFormat, Runner, format_named
 from ziggurat.backends.tensorflow.export.gradients import ClassGradients, layers_behind
+from ziggurat.backends.tensorflow.export.parity import Run, parity_report
 from ziggurat.backends.tensorflow.export.serving import ServingModel, give_weights, named_outputs, serving_model
 from ziggurat.backends.tensorflow.network_file import load_network
 from ziggurat.backends.tensorflow.runtime import tf, tf2
@@ -28,7 +30,7 @@ from ziggurat.backends.tensorflow.towers import (
 )
 from ziggurat.engine.backend import ProgramRequest, single_arrays
 from ziggurat.engine.capabilities import DescribedGraph, ExportOrder, ExportResult, TensorDescription
-from ziggurat.errors import DataError, UnknownNameError
+from ziggurat.errors import ConfigurationError, DataError, UnknownNameError, ZigguratError
 from ziggurat.zoo import network_path
 
 __all__ = ["TensorFlowTasks", "TrainedTower", "open_foreign_model"]
@@ -331,31 +333,37 @@ class TensorFlowTasks:
     def export(self, request: ProgramRequest, arrays: Mapping[str, np.ndarray], order: ExportOrder) -> ExportResult:
         """Write a model, run what was written by its own runtime, and compare."""
         chosen = format_named(order.format)
+        _check_numbers(chosen, order)
         # Exports compute in float32, whatever the training did.
-        network = TrainedTower(replace(request, precision="float32"), arrays)
-        with serving_model(
-            tower_input(request),
-            arrays,
-            order.preprocessing,
-            scores=network.gives_class_scores,
-            inside=order.inside,
-        ) as model:
-            path = chosen.write(model, order.folder)
-            outputs = {name: _shape(tensor) for name, tensor in model.outputs.items()}
-            parameters = _parameters(model)
-        report = parity_report(
-            chosen.name,
-            path,
-            lambda pictures: network.predict(order.preprocess(pictures)),
-            _whole(chosen.runner(path), order),
-            pictures=order.pictures,
-            labels=order.labels if "probabilities" in outputs else None,
-        )
-        network.close()
+        with closing(TrainedTower(replace(request, precision="float32"), arrays)) as network:
+            with serving_model(
+                tower_input(request),
+                arrays,
+                order.context.preprocessing,
+                scores=network.gives_class_scores,
+                inside=order.inside,
+            ) as model:
+                with _held_by(chosen):
+                    path = chosen.write(model, order.folder)
+                outputs = {name: _shape(tensor) for name, tensor in model.outputs.items()}
+                taken, parameters = model.input, _parameters(model)
+            with _held_by(chosen):
+                runner = chosen.runner(path)
+            report = parity_report(
+                chosen.name,
+                path,
+                lambda samples: network.predict(order.preprocess(samples)),
+                _whole(chosen, runner, order, taken.dtype.as_numpy_dtype),
+                samples=order.samples,
+                targets=order.targets,
+                context=order.context,
+            )
         return ExportResult(
             title=chosen.title,
             file=path.name,
             parity=asdict(report),
+            input_shape=taken.shape.as_list(),
+            input_dtype=taken.dtype.name,
             outputs=outputs,
             parameters=parameters,
             script=Path(__file__).with_name("standalone.py"),
@@ -364,11 +372,55 @@ class TensorFlowTasks:
         )
 
 
-def _whole(runner: Runner, order: ExportOrder) -> Runner:
-    """Return a runner that takes fitted images, whatever the model itself takes."""
-    if order.inside:
-        return lambda pictures: runner(pictures.astype(np.float32))
-    return lambda pictures: runner(order.preprocess(pictures))
+@contextmanager
+def _held_by(chosen: ExportFormat) -> Iterator[None]:
+    """Turn what a converter or runtime raises into the reason why a format cannot hold a network."""
+    try:
+        yield
+    except (ZigguratError, OSError, MemoryError):
+        raise
+    except Exception as error:  # each of them has errors of its own
+        others = [each for each in FORMATS if each != chosen.name]
+        raise ConfigurationError(
+            f"The format `{chosen.name}` must have every operation of the network.",
+            received=_conversion_problem(error),
+            advice=f"Choose another one: {', '.join(others)}.",
+        ) from error
+
+
+_UNKNOWN_OPERATION: Final = re.compile(
+    r"(?:Tensorflow op \[[^\]]*: |\(Flex|: Flex|No Op registered for |default value for )(\w+)"
+)
+"""How converters and runtimes name an operation that they do not have."""
+
+
+def _conversion_problem(error: Exception) -> str:
+    """Return the operations that a format does not have, or else the first line of what was raised."""
+    text = str(error).strip()
+    names = list(dict.fromkeys(_UNKNOWN_OPERATION.findall(text)))
+    if names:
+        return f"it has none for {', '.join(names[:5])}"
+    return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
+
+
+def _check_numbers(chosen: ExportFormat, order: ExportOrder) -> None:
+    if order.inside and order.samples.dtype == np.float64 and not chosen.has_float64:
+        raise ConfigurationError(
+            f"A model of the format `{chosen.name}` calculates in float32.",
+            received="preprocessing in float64, which the numbers of a table need, inside the model",
+            advice="Take the preprocessing beside the model: --preprocessing beside. `predict.py` does it then.",
+        )
+
+
+def _whole(chosen: ExportFormat, runner: Runner, order: ExportOrder, dtype: Any) -> Run:
+    """Return a runner that takes decoded inputs, whatever the model itself takes."""
+
+    def run(samples: np.ndarray) -> Mapping[str, np.ndarray]:
+        taken = samples if order.inside else order.preprocess(samples)
+        with _held_by(chosen):
+            return runner(taken.astype(dtype, copy=False))
+
+    return run
 
 
 def _shape(tensor: Any) -> list[int | None] | None:

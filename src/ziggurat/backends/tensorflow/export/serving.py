@@ -12,7 +12,9 @@ import numpy as np
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.towers import BuiltTower, TowerInput, build_tower
 from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.dataflow.table_preprocessing import TablePreprocessing
 from ziggurat.errors import CheckpointError
+from ziggurat.tasks.preprocessing import InputPreprocessing
 
 __all__ = ["ServingModel", "give_weights", "named_outputs", "new_session", "serving_model"]
 
@@ -24,11 +26,11 @@ class ServingModel:
     Args:
         graph: nothing but inference.
         session: holds the weights.
-        input: placeholder: images (N, height, width, C) float32, RGB, 0 to 255, where the preprocessing is inside;
-            else what ``Preprocessing.finish`` returns.
+        input: placeholder: where the preprocessing is inside, images (N, height, width, C) float32, RGB, 0 to 255, or
+            encoded rows (N, F) float64; else what the network gets.
         outputs: name → tensor: ``output``, ``output_1``, …, and ``probabilities`` of a classifier.
         variables: name → variable.
-        inside: whether crop, mean and whitening are part of the graph.
+        inside: whether the preprocessing is part of the graph.
     """
 
     graph: Any
@@ -38,16 +40,16 @@ class ServingModel:
     variables: dict[str, Any]
     inside: bool
 
-    def run(self, pictures: np.ndarray) -> dict[str, np.ndarray]:
+    def run(self, batch: np.ndarray) -> dict[str, np.ndarray]:
         """Return name → output for a batch of what ``input`` takes."""
-        return self.session.run(self.outputs, {self.input: pictures})
+        return self.session.run(self.outputs, {self.input: batch})
 
 
 @contextmanager
 def serving_model(
     shared: TowerInput,
     weights: Mapping[str, np.ndarray],
-    preprocessing: Preprocessing,
+    preprocessing: InputPreprocessing,
     *,
     scores: bool,
     inside: bool = True,
@@ -59,17 +61,15 @@ def serving_model(
         weights: name → array of a checkpoint; more names than the graph has do no harm.
         preprocessing: what the network was trained with.
         scores: whether the network's first output holds class scores.
-        inside: whether the graph crops, takes the mean off and whitens by itself.
+        inside: whether the graph preprocesses by itself: it crops images, takes the mean off and whitens, or scales the
+            numbers of rows. There is nothing to do for texts: their token numbers are the input.
 
     Raises:
         CheckpointError: where a variable is not in ``weights`` or has another shape there.
     """
     graph = tf.Graph()
     with graph.as_default():
-        shape = (None, *preprocessing.size, preprocessing.channels) if inside else (None, *shared.input_shape)
-        dtype = tf.float32 if inside else tf.as_dtype(shared.input.dtype)
-        pictures = tf.placeholder(dtype, shape, name="input")
-        x = _finished(pictures, preprocessing) if inside else pictures
+        decoded, x = _input(shared, preprocessing, inside=inside)
         tower = build_tower(shared, x, None, stage="inf")
         outputs = named_outputs(tower, shared.classes, scores=scores)
         variables = {variable.op.name: variable for variable in tf.global_variables()}
@@ -77,10 +77,37 @@ def serving_model(
     try:
         give_weights(session, variables, weights)
         yield ServingModel(
-            graph=graph, session=session, input=pictures, outputs=outputs, variables=variables, inside=inside
+            graph=graph, session=session, input=decoded, outputs=outputs, variables=variables, inside=inside
         )
     finally:
         session.close()
+
+
+def _input(shared: TowerInput, preprocessing: InputPreprocessing, *, inside: bool) -> tuple[Any, Any]:
+    """Return the placeholder of the model, and what the network gets of it."""
+    if inside and isinstance(preprocessing, Preprocessing):
+        images = shared.input_shape[-1] // preprocessing.channels
+        shape = (None, *preprocessing.size, preprocessing.channels * images)
+        decoded = tf.placeholder(tf.float32, shape, name="input")
+        if images == 1:
+            return decoded, _finished(decoded, preprocessing)
+        parts = [_finished(part, preprocessing) for part in tf.split(decoded, images, axis=3)]
+        return decoded, tf.concat(parts, axis=3)
+    if inside and isinstance(preprocessing, TablePreprocessing):
+        decoded = tf.placeholder(tf.float64, (None, *preprocessing.shape), name="input")
+        return decoded, _scaled(decoded, preprocessing)
+    decoded = tf.placeholder(tf.as_dtype(shared.input.dtype), (None, *shared.input_shape), name="input")
+    return decoded, decoded
+
+
+def _scaled(rows: Any, preprocessing: TablePreprocessing) -> Any:
+    """Return what ``TablePreprocessing.finish`` returns, in float64, which has the digits for seconds of years."""
+    count = len(preprocessing.offset)
+    with tf.name_scope("preprocessing"):
+        measured = rows[:, :count] - tf.constant(preprocessing.offset, tf.float64, name="offset")
+        matrix = tf.constant(preprocessing.matrix, tf.float64, name="matrix")
+        measured = tf.matmul(measured, matrix) if preprocessing.matrix.ndim == 2 else measured * matrix
+        return tf.cast(tf.concat([measured, rows[:, count:]], axis=1), tf.float32)
 
 
 def _finished(pictures: Any, preprocessing: Preprocessing) -> Any:

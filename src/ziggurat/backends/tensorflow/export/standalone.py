@@ -1,20 +1,25 @@
 """Predictions with an exported model without Ziggurat: an export contains this file as ``predict.py``.
 
-    python predict.py IMAGE... [--top 5] [--json]
+    python predict.py FILE... [--top 5] [--json] [--out FOLDER]
 
-It needs NumPy, OpenCV or Pillow, and the runtime of the model's format. ``preprocessing.json`` describes the
-preprocessing of an image, ``labels.txt`` lists the names of the classes, and ``model.json`` says how to call the
-model.
+The files are images; tables (CSV with the names of the columns in the first line, or JSON, a list of objects); or
+texts, one in each line: what the model takes. Predicted masks and images are written as PNG files.
+
+It needs NumPy, OpenCV or Pillow for images, and the runtime of the model's format. ``preprocessing.json`` describes the
+preprocessing, ``task.json`` what the outputs mean, ``labels.txt`` lists the names of the classes, and ``model.json``
+says how to call the model.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import importlib
+import importlib.util
 import io
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +31,126 @@ Run = Callable[[np.ndarray], "dict[str, np.ndarray]"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Predict for images; return 0, or 4 where one of them cannot be read."""
+    """Predict for the inputs in files; return 0, or 4 where one of them cannot be read."""
     parser = argparse.ArgumentParser(description="Predict with the model in this folder.")
-    parser.add_argument("images", nargs="+", metavar="IMAGE")
-    parser.add_argument("--top", type=int, default=5, metavar="N", help="classes that are shown for each image")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="images, tables (CSV, JSON), or texts line by line")
+    parser.add_argument("--top", type=int, default=5, metavar="N", help="classes that are shown for each input")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--out", default=".", metavar="FOLDER", help="where predicted masks and images go")
     given = parser.parse_args(arguments)
     folder = Path(__file__).resolve().parent
-    preprocessing = json.loads((folder / "preprocessing.json").read_text(encoding="utf-8"))
-    labels = (folder / "labels.txt").read_text(encoding="utf-8").splitlines()
     model, inside = load_model(folder)
+    reader = _Reader(folder, inside)
+    task = _Task(folder)
     predictions: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
-    for path in given.images:
-        try:
-            picture = read_picture(Path(path).read_bytes(), preprocessing["channels"])
-        except Exception as error:  # whatever a decoder raises is about this file alone
-            failures.append({"file": path, "message": f"It cannot be read as an image: {error}"})
-            continue
-        fitted = fit(picture, preprocessing["size"], preprocessing["resize_mode"])[None]
-        outputs = model(fitted.astype(np.float32) if inside else finish(fitted, preprocessing, folder))
-        predictions.append({"file": path, **_described(outputs, labels, given.top)})
+    for path in given.files:
+        for name, batch in reader.inputs(path):
+            if isinstance(batch, str):
+                failures.append({"file": name, "message": batch})
+                continue
+            outputs = {output: np.asarray(values[0]) for output, values in model(batch).items()}
+            found = {"file": name, **task.described(outputs, given.top)}
+            picture = task.picture(outputs)
+            if picture is not None:
+                found["picture"] = _written(picture, Path(given.out), Path(path).stem)
+            predictions.append(found)
     _show(predictions, failures, as_json=given.json)
     return 4 if failures else 0
+
+
+# ---- inputs
+
+
+class _Reader:
+    """Reads inputs of the model's kind.
+
+    Args:
+        folder: of the export.
+        inside: whether the model preprocesses by itself.
+    """
+
+    def __init__(self, folder: Path, inside: bool) -> None:
+        self._folder = folder
+        self._inside = inside
+        self._content = json.loads((folder / "preprocessing.json").read_text(encoding="utf-8"))
+        self._model = json.loads((folder / "model.json").read_text(encoding="utf-8"))["input"]
+        self._kind = self._content.get("kind", "image")
+        if self._kind != "image":
+            self._rules = _module(folder / "standalone_preprocessing.py")
+            self._encode = self._rules.encoder(self._content)
+
+    def inputs(self, path: str) -> Iterator[tuple[str, Any]]:
+        """Yield name and batch of one of each input in a file; in place of a batch, why it cannot be used."""
+        try:
+            data = Path(path).read_bytes()
+            if self._kind == "image":
+                yield path, self._image(data)
+                return
+            samples = list(self._samples(path, data.decode("utf-8-sig")))
+        except Exception as error:  # whatever a decoder raises is about this file alone
+            yield path, f"It cannot be read as {_NOUNS[self._kind]}: {error}"
+            return
+        for number, sample in enumerate(samples, 1):
+            name = f"{path}:{number}"
+            try:
+                yield name, self._encoded(sample)
+            except ValueError as error:
+                yield name, f"It cannot be used: {error}"
+
+    def _image(self, data: bytes) -> np.ndarray:
+        picture = read_picture(data, self._content["channels"])
+        fitted = fit(picture, self._content["size"], self._content["resize_mode"])[None]
+        taken = fitted if self._inside else finish(fitted, self._content, self._folder)
+        # A model for pairs gets the image twice: it gives the place of each.
+        return np.concatenate([taken] * self._model["images"], axis=3).astype(self._model["dtype"])
+
+    def _samples(self, path: str, text: str) -> Iterator[Any]:
+        if self._kind == "text":
+            return (line for line in text.splitlines() if line.strip())
+        if Path(path).suffix.lower() == ".json":
+            content = json.loads(text)
+            return iter(content if isinstance(content, list) else [content])
+        return _csv_rows(text, [column["name"] for column in self._content["columns"]], self._content["target"])
+
+    def _encoded(self, sample: Any) -> np.ndarray:
+        if isinstance(sample, list):  # the cells of a file; what was JSON has its values already
+            if len(sample[0]) != len(sample[1]):
+                raise ValueError(f"it has {len(sample[1])} cells instead of {len(sample[0])}.")
+            sample = self._rules.row_of_texts(self._content, dict(zip(*sample)))
+        batch = self._encode(sample)[None]
+        return (batch if self._inside else self._rules.finish(self._content, batch)).astype(self._model["dtype"])
+
+
+_NOUNS = {"image": "an image", "table": "a table", "text": "lines of text"}
+
+
+def _csv_rows(text: str, columns: Sequence[str], target: str) -> Iterator[Any]:
+    """Yield names of columns and cells of each row. Without a line of names, the columns are those of the training."""
+    lines = [line for line in text.splitlines(keepends=True) if line.strip()]
+    first = lines[0] if lines else ""
+    delimiter = max(",;\t|", key=first.count)
+    rows = list(csv.reader(lines, delimiter=delimiter))
+    header = [cell.strip() for cell in rows[0]] if rows else []
+    if header and set(header) <= set(columns):
+        rows = rows[1:]
+    else:
+        without_target = [name for name in columns if name != target]
+        header = next((each for each in (list(columns), without_target) if len(each) == len(header)), [])
+    if not header or not rows:
+        raise ValueError(f"it needs rows of the columns {', '.join(columns)}")
+    return ([header, row] for row in rows)
+
+
+def _module(path: Path) -> Any:
+    """Return the module in a file beside this one, from wherever this one was started."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # its dataclasses look themselves up
+    spec.loader.exec_module(module)
+    return module
 
 
 # ---- the image
@@ -116,7 +218,7 @@ def finish(pictures: np.ndarray, preprocessing: Mapping[str, Any], folder: Path)
 
 
 def load_model(folder: Path) -> tuple[Run, bool]:
-    """Return what runs the model of a folder, and whether it preprocesses images by itself."""
+    """Return what runs the model of a folder, and whether it preprocesses its inputs by itself."""
     description = json.loads((folder / "model.json").read_text(encoding="utf-8"))
     load = {
         "checkpoint": _load_checkpoint,
@@ -134,7 +236,7 @@ def _load_onnx(path: str, names: list[str]) -> Run:
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
     (source,) = session.get_inputs()
     fetches = [f"{name}:0" for name in names]
-    return lambda pictures: dict(zip(names, session.run(fetches, {source.name: pictures})))
+    return lambda batch: dict(zip(names, session.run(fetches, {source.name: batch})))
 
 
 def _load_tflite(path: str, names: list[str]) -> Run:
@@ -144,10 +246,10 @@ def _load_tflite(path: str, names: list[str]) -> Run:
         interpreter = importlib.import_module("tensorflow").lite.Interpreter(model_path=path)
     (source,) = interpreter.get_input_details()
 
-    def run(pictures: np.ndarray) -> dict[str, np.ndarray]:
-        interpreter.resize_tensor_input(source["index"], pictures.shape)
+    def run(batch: np.ndarray) -> dict[str, np.ndarray]:
+        interpreter.resize_tensor_input(source["index"], batch.shape)
         interpreter.allocate_tensors()
-        interpreter.set_tensor(source["index"], pictures)
+        interpreter.set_tensor(source["index"], batch)
         interpreter.invoke()
         details = {output["name"].split(":")[0]: output["index"] for output in interpreter.get_output_details()}
         return {name: interpreter.get_tensor(details[name]) for name in names}
@@ -186,7 +288,7 @@ def _load_saved_model(path: str, names: list[str]) -> Run:
 
 def _session_run(session: Any, names: list[str]) -> Run:
     fetches = {name: f"{name}:0" for name in names}
-    return lambda pictures: session.run(fetches, {"input:0": pictures})
+    return lambda batch: session.run(fetches, {"input:0": batch})
 
 
 # ---- pixels
@@ -259,16 +361,111 @@ def _neighbours(before: int, after: int) -> tuple[np.ndarray, np.ndarray, np.nda
     return first, second, np.rint((1 - share) * 2048).astype(np.int64), np.rint(share * 2048).astype(np.int64)
 
 
-# ---- what is shown
+# ---- predictions
 
 
-def _described(outputs: Mapping[str, np.ndarray], labels: Sequence[str], top: int) -> dict[str, Any]:
-    if "probabilities" not in outputs:
-        values = {name: np.asarray(value[0], np.float64) for name, value in outputs.items()}
+class _Task:
+    """What the outputs mean.
+
+    Args:
+        folder: of the export.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        labels = folder / "labels.txt"
+        self._names = labels.read_text(encoding="utf-8").splitlines() if labels.is_file() else []
+        self._how = json.loads((folder / "task.json").read_text(encoding="utf-8"))["postprocessing"]
+
+    def described(self, outputs: Mapping[str, np.ndarray], top: int) -> dict[str, Any]:
+        """Return the prediction for one input as JSON values; the numbers themselves where they are not as expected."""
+        output = outputs.get(self._how["output"])
+        found = None if output is None else getattr(self, f"_{self._how['form']}")(output, top)
+        if found is not None:
+            return found
+        values = {name: np.asarray(each, np.float64) for name, each in outputs.items()}
         return {"outputs": {name: {"shape": each.shape, "values": each.tolist()} for name, each in values.items()}}
-    row = outputs["probabilities"][0]
-    best = np.argsort(-row, kind="stable")[:top]
-    return {"classes": [{"class": labels[n], "number": int(n), "probability": float(row[n])} for n in best]}
+
+    def picture(self, outputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
+        """Return a predicted mask in the colors of its classes, or a predicted image, (H, W, 1 or 3) uint8."""
+        output = outputs.get(self._how["output"])
+        if output is None or output.ndim != 3:
+            return None
+        if self._how["form"] == "mask":
+            return np.array(self._how["palette"], np.uint8)[output.argmax(axis=2)]
+        if self._how["form"] != "image" or output.shape[2] not in (1, 3):
+            return None
+        return np.clip(np.rint(np.nan_to_num(_to_255(output))), 0, 255).astype(np.uint8)
+
+    def _numbers(self, output: np.ndarray, top: int) -> None:
+        return None
+
+    def _classes(self, output: np.ndarray, top: int) -> dict[str, Any]:
+        best = np.argsort(-output, kind="stable")[:top]
+        return {"classes": [self._named(n, probability=float(output[n])) for n in best.tolist()]}
+
+    def _labels(self, output: np.ndarray, top: int) -> dict[str, Any]:
+        shares = 1 / (1 + np.exp(-np.clip(output.astype(np.float64), -500, 500)))
+        threshold = self._how["threshold"]
+        found = [
+            self._named(n, probability=float(shares[n]), predicted=bool(shares[n] >= threshold))
+            for place, n in enumerate(np.argsort(-shares, kind="stable").tolist())
+            if place < top or shares[n] >= threshold
+        ]
+        return {"labels": found}
+
+    def _values(self, output: np.ndarray, top: int) -> dict[str, Any] | None:
+        numbers = np.atleast_1d(output.astype(np.float64))
+        if numbers.shape != (len(self._how["names"]),):
+            return None
+        return {"values": [{"name": name, "value": float(each)} for name, each in zip(self._how["names"], numbers)]}
+
+    def _mask(self, output: np.ndarray, top: int) -> dict[str, Any] | None:
+        if output.ndim != 3:
+            return None
+        mask = output.argmax(axis=2)
+        counts = np.bincount(mask.ravel(), minlength=output.shape[2])
+        order = [n for n in np.argsort(-counts, kind="stable").tolist() if counts[n]]
+        shares = [self._named(n, share=float(counts[n] / mask.size)) for n in order]
+        return {"size": list(mask.shape), "classes": shares}
+
+    def _image(self, output: np.ndarray, top: int) -> dict[str, Any] | None:
+        if output.ndim != 3:
+            return None
+        image = _to_255(output)
+        figures = {"mean": image.mean(), "least": image.min(), "largest": image.max()}
+        return {"size": list(image.shape[:2]), **{name: float(each) for name, each in figures.items()}}
+
+    def _embedding(self, output: np.ndarray, top: int) -> dict[str, Any] | None:
+        return {"embedding": output.astype(np.float64).tolist()} if output.ndim == 1 else None
+
+    def _named(self, number: int, **more: Any) -> dict[str, Any]:
+        return {"class": self._names[number], "number": number, **more}
+
+
+def _to_255(output: np.ndarray) -> np.ndarray:
+    """Return an image from 0 to 255; one whose numbers all lie from 0 to 1 is on that scale."""
+    found = np.asarray(output, np.float32)
+    return found * np.float32(255) if found.size and found.min() >= 0 and found.max() <= 1 else found
+
+
+def _written(picture: np.ndarray, folder: Path, stem: str) -> str:
+    """Write an image as a PNG file of a name that is not there yet; return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, number = folder / f"{stem}.predicted.png", 1
+    while path.exists():
+        number += 1
+        path = folder / f"{stem}.predicted-{number}.png"
+    try:
+        from PIL import Image
+    except ImportError:
+        encoded = importlib.import_module("cv2").imencode(".png", picture[:, :, ::-1])[1]
+        path.write_bytes(encoded.tobytes())
+    else:
+        Image.fromarray(picture[:, :, 0] if picture.shape[2] == 1 else picture).save(path)
+    return str(path)
+
+
+# ---- what is shown
 
 
 def _show(predictions: list[dict[str, Any]], failures: list[dict[str, Any]], *, as_json: bool) -> None:
@@ -278,9 +475,24 @@ def _show(predictions: list[dict[str, Any]], failures: list[dict[str, Any]], *, 
         sys.stdout.write(json.dumps({"predictions": predictions, "failures": failures}, indent=2) + "\n")
         return
     for each in predictions:
-        found = each.get("classes") or []
-        words = "  ".join(f"{one['class']} {one['probability']:.2%}" for one in found)
-        sys.stdout.write(f"{each['file']}: {words or each['outputs']}\n")
+        sys.stdout.write(f"{each['file']}: {_words(each)}\n")
+
+
+def _words(found: Mapping[str, Any]) -> str:
+    picture = f"  {found['picture']}" if "picture" in found else ""
+    if "classes" in found:
+        shares = ((one["class"], one.get("probability", one.get("share"))) for one in found["classes"])
+        return "  ".join(f"{name} {share:.2%}" for name, share in shares) + picture
+    if "labels" in found:
+        predicted = [one for one in found["labels"] if one["predicted"]]
+        return "  ".join(f"{one['class']} {one['probability']:.2%}" for one in predicted) or "no label"
+    if "values" in found:
+        return "  ".join(f"{one['name']} {one['value']:.6g}" for one in found["values"])
+    if "embedding" in found:
+        return "  ".join(f"{each:.6g}" for each in found["embedding"])
+    if "size" in found:
+        return f"{found['size'][1]} x {found['size'][0]}, mean {found['mean']:.4g}{picture}"
+    return str(found["outputs"])
 
 
 if __name__ == "__main__":
