@@ -3,6 +3,10 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("ziggurat", deadline=None)  # a loaded machine is no failure
+settings.load_profile("ziggurat")
 
 TESTS = Path(__file__).parent
 QUICK = {"arch", "backend", "unit"}

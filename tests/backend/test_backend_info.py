@@ -14,6 +14,7 @@ from ziggurat.entities.backend_info import (
 )
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.testing import BackendInfoConformance
+from ziggurat.zoo.network_task import kinds_of
 
 
 class TestNullInfo(BackendInfoConformance):
@@ -66,7 +67,7 @@ def test_a_network_is_found_by_name() -> None:
     info = BackendInfo(title="Mine", networks=(network,))
     assert info.network("tiny") is network
     assert info.network("large") is None
-    assert network.kinds == ("image-classification",)
+    assert kinds_of(network) == ["image-classification"]
 
 
 def test_the_environment_keeps_what_is_set() -> None:

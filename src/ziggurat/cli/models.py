@@ -210,7 +210,7 @@ def _evaluation_text(found: Mapping[str, Any]) -> str:
         ]
         parts.append(table(rows, ("class", "samples", "precision", "recall")))
         parts.append(_matrix_text(found))
-    elif found.get("task") == "classification":
+    elif not found.get("is_measured", True):
         parts.append("This network gives no class scores: its figures are the means over all samples.")
     else:
         parts += [_rows_text(rows) for rows in known.values() if _is_table(rows)]

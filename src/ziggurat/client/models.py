@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -54,21 +54,35 @@ class ModelClient:
         return self._connection.ask("POST", "/networks/debug", json={"network": network, **given(options)})
 
     def predict(
-        self, job_id: str, files: Sequence[Path] = (), *, paths: Sequence[str] = (), url: str = "", **options: Any
+        self,
+        job_id: str,
+        files: Sequence[Path] = (),
+        *,
+        paths: Sequence[str] = (),
+        url: str = "",
+        rows: Sequence[Mapping[str, Any] | Sequence[Any]] = (),
+        texts: Sequence[str] = (),
+        **options: Any,
     ) -> dict[str, Any]:
-        """Predict for images.
+        """Predict for images, for rows of a table, or for texts.
 
         Args:
             job_id: of a training.
             files: images of this machine, which are sent.
             paths: images of the studio's machine.
             url: address of an image, which the studio fetches.
-            options: ``top``, ``checkpoint``, ``device``; of one image also ``grad_cam=True``, ``grad_cam_class`` and
+            rows: of a table, each column → value; then there are no images.
+            texts: for a network that takes texts; then there are no images.
+            options: ``top``, ``checkpoint``, ``device``; ``pictures=True`` for predictions that are images, as
+                ``picture`` (PNG, base64); of one image also ``grad_cam=True``, ``grad_cam_class`` and
                 ``grad_cam_layer``, see ``grad_cam``.
 
         Returns:
-            ``predictions`` in the order of the images, and ``failures``.
+            ``predictions`` in the order of the inputs, and ``failures``.
         """
+        if rows or texts:
+            inputs = {"rows": list(rows)} if rows else {"texts": list(texts)}
+            return self._connection.ask("POST", f"/models/{job_id}/predict", json={**inputs, **given(options)})
         with ExitStack() as opened:
             sent = [("files", (str(file), opened.enter_context(file.open("rb")))) for file in files]
             data = {"paths": list(paths), "url": url, **given(options)}
@@ -193,7 +207,7 @@ class EvaluationClient:
         Args:
             job_id: of the evaluation.
             chosen: ``label``, ``predicted``, ``only`` (``wrong``, ``right``), ``order`` (``hardest``, ``surest_wrong``,
-                ``row``), ``min_score``, ``max_score``, ``offset``, ``limit``.
+                ``row``, ``easiest``), ``min_score``, ``max_score``, ``offset``, ``limit``.
         """
         return self._connection.ask("GET", f"/evaluations/{job_id}/samples", params=given(chosen))
 
@@ -210,7 +224,10 @@ class EvaluationClient:
         return self._connection.ask("GET", f"/evaluations/{job_id}/top/{class_index}", params={"limit": limit})
 
     def differences(self, first_job_id: str, second_job_id: str, **chosen: Any) -> dict[str, Any]:
-        """Return the samples that a second evaluation got right or wrong: ``which``, ``offset``, ``limit``."""
+        """Return the samples that a second evaluation got right or wrong: ``which``, ``offset``, ``limit``.
+
+        Where the network does not classify, those with a better, worse or equal score; then also ``margin``.
+        """
         path = f"/evaluations/{first_job_id}/differences/{second_job_id}"
         return self._connection.ask("GET", path, params=given(chosen))
 

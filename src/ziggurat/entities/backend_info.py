@@ -21,7 +21,6 @@ from ziggurat.plugins import available, load
 __all__ = [
     "DEFAULT_BACKEND",
     "INPUT_KINDS",
-    "TASK_KINDS",
     "BackendInfo",
     "ExportFormat",
     "StandardNetwork",
@@ -41,23 +40,12 @@ DEFAULT_BACKEND: Final = "tensorflow"
 
 INPUT_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "image": ("image-classification", "image-regression", "detection", "segmentation", "image-to-image"),
-    "image-pair": ("image-pairs",),
+    "image-pair": ("image-pairs", "image-classification"),  # pairs are drawn from classes
     "table": ("table",),
     "text": ("text-classification",),
     "array": ("generic",),
 }
 """Form of a network's input → kinds of datasets whose records have it."""
-
-TASK_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "classification": ("image-classification", "table", "text-classification"),
-    "multi-label": ("image-regression",),
-    "segmentation": ("segmentation",),
-    "regression": ("image-regression", "table"),
-    "image-to-image": ("image-classification", "image-to-image"),
-    "pairs": ("image-pairs",),
-    "free": tuple(kind for kinds in INPUT_KINDS.values() for kind in kinds),
-}
-"""Task → kinds of datasets that have what it learns; an auto-encoder needs images only, and leaves labels alone."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +55,7 @@ class StandardNetwork:
     Args:
         name: name under which a spec asks for it.
         title: its name for people, with the year of its paper.
-        task: name of the task that it learns, in ``TASK_KINDS``.
+        task: name of the task that it learns, in the registry of tasks.
         input_shape: (H, W, C) of the images it was made for; others work where the layers leave something over. None
             for any, and where its input is no image.
         learning_rate: a rate to start from, with momentum 0.9; None where there is no typical one.
@@ -93,12 +81,6 @@ class StandardNetwork:
     def tasks(self) -> tuple[str, ...]:
         """Names of all tasks that it learns, its own first."""
         return (self.task, *self.other_tasks)
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Kinds of datasets that it learns from: they have its form of input, and what one of its tasks learns."""
-        learned = {kind for task in self.tasks for kind in TASK_KINDS[task]}
-        return tuple(kind for kind in INPUT_KINDS[self.input] if kind in learned)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ziggurat.server.dependencies import StudioDep
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.images import MOST_PICTURES, PICTURE_BYTES, read_pictures
 
-__all__ = ["Pictures", "posted_pictures"]
+__all__ = ["Pictures", "SomePictures", "check_some", "posted_pictures"]
 
 
 def posted_pictures(
@@ -27,12 +27,22 @@ def posted_pictures(
     """
     count = len(files) + len(paths) + bool(url)
     if not count:
-        raise UsageError("A request has images: `files` of a form, `paths`, or a `url`.", received="none")
+        check_some(())
     if count > MOST_PICTURES:
         raise UsageError(f"At most {MOST_PICTURES} images are sent at once.", received=str(count))
     sent = [(file.filename or f"image {number}", _content(file)) for number, file in enumerate(files, 1)]
     fetched = [studio.web_pictures.fetch(url)] if url else []
     return [*sent, *read_pictures(studio.paths, paths), *fetched]
+
+
+def check_some(pictures: Sequence[tuple[str, bytes]]) -> None:
+    """Refuse a request without images.
+
+    Raises:
+        UsageError: where there is none.
+    """
+    if not pictures:
+        raise UsageError("A request has images: `files` of a form, `paths`, or a `url`.", received="none")
 
 
 def _posted(
@@ -43,6 +53,18 @@ def _posted(
 ) -> list[tuple[str, bytes]]:
     return posted_pictures(studio, files, paths, url)
 
+
+def _posted_or_none(
+    studio: StudioDep,
+    files: Annotated[list[UploadFile], File(description="Pictures.")] = [],  # noqa: B006 - never changed
+    paths: Annotated[list[str], Form(description="Images below the folders that `/paths` offers.")] = [],  # noqa: B006
+    url: Annotated[str, Form(description="Address of an image, which the studio fetches.", max_length=4096)] = "",
+) -> list[tuple[str, bytes]]:
+    return posted_pictures(studio, files, paths, url) if files or paths or url else []
+
+
+SomePictures = Annotated[list[tuple[str, bytes]], Depends(_posted_or_none)]
+"""The same of a route that also takes something else; empty where there are none."""
 
 Pictures = Annotated[list[tuple[str, bytes]], Depends(_posted)]
 """Name and content of each image of a form."""

@@ -228,6 +228,7 @@ class InferencePool:
         device: str | int | None = None,
         *,
         raw: bool = False,
+        drawn: bool = False,
         timeout_s: float | None = None,
     ) -> dict[str, Any]:
         """Predict for images; each that cannot be read is among the ``failures``, beside the others' predictions.
@@ -239,6 +240,7 @@ class InferencePool:
             top: how many classes are named.
             device: index of an accelerator, or ``cpu``; None for the devices of the training.
             raw: whether each prediction has its outputs as ``arrays`` too.
+            drawn: whether each prediction that is an image has it as ``picture`` too (PNG), else None.
             timeout_s: longest time for the answer, once the network is open.
 
         Returns:
@@ -249,8 +251,61 @@ class InferencePool:
             ZigguratError: of the family of what went wrong there.
             JobError: where the process was killed, or did not answer in time.
         """
-        fields = {"pictures": _checked(images), "top": top, "raw": raw}
+        fields = {"pictures": _checked(images), "top": top, "raw": raw, "drawn": drawn}
         return self._ask(folder, checkpoint, device, "predict", fields, timeout_s)
+
+    def predict_values(
+        self,
+        folder: Path,
+        checkpoint: str | None,
+        inputs: Mapping[str, Sequence[Any]],
+        top: int = 5,
+        device: str | int | None = None,
+        *,
+        drawn: bool = False,
+        timeout_s: float | None = None,
+    ) -> dict[str, Any]:
+        """Predict for rows of a table, or for texts; the answer is that of ``predict``, ``file`` a number from 1.
+
+        Args:
+            folder: the job folder.
+            checkpoint: as for ``predict``.
+            inputs: ``rows`` (each column → value, or a list in their order) or ``texts``.
+            top: as for ``predict``.
+            device: as for ``predict``.
+            drawn: as for ``predict``.
+            timeout_s: as for ``predict``.
+        """
+        fields = {**{name: list(values) for name, values in inputs.items()}, "top": top, "drawn": drawn}
+        return self._ask(folder, checkpoint, device, "predict", fields, timeout_s)
+
+    def samples(
+        self,
+        folder: Path,
+        checkpoint: str | None,
+        split: str,
+        rows: Sequence[int],
+        device: str | int | None = None,
+        *,
+        timeout_s: float | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Return samples of the job's own data with what the network says of them now.
+
+        Args:
+            folder: the job folder.
+            checkpoint: as for ``predict``.
+            split: of the data.
+            rows: in the split, 64 at most.
+            device: as for ``predict``.
+            timeout_s: as for ``predict``.
+            options: ``top``, and ``max_side_px`` of the images.
+
+        Returns:
+            ``samples``: ``row``, the prediction, and ``drawn`` (name → PNG); ``failures``: ``row`` and the error.
+        """
+        fields = {"split": split, "rows": list(rows), **options}
+        return self._ask(folder, checkpoint, device, "samples", fields, timeout_s)
 
     def evaluate(
         self,

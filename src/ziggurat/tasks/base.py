@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -15,8 +17,9 @@ from ziggurat.tasks.arrays import ArraySpec
 from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.preprocessing import InputPreprocessing, input_spec
+from ziggurat.tasks.report import MetricInfo, Report, ScoreInfo, plain_report
 
-__all__ = ["PrimaryMetric", "SplitData", "Task", "TaskContext", "constant_scores", "raw_outputs"]
+__all__ = ["PrimaryMetric", "SplitData", "Task", "TaskContext", "as_color", "constant_scores", "raw_outputs"]
 
 _IGNORED = 255
 
@@ -92,6 +95,9 @@ class Task(ABC):
     order: ClassVar[int] = 100
     """Of the tasks that a dataset can be trained for, the one with the smallest is the default."""
 
+    is_default: ClassVar[bool] = True
+    """Whether a dataset is trained for it where neither network nor spec names a task."""
+
     outputs: ClassVar[tuple[str, ...]] = ("output",)
     """Values of the program that metrics, results and predictions are made of."""
 
@@ -149,6 +155,15 @@ class Task(ABC):
     @abstractmethod
     def target(self, context: TaskContext) -> ArraySpec | None:
         """Return what the network learns to give for one sample; None where it learns from its input alone."""
+
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec | None:
+        """Return a target to describe a network with before there is data.
+
+        Args:
+            shape: of its input.
+            classes: how many there shall be.
+        """
+        return None
 
     def sample(self, context: TaskContext, point: Sequence[Any], key: Any) -> list[np.ndarray]:
         """Return a sample as the arrays that batches are made of: the input, and the target where there is one.
@@ -265,6 +280,49 @@ class Task(ABC):
         """Return what the summary of an evaluation job keeps of the values of the metrics: ``metrics``."""
         return {"metrics": dict(values)}
 
+    # ---- pages
+
+    metric_info: ClassVar[Mapping[str, MetricInfo]] = {}
+    """Name of a metric, or of a column of its tables → what people should know of it."""
+
+    score: ClassVar[ScoreInfo] = ScoreInfo()
+    """What the array that ranks samples stands for."""
+
+    def report(self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Report:
+        """Return what the page of an evaluation shows of all samples.
+
+        Args:
+            summary: of the job.
+            arrays: of the results, by name; empty where there are none.
+        """
+        return plain_report(summary.get("metrics") or {}, self.metric_info, self.primary_metric.name)
+
+    @property
+    def templates(self) -> Path:
+        """Folder of templates (Jinja) beside the module of the task; it need not exist.
+
+        ``sample.html`` shows a sample of an evaluation, ``answer.html`` a prediction. Without them, pages show the
+        values as they are.
+        """
+        return Path(inspect.getfile(type(self))).parent / "templates"
+
+    def pictures(
+        self, context: TaskContext, arrays: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """Return images (H, W, 3) uint8 that ``sample.html`` shows of a sample of an evaluation, by name.
+
+        They are made when a page asks for them, by the network that was evaluated. None where the task has none.
+
+        Args:
+            context: of the job.
+            arrays: of the sample, as ``sample`` gave them, images cropped as the network gets them.
+            outputs: name → values of this sample.
+        """
+        return {}
+
+    sample_pictures: ClassVar[tuple[str, ...]] = ()
+    """Names that ``pictures`` returns."""
+
     # ---- predictions
 
     @abstractmethod
@@ -302,6 +360,11 @@ class Task(ABC):
     def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
         """Return the prediction for one sample as an image (H, W, 3) uint8; None where it is none."""
         return None
+
+
+def as_color(image: np.ndarray) -> np.ndarray:
+    """Return an image (H, W, 1) or (H, W, 3) uint8 with three channels."""
+    return np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
 
 
 def raw_outputs(outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ __all__ = ["AUTO_TASK", "default_task", "task", "tasks", "tasks_for"]
 _logger = logging.getLogger(__name__)
 
 AUTO_TASK = "auto"
-"""In place of a task's name: the task of the network, else the usual one of the dataset."""
+"""In place of a task's name: the task of the network, else the default one of the dataset."""
 
 
 @functools.cache
@@ -52,10 +52,11 @@ def task(name: str) -> Task:
 
 
 def tasks_for(schema: Schema) -> list[Task]:
-    """Return the tasks that a dataset can be trained for, the usual one first."""
-    return sorted((each for each in tasks().values() if not each.accepts(schema)), key=lambda each: each.order)
+    """Return the tasks that a dataset can be trained for without naming one, the default one first."""
+    found = (each for each in tasks().values() if each.is_default and not each.accepts(schema))
+    return sorted(found, key=lambda each: each.order)
 
 
 def default_task(schema: Schema) -> Task | None:
-    """Return the usual task of a dataset; None where there is none."""
+    """Return the default task of a dataset; None where there is none."""
     return next(iter(tasks_for(schema)), None)

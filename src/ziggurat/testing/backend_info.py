@@ -13,6 +13,7 @@ from ziggurat.engine import capabilities
 from ziggurat.engine.backend import Backend
 from ziggurat.engine.capabilities import SupportsCheckpoints, SupportsExport, SupportsInference
 from ziggurat.entities.backend_info import BackendInfo, backend_info, open_backend, open_capability
+from ziggurat.zoo.network_task import kinds_of
 
 __all__ = ["BackendInfoConformance", "backend_problems", "capability_problems", "written_formats"]
 
@@ -50,7 +51,7 @@ class BackendInfoConformance(ABC):
         """The source of a network is shown, and copied to be changed."""
         info = self._info()
         assert len(set(info.network_names)) == len(info.networks)
-        assert all(network.title and network.kinds for network in info.networks)
+        assert all(network.title and kinds_of(network) for network in info.networks)
         if info.zoo is not None:
             assert [name for name in info.network_names if not (info.zoo / f"{name}.py").is_file()] == []
 

@@ -330,6 +330,20 @@ class Pipeline:
             return MapData(points, decode, on_error=self.source.policy)
         return self._in_workers(points, decode)
 
+    def reader(self, split: str) -> Callable[[int], list[np.ndarray]]:
+        """Return what reads one sample of a split by its row: the arrays that ``fitted`` gives.
+
+        It raises a DatapointError where the sample cannot be read.
+        """
+        flow: Any = self.source.splits[split]
+        if self._is_in_memory:
+            encode = _Encode(self.context)
+            return lambda row: encode(flow.datapoint(row))
+        keyed = self._rows(split, shuffle=False) or _Keyed(flow)
+        decode = _Decode(self.context, None, self._moving_crop(at_random=False))
+        unused = np.random.RandomState(0)  # nothing is varied
+        return lambda row: decode(keyed.datapoint(row), unused)
+
     # ---- inside
 
     def _in_workers(self, flow: DataFlow, function: Callable[..., Any]) -> MultiThreadMapData | MultiProcessMapData:

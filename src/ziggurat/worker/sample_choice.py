@@ -67,7 +67,7 @@ def choose_samples(source: DataSource, context: TaskContext, most: int = MOST_SA
     """
     flow: Any = source.splits.get(_SPLIT)
     preprocessing, target = context.preprocessing, context.task.target(context)
-    has_classes = target is not None and target.is_class_number
+    has_classes = target is not None and target.is_class_number and target.classes is not None
     if not isinstance(flow, IndexedFlow) or not isinstance(preprocessing, Preprocessing) or not has_classes:
         return None
     rows = (

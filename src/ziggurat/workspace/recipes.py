@@ -161,7 +161,7 @@ def _for_image_classes(usable: Mapping[str, BackendInfo], size: tuple[int, int] 
     for owner, info in usable.items():
         for network in info.networks:
             takes_any_size = network.input == "image" and network.input_shape is None
-            if takes_any_size and network.task == "classification":
+            if takes_any_size and not why_no_fit(network, "image-classification", size):
                 return f"{owner}/{network.name}"
     raise _no_network(usable)
 

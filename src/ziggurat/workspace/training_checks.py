@@ -27,7 +27,7 @@ from ziggurat.specs import FileNetwork, TrainSpec, load_spec
 from ziggurat.tasks import AUTO_TASK, tasks, tasks_for
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS
-from ziggurat.zoo.network_task import why_not_learned
+from ziggurat.zoo.network_task import file_task, why_not_learned
 
 __all__ = [
     "DIGITS",
@@ -302,7 +302,10 @@ def _network_problems(spec: TrainSpec) -> Iterator[tuple[str, ZigguratError]]:
 
 
 def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, ZigguratError]]:
-    sentence = why_not_trainable(data.kind, data.known_classes) if spec.task == AUTO_TASK else ""
+    named = "" if spec.task == AUTO_TASK else spec.task
+    if not named and isinstance(spec.network, FileNetwork):
+        named = file_task(spec.network)
+    sentence = "" if named else why_not_trainable(data.kind, data.known_classes)
     if sentence:
         rule, _, advice = sentence.partition(". ")
         yield (
@@ -315,7 +318,6 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
         )
         return
     network = spec.network
-    named = "" if spec.task == AUTO_TASK else spec.task
     problems = list(_task_problems(named, data)) if named else []
     yield from problems
     sentence = (

@@ -89,12 +89,12 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             "image_regression", "Small network for numbers", "regression", (32, 32, 3), 0.001, "none: ours", 8
         ),
         StandardNetwork("denoiser", "Small image-to-image network", "image-to-image", (32, 32, 3), 0.1, "none: ours"),
-        StandardNetwork("gan", "Generative adversarial network", "free", (28, 28, 1), 0.002, "Radford et al., 2016", 8),
+        StandardNetwork("gan", "Generative adversarial network", "free", (28, 28, 1), None, "Radford et al., 2016", 8),
         StandardNetwork(
             "table_linear",
             "Linear model for tables",
             "regression",
-            learning_rate=0.02,
+            learning_rate=0.005,
             source="Legendre, 1805",
             input="table",
             other_tasks=("classification",),
@@ -103,7 +103,7 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             "table_mlp",
             "Multilayer perceptron for tables",
             "regression",
-            learning_rate=0.01,
+            learning_rate=0.001,
             source="none: ours",
             input="table",
             other_tasks=("classification",),

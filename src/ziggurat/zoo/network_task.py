@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 import functools
+from pathlib import Path
 from typing import Final
 
 from ziggurat.entities.backend_info import INPUT_KINDS, StandardNetwork, backend_infos
-from ziggurat.records.schema import Schema
+from ziggurat.records.schema import KINDS, Schema
 from ziggurat.specs import FileNetwork, TrainSpec
 from ziggurat.tasks import tasks
 
-__all__ = ["declared_task", "network_task", "why_not_learned"]
+__all__ = ["declared_task", "file_task", "kinds_of", "network_task", "why_not_learned"]
 
 _CLASS: Final = "UserModel"
 _FIELD: Final = "task"
@@ -22,7 +23,6 @@ _INPUTS: Final = {
     "text": "texts",
     "array": "arrays",
 }
-_WITH_IMAGES: Final = ("image-pairs",)
 
 
 def network_task(spec: TrainSpec, schema: Schema) -> str:
@@ -34,12 +34,22 @@ def network_task(spec: TrainSpec, schema: Schema) -> str:
     """
     network = spec.network
     if isinstance(network, FileNetwork):
-        return declared_task(network.text or "")
+        return file_task(network)
     infos = backend_infos()
     of_spec = [infos[spec.backend]] if spec.backend in infos else infos.values()
     known = next((found for info in of_spec if (found := info.network(network.name))), None)
     learned = [] if known is None else [tasks()[name] for name in known.tasks if name in tasks()]
     return next((each.name for each in learned if not each.accepts(schema)), "")
+
+
+def file_task(network: FileNetwork) -> str:
+    """Return the task that a network file declares; empty where it declares none, or cannot be read."""
+    if network.text is not None:
+        return declared_task(network.text)
+    try:
+        return declared_task(Path(network.path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # other checks tell of it
+        return ""
 
 
 def why_not_learned(network: StandardNetwork, schema: Schema, task: str = "") -> str:
@@ -51,13 +61,23 @@ def why_not_learned(network: StandardNetwork, schema: Schema, task: str = "") ->
         task: that it is to learn, whatever it is made for; empty for its own.
     """
     form = INPUT_KINDS.get(network.input, ())
-    if schema.kind not in form and not (network.input == "image" and schema.kind in _WITH_IMAGES):
+    if schema.kind not in form:
         return f"It takes {_INPUTS.get(network.input, network.input)}, which this data does not have."
     names = (task,) if task else network.tasks
     reasons = [found.accepts(schema) for name in names if (found := tasks().get(name)) is not None]
     if not reasons:
         return "Training it is not available yet."
     return "" if "" in reasons else reasons[0]
+
+
+def kinds_of(network: StandardNetwork) -> list[str]:
+    """Return the kinds of datasets that a standard network learns from, where they have what it needs."""
+    schemas = [
+        Schema(kind=kind, class_names=classes, target="" if classes else "target")
+        for kind in KINDS
+        for classes in (("?",), ())
+    ]
+    return list(dict.fromkeys(each.kind for each in schemas if not why_not_learned(network, each)))
 
 
 @functools.lru_cache(maxsize=256)

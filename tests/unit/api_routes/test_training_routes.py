@@ -266,12 +266,12 @@ def test_a_set_that_is_not_trained_makes_no_job(ask, studio, tmp_path):
 
 
 def test_a_sweep_with_one_wrong_network_makes_no_job(ask):
-    body = {"spec": {**_SPEC, "network": "mlp"}, "sweep": {"network": ["mlp", "lenet", "siamese"]}}
+    body = {"spec": {**_SPEC, "network": "mlp"}, "sweep": {"network": ["mlp", "lenet", "unet"]}}
 
     answer = ask("POST", "/api/v1/trainings", json=body)
 
     assert answer.status_code == 422
-    assert "It learns from pairs of images" in answer.json()["message"]
+    assert "Segmentation needs images with masks" in answer.json()["message"]
     assert ask("GET", "/api/v1/jobs?kind=train").json()["total"] == 0
 
 

@@ -9,14 +9,22 @@ import json
 import numpy as np
 import pytest
 
-from tests.task_contexts import of_classes
+from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.errors import DataError, JobError, StorageError, UsageError
+from ziggurat.records.schema import Schema
+from ziggurat.tasks import CLASSIFICATION, TaskContext
 from ziggurat.worker.results import SampleResults
-from ziggurat.workspace.studio.predictions import Predictions, SampleFilter, prediction_table
+from ziggurat.workspace.studio.prediction_tables import prediction_table
+from ziggurat.workspace.studio.predictions import Predictions, SampleFilter
 
 NAMES = ["ant", "=bee", "cat", "dog", "elk", "fox"]
 SUMMARY = {"kind": "evaluate", "split": "val", "data": "pets", "classifier": True, "classes": NAMES}
 ORDERS = ("hardest", "surest_wrong", "row")
+
+
+def context_of(classes):
+    schema = Schema(kind="image-classification", class_names=tuple(map(str, range(classes))))
+    return TaskContext(CLASSIFICATION, schema, Preprocessing(size=(8, 8), channels=1))
 
 
 @pytest.fixture
@@ -31,7 +39,7 @@ def samples():
 
 
 def write(folder, rows, keys, labels, probabilities, **summary):
-    results = SampleResults(of_classes(probabilities.shape[1]), 60, 5)
+    results = SampleResults(context_of(probabilities.shape[1]), 60, 5)
     for start in range(0, len(rows), 16):
         part = slice(start, start + 16)
         results.add(rows[part], keys[part], {"probabilities": probabilities[part]}, {"y": labels[part]})
@@ -126,9 +134,9 @@ def test_curves_say_whether_all_probabilities_were_kept(found, tmp_path, samples
 
 
 def test_too_many_probabilities_are_not_kept():
-    assert "class_scores" in SampleResults(of_classes(1000), 20_000, 5)._arrays
-    assert "class_scores" not in SampleResults(of_classes(1000), 20_001, 5)._arrays
-    assert "class_scores" not in SampleResults(of_classes(1001), 1, 5)._arrays
+    assert "class_scores" in SampleResults(context_of(1000), 20_000, 5)._arrays
+    assert "class_scores" not in SampleResults(context_of(1000), 20_001, 5)._arrays
+    assert "class_scores" not in SampleResults(context_of(1001), 1, 5)._arrays
 
 
 def test_a_threshold(found, samples):
@@ -216,7 +224,7 @@ def test_no_labels_have_no_figures(tmp_path):
 
 
 def test_nothing_that_could_be_read_is_no_error(tmp_path):
-    SampleResults(of_classes(2), 3, 5).write(tmp_path / "results", {**SUMMARY, "classes": ["x", "y"], "count": 0})
+    SampleResults(context_of(2), 3, 5).write(tmp_path / "results", {**SUMMARY, "classes": ["x", "y"], "count": 0})
     found = Predictions(tmp_path / "results")
 
     assert found.samples(found.select(SampleFilter())) == []
@@ -243,4 +251,4 @@ def test_wrong_questions_are_said(found, tmp_path):
     with pytest.raises(StorageError, match="must be readable"):
         Predictions(tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"gives a probability for each class of its data.*\(1, 3\) for 2 classes"):
-        SampleResults(of_classes(2), 1, 5).add([0], ["a"], {"probabilities": np.zeros((1, 3))}, {"y": np.array([0])})
+        SampleResults(context_of(2), 1, 5).add([0], ["a"], {"probabilities": np.zeros((1, 3))}, {"y": np.array([0])})

@@ -114,7 +114,7 @@ def test_cards_say_why_a_network_is_no_use():
     cards = {card.name: card for card in network_cards(known_data("digits", {}), {}, "null/mlp")}
 
     assert cards["null/mlp"].badge == "Recommended"
-    assert cards["tensorflow/siamese"].why_not
+    assert cards["tensorflow/unet"].why_not
     assert cards["null/linear"].parameters is None, "what is not known is not made up"
     first, *_, last = network_cards(known_data("digits", {}), {}, "null/mlp")
     assert (first.name, bool(last.why_not)) == ("null/mlp", True)

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from ziggurat.datasets.creation import CreationRequest, create_dataset
-from ziggurat.errors import DataError, MissingDependencyError, UnknownNameError, ZigguratError
+from ziggurat.errors import ConfigurationError, DataError, MissingDependencyError, UnknownNameError, ZigguratError
 from ziggurat.settings import Settings
 from ziggurat.specs import TrainSpec, load_train_spec, parse_spec
 from ziggurat.workspace.training_checks import obstacle_of, why_no_fit, why_not_trainable
 from ziggurat.workspace.workspace import open_folders
 from ziggurat.zoo import STANDARD_NETWORKS
+from ziggurat.zoo.network_task import kinds_of
 
 
 def _spec(**fields: Any) -> TrainSpec:
@@ -73,13 +74,13 @@ def test_obstacle_of_lists_all_that_is_wrong(tmp_path):
             UnknownNameError,
             "`mlp` is not a known standard network of the backend tensorflow",
         ),
-        ({"network": "lenet", "backend": "null"}, UnknownNameError, "of the backend null. Known: linear, mlp."),
-        ({"network": "mine.py", "backend": "null"}, ZigguratError, "The backend `null` trains `mlp` or `linear`."),
+        ({"network": "lenet", "backend": "null"}, UnknownNameError, "of the backend null. Known: linear, mlp,"),
+        ({"network": "mine.py", "backend": "null"}, ZigguratError, "The backend `null` trains `mlp` or `linear`"),
         ({"network": "mine.py"}, ZigguratError, "The network file must be readable Python text. Received: mine.py"),
         ({"data": "digit"}, DataError, "Did you mean `digits`?"),
         ({"data": {"source": "digits", "options": {"siz": 8}}}, UnknownNameError, "Did you mean `size`?"),
-        ({"network": "siamese"}, ZigguratError, "It learns from pairs of images, which this data does not have."),
-        ({"network": "regression"}, ZigguratError, "It learns from numbers to predict, which this data does not have."),
+        ({"network": "unet"}, ZigguratError, "Segmentation needs images with masks"),
+        ({"network": "regression"}, ZigguratError, "Regression needs measured values for each sample"),
         ({"network": "vgg16"}, ZigguratError, "at least 32 x 32 px; these have 28 x 28 px."),
         ({"network": "lenet", "preprocessing": {"crop": 12}}, ZigguratError, "these have 12 x 12 px."),
         ({"class_weights": [1, 2, 3]}, ZigguratError, "a class weight for each of the 10 classes. Received: 3."),
@@ -93,12 +94,13 @@ def test_obstacle_of_names_the_one_thing(fields, family, sentence):
 
 
 def test_obstacle_of_knows_what_a_data_set_is_for(tmp_path):
-    error = obstacle_of(_spec(data=str(_dataset(_table(tmp_path / "table"), tmp_path / "set"))))
+    error = obstacle_of(_spec(data=str(_dataset(_table(tmp_path / "table"), tmp_path / "set")), batch_size=2))
 
-    assert isinstance(error, DataError)
-    assert error.rule == "Training for tables is not available yet."
-    assert error.advice.startswith("You can explore, check, correct and export this set.")
-    assert obstacle_of(_spec(network={"source": "file", "path": "mine.py", "text": ""}, data=str(tmp_path / "set")))
+    assert isinstance(error, ConfigurationError)
+    assert error.rule.startswith("The network `mlp` must fit the data. It takes images")
+    assert obstacle_of(_spec(network="table_mlp", data=str(tmp_path / "set"), batch_size=2)) is None
+    mine = {"source": "file", "path": "mine.py", "text": "class UserModel(Tower):\n    task = 'segmentation'\n"}
+    assert "Segmentation needs images with masks" in str(obstacle_of(_spec(network=mine, data=str(tmp_path / "set"))))
 
 
 def test_obstacle_of_compares_the_batch_with_the_split(tmp_path):
@@ -137,14 +139,13 @@ def test_a_missing_framework_says_what_to_install(monkeypatch):
 
 def test_networks_say_what_they_learn_from():
     assert (
-        why_no_fit(STANDARD_NETWORKS["lenet"], "image-pairs", None)
-        == "It learns from images with one class each, which this data does not have."
+        why_no_fit(STANDARD_NETWORKS["lenet"], "image-pairs", None) == "It takes images, which this data does not have."
     )
     assert why_no_fit(STANDARD_NETWORKS["lenet"], "image-classification", (15, 40)).startswith(
         "It needs images of at least 16 x 16 px"
     )
     assert why_no_fit(None, "table", None) == ""
-    assert all(network.kinds for network in STANDARD_NETWORKS.values())
+    assert all(kinds_of(network) for network in STANDARD_NETWORKS.values())
 
 
 def test_every_kind_that_is_not_trained_says_so():

@@ -114,7 +114,7 @@ def test_very_many_classes_have_only_their_worst_errors() -> None:
     probabilities = np.zeros((7, 1001), np.float32)
     probabilities[np.arange(7), [8, 8, 7, 6, 6, 2, 3]] = 1
     metric = ConfusionMetric(names)
-    metric.update({"probabilities": probabilities}, {"labels": labels})
+    metric.update({"probabilities": probabilities}, {"y": labels})
     values = metric.compute()
     assert "confusion" not in values
     assert [(each["class"], each["predicted"], each["samples"]) for each in values["confused"]] == [
@@ -124,6 +124,6 @@ def test_very_many_classes_have_only_their_worst_errors() -> None:
     ]
     assert values["accuracy"] == pytest.approx(2 / 7)
     few = ConfusionMetric(names[:1000])
-    few.update({"probabilities": np.eye(1000)[:2]}, {"labels": np.array([0, 1])})
+    few.update({"probabilities": np.eye(1000)[:2]}, {"y": np.array([0, 1])})
     assert np.shape(few.compute()["confusion"]) == (1000, 1000)
     assert "confused" not in few.compute()

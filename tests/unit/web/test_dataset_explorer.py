@@ -12,14 +12,16 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.task_contexts import of_classes
 from tests.unit.studio_samples import add_objects
 from tests.unit.web.html_page import errors_of, html_of
+from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.splitting import SplitRule
 from ziggurat.entities import NewJob
 from ziggurat.errors import UsageError
 from ziggurat.records.manifest import ImageForm
+from ziggurat.records.schema import Schema
+from ziggurat.tasks import CLASSIFICATION, TaskContext
 from ziggurat.web.pages.dataset.filters import Facet, facets_of, filter_of
 from ziggurat.web.pages.dataset.sample_images import places_of, sheet_places, sheet_tiles
 from ziggurat.web.pages.dataset.view import used_classes
@@ -251,7 +253,8 @@ def evaluated(studio: Studio, pets: str) -> list[int]:
     model = take_in("train", 1, name="a model", spec={"kind": "train"}, depends_on=(pets,)).name
     spec = {"kind": "evaluate", "split": "train", "checkpoint": ""}
     folder = take_in("evaluate", 2, spec=spec, parent=model, depends_on=(model,))
-    results = SampleResults(of_classes(["cat", "dog"]), 8, 2)
+    schema = Schema(kind="image-classification", class_names=("cat", "dog"))
+    results = SampleResults(TaskContext(CLASSIFICATION, schema, Preprocessing(size=(8, 8), channels=3)), 8, 2)
     results.add(list(range(8)), [entry.key for entry in entries], {"probabilities": scores}, {"y": labels})
     summary = {"kind": "evaluate", "split": "train", "data": str(studio.root / "datasets" / pets), "classifier": True}
     summary |= {"classes": ["cat", "dog"], "count": 8, "skipped": 0, "failures": [], "scalars": {}, "openings": None}

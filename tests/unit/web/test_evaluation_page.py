@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.task_contexts import of_classes
 from tests.unit.web.html_page import errors_of, html_of
+from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.entities import NewJob
+from ziggurat.records.schema import Schema
+from ziggurat.tasks import CLASSIFICATION, TaskContext
 from ziggurat.web.pages.evaluation.confusion import (
     cell_at,
     cell_side_px,
@@ -54,7 +56,9 @@ def evaluation(studio: Any) -> Callable[..., str]:
         spec = {"kind": kind, "split": split, "source": "/pictures", "checkpoint": ""}
         job_id = take_in(kind, name, spec=spec, parent=model, depends_on=(model,))
         names = given.get("names", NAMES)
-        results = SampleResults(of_classes(names), len(labels), 5)
+        schema = Schema(kind="image-classification", class_names=tuple(names))
+        context = TaskContext(CLASSIFICATION, schema, Preprocessing(size=(8, 8), channels=3))
+        results = SampleResults(context, len(labels), 5)
         keys = [f"pictures/{row}.png" for row in range(len(labels))]
         results.add(list(range(len(labels))), keys, {"probabilities": scores}, {"y": labels})
         data = str(studio.root / "datasets" / given["dataset"]) if given.get("dataset") else "/pictures"

@@ -13,7 +13,7 @@ from ziggurat.api.responses import answer
 from ziggurat.api.schemas import JobShape, JobsShape, Json, PageQuery, RequestBody
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
-from ziggurat.workspace.studio.predictions import TABLE_TYPES
+from ziggurat.workspace.studio.prediction_tables import TABLE_TYPES
 
 __all__ = ["router"]
 
@@ -42,13 +42,25 @@ class _Samples(PageQuery):
     label: int | None = Field(None, ge=-1, lt=2**31, description="Class number; -1 for samples without a label.")
     predicted: int | None = Field(None, ge=0, lt=2**31, description="Class number that the model chose.")
     only: Literal["", "wrong", "right"] = ""
-    order: Literal["hardest", "surest_wrong", "row"] = "hardest"
-    min_score: float = Field(0.0, allow_inf_nan=False)
-    max_score: float = Field(1.0, allow_inf_nan=False)
+    order: Literal["hardest", "easiest", "surest_wrong", "row"] = Field(
+        "hardest", description="`hardest`: the worst first; `surest_wrong`: of a classifier."
+    )
+    min_score: float | None = Field(
+        None, allow_inf_nan=False, description="Least confidence of a classifier, else least score of the task."
+    )
+    max_score: float | None = Field(None, allow_inf_nan=False)
 
 
 class _Differences(PageQuery):
-    which: Literal["fixed", "broken", "still_wrong"] = "fixed"
+    which: Literal["fixed", "broken", "still_wrong", "better", "worse", "equal"] | None = Field(
+        None, description="Of a classifier `fixed`, `broken`, `still_wrong`; else `better`, `worse`, `equal`."
+    )
+    margin: float | None = Field(
+        None,
+        ge=0,
+        allow_inf_nan=False,
+        description="Difference of the score up to which it is equal; 5 % of the deviation of the first scores.",
+    )
 
 
 @router.post("/models/{job_id}/evaluations", response_model=JobShape, status_code=201)
@@ -75,7 +87,9 @@ def of_model(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
 
 @router.get("/evaluations/{job_id}", response_model=Json)
 def summary(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
-    """Return what was found: ``count``, ``failures``, ``scalars``, ``accuracy``, ``confusion``, ``per_class``, …"""
+    """Return what was found: ``task``, ``count``, ``failures``, ``scalars``, ``metrics`` of a task; of a classifier
+    ``accuracy``, ``confusion``, ``per_class``, …
+    """
     return answer(studio.evaluations.summary(job_id))
 
 
@@ -124,7 +138,11 @@ def top_of_class(
 def differences(
     studio: StudioDep, _who: ViewerUser, job_id: str, other_id: str, query: Annotated[_Differences, Query()]
 ) -> Response:
-    """Return the samples that another evaluation of the same ones got right, got wrong, or still gets wrong."""
+    """Return the samples that another evaluation of the same ones got right, got wrong, or still gets wrong.
+
+    Where the network does not classify: those whose score is better, worse or equal, with the ``mean`` difference and
+    its 95 % ``interval``, by the normal approximation of the paired differences.
+    """
     return answer(studio.evaluations.differences(job_id, other_id, **query.model_dump()))
 
 

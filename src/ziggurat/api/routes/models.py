@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from fastapi import Depends, Form, Query, Response
-from pydantic import Field
+from fastapi import Depends, Form, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field, ValidationError
 
 from ziggurat.api.responses import answer
 from ziggurat.api.routes.jobs import ArchiveFormat
@@ -14,7 +15,7 @@ from ziggurat.errors import UsageError
 from ziggurat.server.dependencies import ImageViewerUser, StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
 from ziggurat.server.permissions import new_router
-from ziggurat.server.posted_images import Pictures
+from ziggurat.server.posted_images import Pictures, SomePictures, check_some
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.models import PublishedModel
 
@@ -64,25 +65,70 @@ class _ModelExport(RequestBody):
     archive: ArchiveFormat = "zip"
 
 
-@router.post("/models/{job_id}/predict", response_model=PredictionsShape)
+class _Values(RequestBody):
+    rows: list[dict[str, Any] | list[Any]] = Field(
+        default=[], description="Rows of a table: each column → value, or a list in the order of the columns."
+    )
+    texts: list[Text] = Field(default=[], description="Texts, for a network that takes texts.")
+    top: int = Field(5, ge=1, le=1000, description="Classes of each that are named.")
+    checkpoint: str = Field("", max_length=200, description="A name, `best` or `latest`; empty: the best, or latest.")
+    device: str = Field("", pattern="^(cpu|[0-9]{1,3})?$")
+    pictures: bool = Field(False, description="Also predictions that are images, as `picture`: PNG in base64.")
+
+
+async def _sent_values(request: Request) -> _Values | None:
+    """Return the body of a request in JSON; None for a form."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        return None
+    try:
+        return _Values.model_validate_json(await request.body())
+    except ValidationError as error:
+        raise RequestValidationError(
+            [{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False)]
+        ) from None
+
+
+_SentValues = Annotated[_Values | None, Depends(_sent_values)]
+"""Rows or texts of a request in JSON; None where images are sent as a form."""
+
+_JSON_BODY: Final = {
+    "requestBody": {"content": {"application/json": {"schema": _Values.model_json_schema()}}, "required": True}
+}
+"""What the description of the route has beside its form."""
+
+
+@router.post("/models/{job_id}/predict", response_model=PredictionsShape, openapi_extra=_JSON_BODY)
 def predict(
     studio: StudioDep,
     _who: ImageViewerUser,
     job_id: str,
-    pictures: Pictures,
+    values: _SentValues,
+    pictures: SomePictures,
     how: _How,
     looked: _GradCam,
     top: Annotated[int, Form(ge=1, le=1000)] = 5,
+    drawn: Annotated[
+        bool, Form(alias="pictures", description="Also predictions that are images, as `picture`: PNG in base64.")
+    ] = False,
 ) -> Response:
     """Predict for images that are sent or named; one that cannot be read is among the failures.
+
+    For a network that takes rows of a table or texts, the body is JSON: ``{"rows": [{"column": value, …}, …]}`` or
+    ``{"texts": ["…"]}``; ``file`` of each prediction is its number, from 1. What a prediction has beside depends on the
+    task (``classes``, ``values``, ``labels``, ``size``, ``embedding``, or ``outputs``); with ``pictures`` also
+    ``picture``, such as a mask in the colors of the classes, null where it is no image.
 
     With ``grad_cam``, of one image also where in it the network finds what speaks for a class: ``grad_cam`` has
     ``class``, ``number``, ``probability``, ``layer``, ``layers``, ``heat`` (rows of numbers from 0 to 1), ``largest``,
     ``png``, ``heat_png`` and ``colours``; it is null where the image cannot be read.
     """
+    if values is not None:
+        options = values.model_dump(include={"rows", "texts", "top", "checkpoint", "device"})
+        return answer(studio.models.predict_values(job_id, **options, drawn=values.pictures))
+    check_some(pictures)
     if looked is not None and len(pictures) != 1:
         raise UsageError("Grad-CAM is of one image.", received=f"{len(pictures)} images")
-    found = studio.models.predict(job_id, pictures, top=top, **how)
+    found = studio.models.predict(job_id, pictures, top=top, drawn=drawn, **how)
     if looked is None:
         return answer(found)
     heat = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
+import numpy as np
+
 __all__ = ["Tower", "model_property"]
 
 Value = TypeVar("Value")
@@ -72,6 +74,9 @@ class Tower:
             and ``validation_<tag>``, named by the last part of its tag; everything else goes to TensorBoard.
         target_shape: shape of one sample's part of ``y``, a list: ``[k]``, ``[H, W, 1]``, …; ``[]`` for class numbers,
             and where there is no ``y``. Unlike ``y``, it is there for inference, too.
+        target_mean: mean of each value that is to be learned, over the training split, (k) float32; zeros where that is
+            not known. An output ``net * self.target_std + self.target_mean`` is in the units of ``y`` from the start.
+        target_std: standard deviation of each such value, (k) float32; ones where that is not known.
         categories: of a table's row, for each of its F numbers how many categories it has; 0 for a measured number. A
             tuple; empty for other inputs.
         vocabulary_size: how many token numbers texts have; None for other inputs.
@@ -101,6 +106,8 @@ class Tower:
         self.input_shape = list(input_shape)
         self.nclasses = nclasses
         self.target_shape: list[int] = []
+        self.target_mean: Any = np.zeros(1, np.float32)
+        self.target_std: Any = np.ones(1, np.float32)
         self.categories: tuple[int, ...] = ()
         self.vocabulary_size: int | None = None
         self.inference_inputs: dict[str, Any] = {}

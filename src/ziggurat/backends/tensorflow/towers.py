@@ -241,6 +241,9 @@ def make_tower(shared: TowerInput, x: Any, y: Any, *, is_training: bool, is_infe
         x, y, list(shared.input_shape), shared.classes, is_training=is_training, is_inference=is_inference
     )
     tower.target_shape = [] if shared.target is None else list(shared.target.shape)
+    if shared.target is not None and shared.target.mean:
+        tower.target_mean = np.array(shared.target.mean, np.float32)
+        tower.target_std = np.array(shared.target.std, np.float32)
     tower.categories = shared.input.categories
     tower.vocabulary_size = shared.input.classes
     return tower

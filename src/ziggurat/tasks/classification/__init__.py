@@ -46,6 +46,10 @@ class Classification(Task):
         """Return the class number."""
         return ArraySpec((), "int64", len(context.class_names))
 
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec:
+        """Return the class number."""
+        return ArraySpec((), "int64", classes)
+
     def encode(self, context: TaskContext, label: Any, key: Any) -> Any:
         """Return the class number as it is."""
         return label

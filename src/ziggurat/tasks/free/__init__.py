@@ -22,6 +22,7 @@ class Free(Task):
     title = "free network"
     primary_metric = PrimaryMetric("cost", "min", "loss")
     order = 1000
+    is_default = False
 
     def accepts(self, schema: Schema) -> str:
         """Return why a network cannot read a dataset; empty where it can."""

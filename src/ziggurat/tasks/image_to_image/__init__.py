@@ -10,10 +10,11 @@ import numpy as np
 from ziggurat.errors import DataError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, constant_scores, raw_outputs
+from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, as_color, constant_scores, raw_outputs
 from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.image_metrics import ImageMetric, sample_mse
 from ziggurat.tasks.metric import Metric
+from ziggurat.tasks.report import MetricInfo, ScoreInfo
 
 __all__ = ["IMAGE_TO_IMAGE"]
 
@@ -33,6 +34,13 @@ class ImageToImage(Task):
     primary_metric = PrimaryMetric("psnr", "max", "PSNR")
     order = 50
     moves_with_image = ("image",)
+    score = ScoreInfo("mean squared error", sign=-1)
+    metric_info = {
+        "psnr": MetricInfo("PSNR", "dB", help="Peak signal to noise ratio, mean of the images."),
+        "ssim": MetricInfo("SSIM", help="Structural similarity, at most 1, mean of the images."),
+        "mse": MetricInfo("Mean squared error", mode="min", help="Of pixels from 0 to 1, mean of the images."),
+    }
+    sample_pictures = ("image", "target", "predicted")
 
     def accepts(self, schema: Schema) -> str:
         """Return why a dataset has no images to learn; empty where it has."""
@@ -108,7 +116,14 @@ class ImageToImage(Task):
         """Return the predicted image, (H, W, 3) uint8."""
         image = _on_white(np.asarray(outputs["output"])[None], None)[0]
         image = np.clip(np.rint(np.nan_to_num(image)), 0, _WHITE).astype(np.uint8)
-        return np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image[..., :3]
+        return as_color(image)[..., :3]
+
+    def pictures(
+        self, context: TaskContext, arrays: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """Return input, target and predicted image."""
+        image, target = as_color(arrays[0]), as_color(arrays[1])
+        return {"image": image, "target": target, "predicted": self.picture(context, outputs)}
 
 
 class _AnyScale(ImageMetric):

@@ -13,6 +13,7 @@ from ziggurat.tasks.arrays import ArraySpec
 from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.multilabel_metrics import MultiLabelMetric
+from ziggurat.tasks.report import SHARE, MetricInfo
 
 __all__ = ["MULTI_LABEL"]
 
@@ -26,6 +27,19 @@ class MultiLabel(Task):
     title = "multi-label classification"
     primary_metric = PrimaryMetric("mean_ap", "max", "mean AP")
     order = 10
+    metric_info = {
+        "mean_ap": MetricInfo("Mean AP", SHARE, help="Average precision of each label; mean."),
+        "f1_macro": MetricInfo("Macro F1", SHARE, help="Mean F1 of the labels at the threshold; each counts the same."),
+        "f1_micro": MetricInfo("Micro F1", SHARE, help="F1 of all labels together at the threshold."),
+        "classes": MetricInfo("Labels", mode=""),
+        "class": MetricInfo("Label", mode=""),
+        "ap": MetricInfo("AP", SHARE),
+        "precision": MetricInfo("Precision", SHARE),
+        "recall": MetricInfo("Recall", SHARE),
+        "f1": MetricInfo("F1", SHARE),
+        "positives": MetricInfo("Samples", mode=""),
+        "predicted": MetricInfo("Predicted", mode=""),
+    }
 
     def accepts(self, schema: Schema) -> str:
         """Return why the samples of a dataset have no labels to learn; empty where they have."""
@@ -41,6 +55,10 @@ class MultiLabel(Task):
         """Return a 0 or 1 for each label."""
         count = len(context.class_names)
         return ArraySpec((count,), "float32", count)
+
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec:
+        """Return a 0 or 1 for each label."""
+        return ArraySpec((classes,), "float32", classes)
 
     def encode(self, context: TaskContext, label: Any, key: Any) -> np.ndarray:
         """Return a 0 or 1 for each label of one sample.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,15 +13,20 @@ from ziggurat.dataflow.pair_flow import PairsOfClasses
 from ziggurat.errors import DataError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
+from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, as_color, raw_outputs
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.pair_metrics import PairMetric, nearest_neighbor_accuracy, pair_distances
+from ziggurat.tasks.report import SHARE, MetricInfo, Report, ReportChart, ScoreInfo, spread_places
 
 __all__ = ["PAIRS"]
 
 _KINDS: Final = ("image-pairs", "image-classification")
 _VALIDATED: Final = 5000
 """Samples at most whose nearest neighbors are looked for after each validation; an evaluation takes all."""
+_BINS: Final = 24
+_DRAWN: Final = 2000
+_COLORED: Final = 8
+"""Classes of the drawing with a color of their own: the largest; the others share one."""
 
 
 class Pairs(Task):
@@ -36,6 +42,19 @@ class Pairs(Task):
     order = 60
     outputs = ("output", "output_1")
     moves_with_image = ("image",)
+    score = ScoreInfo("margin")
+    metric_info = {
+        "accuracy": MetricInfo("Accuracy of pairs", SHARE, help="At the best threshold of the distance."),
+        "roc_auc": MetricInfo("ROC AUC", help="1: every same pair is closer than every different one. 0.5: chance."),
+        "equal_error_rate": MetricInfo(
+            "Equal error rate", SHARE, "min", "As many same pairs are rejected as different ones are accepted."
+        ),
+        "threshold": MetricInfo("Threshold", mode="", help="Distance below which two images count as the same."),
+        "nearest_neighbor_accuracy": MetricInfo(
+            "Nearest neighbor", SHARE, help="Samples whose nearest other sample is of the same class."
+        ),
+    }
+    sample_pictures = ("image", "second")
 
     def accepts(self, schema: Schema) -> str:
         """Return why a dataset has no pairs; empty where it has, or they can be drawn."""
@@ -59,6 +78,10 @@ class Pairs(Task):
         return ArraySpec((height, width, 2 * channels))
 
     def target(self, context: TaskContext) -> ArraySpec:
+        """Return 1 or 0."""
+        return ArraySpec((), "int64")
+
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec:
         """Return 1 or 0."""
         return ArraySpec((), "int64")
 
@@ -126,6 +149,20 @@ class Pairs(Task):
         """Return the names of the classes that pairs were drawn from."""
         return {"classifier": False, "classes": list(context.class_names)}
 
+    def report(self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Report:
+        """Return the metrics, the distances of same and of different pairs, and the embedding."""
+        plain = super().report(summary, arrays)
+        if "targets" not in arrays or not len(arrays["targets"]):
+            return plain
+        charts = [_distances(arrays), _embedding(arrays, summary.get("classes") or [])]
+        return Report(plain.values, plain.tables, [chart for chart in charts if chart is not None])
+
+    def pictures(
+        self, context: TaskContext, arrays: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """Return both images."""
+        return {"image": as_color(arrays[0]), "second": as_color(arrays[1])}
+
     def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
         """Return that there is an embedding of the image."""
         return {"form": "embedding", "output": "output"}
@@ -182,6 +219,50 @@ class _Neighbors(Metric):
         if state:
             self._embeddings.append(state["embeddings"])
             self._labels.append(state["labels"])
+
+
+def _distances(arrays: Mapping[str, np.ndarray]) -> ReportChart | None:
+    distances, same = arrays["predicted"], arrays["targets"] > 0
+    finite = np.isfinite(distances)
+    if not finite.any():
+        return None
+    edges = np.linspace(0, float(distances[finite].max()) or 1.0, _BINS + 1)
+    series = [
+        {"name": name, "values": np.histogram(distances[finite & chosen], edges)[0].tolist()}
+        for name, chosen in (("Same", same), ("Different", ~same))
+    ]
+    names = [f"{low:.3g} to {high:.3g}" for low, high in itertools.pairwise(edges)]
+    data = {"kind": "bar", "names": names, "series": series, "x": "Distance", "y": "Pairs", "close": True}
+    return ReportChart("distances", "Distances", data, "Same pairs should be close, different ones far apart.")
+
+
+def _embedding(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> ReportChart | None:
+    labels = arrays["labels"]
+    places = spread_places(len(labels), _DRAWN)
+    known = labels[labels >= 0]
+    numbers, counts = np.unique(known, return_counts=True)
+    colored = sorted(numbers[np.argsort(-counts, kind="stable")][:_COLORED].tolist())
+
+    def points(chosen: np.ndarray) -> list[list[Any]]:
+        x, y = arrays["embedding_0"], arrays["embedding_1"]
+        return [
+            [float(x[place]), float(y[place]), int(place)]
+            for place in places
+            if chosen[place] and np.isfinite(x[place]) and np.isfinite(y[place])
+        ]
+
+    groups = [
+        {"name": names[number] if number < len(names) else str(number), "points": points(labels == number)}
+        for number in colored
+    ]
+    rest = points(~np.isin(labels, colored))
+    if rest:
+        groups.append({"name": "other classes" if colored else "images", "points": rest})
+    data = {"kind": "scatter", "x": "Embedding 1", "y": "Embedding 2", "groups": groups}
+    note = "The first two numbers of the embedding of each first image."
+    if len(places) < len(labels):
+        note += f" {len(places)} of {len(labels)} are drawn."
+    return ReportChart("embedding", "Embedding", data, note)
 
 
 PAIRS: Final = Pairs()

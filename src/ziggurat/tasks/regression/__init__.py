@@ -15,10 +15,13 @@ from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, con
 from ziggurat.tasks.baselines import Baseline, split_rows, table_regression_baselines
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.regression_metrics import RegressionMetric
+from ziggurat.tasks.report import MetricInfo, Report, ReportChart, ScoreInfo, spread_places
 
 __all__ = ["REGRESSION"]
 
 _KINDS: Final = ("image-regression", "table")
+_DRAWN: Final = 2000
+"""Points of a chart at most."""
 
 
 class Regression(Task):
@@ -31,6 +34,15 @@ class Regression(Task):
     title = "regression"
     primary_metric = PrimaryMetric("rmse", "min", "RMSE")
     order = 20
+    score = ScoreInfo("error", sign=-1)
+    metric_info = {
+        "rmse": MetricInfo("RMSE", mode="min", help="Root of the mean squared error, in the unit of the value."),
+        "mae": MetricInfo("Mean absolute error", mode="min", help="In the unit of the value."),
+        "r2": MetricInfo("R²", help="1: no error. 0: as good as always the mean."),
+        "values": MetricInfo("Values", mode=""),
+        "name": MetricInfo("Value", mode=""),
+        "count": MetricInfo("Samples", mode=""),
+    }
 
     def accepts(self, schema: Schema) -> str:
         """Return why a dataset has no measured values to learn; empty where it has."""
@@ -58,6 +70,10 @@ class Regression(Task):
         """Return the values, with their mean and deviation over the training split."""
         scaling = TargetScaling.from_json(context.statistics["target"])
         return ArraySpec((len(scaling.mean),), "float32", mean=tuple(scaling.mean), std=tuple(scaling.deviation))
+
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec:
+        """Return one value."""
+        return ArraySpec((1,))
 
     def encode(self, context: TaskContext, label: Any, key: Any) -> np.ndarray:
         """Return the values of one sample.
@@ -114,6 +130,30 @@ class Regression(Task):
     def summary_fields(self, context: TaskContext, is_known: bool) -> Mapping[str, Any]:
         """Return the names of the values."""
         return {"classifier": False, "classes": [], "values": self.names(context)}
+
+    def report(self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Report:
+        """Return the metrics, and predicted against actual values."""
+        plain = super().report(summary, arrays)
+        if "targets" not in arrays or not len(arrays["targets"]):
+            return plain
+        known, found = arrays["targets"], arrays["predicted"]
+        places = spread_places(len(known), _DRAWN)
+        groups = [
+            {
+                "name": name,
+                "points": [
+                    [float(known[place, number]), float(found[place, number]), int(place)]
+                    for place in places
+                    if np.isfinite(known[place, number]) and np.isfinite(found[place, number])
+                ],
+            }
+            for number, name in enumerate(summary.get("values") or ["value"])
+        ]
+        note = "Each point is a sample; on the line, the prediction is right."
+        if len(places) < len(known):
+            note += f" {len(places)} of {len(known)} samples are drawn."
+        data = {"kind": "scatter", "x": "Actual", "y": "Predicted", "diagonal": True, "groups": groups}
+        return Report(plain.values, plain.tables, [ReportChart("residuals", "Predicted against actual", data, note)])
 
     def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
         """Return that there are values, and their names."""

@@ -14,9 +14,10 @@ from ziggurat.dataflow.record_data import decode_mask
 from ziggurat.errors import DataError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, constant_scores, raw_outputs
+from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, as_color, constant_scores, raw_outputs
 from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.metric import Metric
+from ziggurat.tasks.report import SHARE, MetricInfo, ScoreInfo
 from ziggurat.tasks.segmentation_metrics import SegmentationMetric, sample_iou
 
 __all__ = ["SEGMENTATION", "palette"]
@@ -36,6 +37,17 @@ class Segmentation(Task):
     primary_metric = PrimaryMetric("mean_iou", "max", "mean IoU")
     order = 10
     moves_with_image = ("mask",)
+    score = ScoreInfo("IoU", SHARE)
+    metric_info = {
+        "mean_iou": MetricInfo("Mean IoU", SHARE, help="Intersection over union of each class over all pixels; mean."),
+        "pixel_accuracy": MetricInfo("Pixel accuracy", SHARE, help="Share of pixels with the right class."),
+        "iou": MetricInfo("IoU", SHARE),
+        "precision": MetricInfo("Precision", SHARE),
+        "recall": MetricInfo("Recall", SHARE),
+        "pixels": MetricInfo("Pixels", mode=""),
+        "predicted": MetricInfo("Predicted pixels", mode=""),
+    }
+    sample_pictures = ("image", "target", "predicted")
 
     def accepts(self, schema: Schema) -> str:
         """Return why a dataset has no masks; empty where it has."""
@@ -62,6 +74,10 @@ class Segmentation(Task):
         """Return the mask, of the size that the network gets."""
         height, width, _ = context.preprocessing.shape
         return ArraySpec((height, width, 1), "int64", len(context.class_names))
+
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec:
+        """Return a mask."""
+        return ArraySpec((*shape[:2], 1), "int64", classes)
 
     def sample(self, context: TaskContext, point: Sequence[Any], key: Any) -> list[np.ndarray]:
         """Return the fitted image (H, W, C) uint8, and its mask (H, W), resized like it without new numbers.
@@ -142,6 +158,21 @@ class Segmentation(Task):
         """Return the predicted mask in the colors of the classes, (H, W, 3) uint8."""
         mask = _predicted(np.asarray(outputs["output"])[None], len(context.class_names))[0]
         return palette(context.schema)[mask]
+
+    def pictures(
+        self, context: TaskContext, arrays: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """Return the image, and both masks in the colors of the classes; what counts for nothing is clear (RGBA)."""
+        colors, mask = palette(context.schema), np.asarray(arrays[1])
+        ignored = context.schema.ignore_class
+        counts = mask < len(colors) if ignored is None else (mask < len(colors)) & (mask != ignored)
+        target = colors[np.where(counts, mask, 0)]
+        alpha = np.where(counts, 255, 0).astype(np.uint8)[..., None]
+        return {
+            "image": as_color(arrays[0]),
+            "target": np.concatenate([target, alpha], axis=2),
+            "predicted": self.picture(context, outputs),
+        }
 
 
 def palette(schema: Schema) -> np.ndarray:

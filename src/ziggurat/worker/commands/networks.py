@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,7 @@ from ziggurat.engine.capabilities import SupportsDebug, SupportsDescribe, Suppor
 from ziggurat.engine.monitors.tensorboard import write_graph
 from ziggurat.entities.backend_info import DEFAULT_BACKEND, StandardNetwork, backend_info
 from ziggurat.errors import ConfigurationError, NetworkCodeError
+from ziggurat.tasks import tasks
 from ziggurat.worker.commands.trained import provider_of
 from ziggurat.worker.context import new_context
 from ziggurat.worker.pipeline import DataOptions, prepare_data
@@ -31,17 +32,6 @@ _USUAL_INPUTS: Final[Mapping[str, ArraySpec]] = {
     "array": ArraySpec(_USUAL_SHAPE),
 }
 """Form of input → what a network is described with that was made for no shape of its own."""
-
-_TARGETS: Final[Mapping[str, Callable[[Sequence[int], int], ArraySpec | None]]] = {
-    "classification": lambda shape, classes: ArraySpec((), "int64", classes),
-    "multi-label": lambda shape, classes: ArraySpec((classes,), classes=classes),
-    "segmentation": lambda shape, classes: ArraySpec((*shape[:2], 1), "int64", classes),
-    "regression": lambda shape, classes: ArraySpec(),
-    "image-to-image": lambda shape, classes: None,
-    "pairs": lambda shape, classes: ArraySpec((), "int64"),
-    "free": lambda shape, classes: None,
-}
-"""Task → what a network of it learns to give, for inputs of a shape and as many classes as asked."""
 
 _OWN_NETWORK: Final = StandardNetwork("", "")
 """A user's file: images in, class scores out."""
@@ -153,7 +143,8 @@ def _request(
             received=chosen,
             advice=f"Write it as in {'28x28x1' if is_image else '64'}.",
         )
-    target = _TARGETS[network.task](chosen, classes or _USUAL_CLASSES)
+    learned = tasks().get(network.task)
+    target = None if learned is None else learned.usual_target(chosen, classes or _USUAL_CLASSES)
     return ProgramRequest(
         network=path,
         network_text=text,

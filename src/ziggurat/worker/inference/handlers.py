@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
+import cv2
 import numpy as np
 
 from ziggurat.dataflow.preprocessing import Preprocessing
@@ -36,6 +37,7 @@ __all__ = [
     "decoded_image",
     "evaluate",
     "fitted_image",
+    "png_of",
     "predict",
     "top_of",
 ]
@@ -158,11 +160,13 @@ class PredictRequest:
         inputs: name and content of image files, rows or texts.
         top: how many classes are named.
         raw: whether the outputs come as arrays too.
+        drawn: whether predictions that are images come as PNG too.
     """
 
     inputs: list[tuple[str, Any]]
     top: int = _TOP
     raw: bool = False
+    drawn: bool = False
     predictions: list[dict[str, Any]] = field(default_factory=list)
     failures: list[dict[str, Any]] = field(default_factory=list)
 
@@ -173,15 +177,16 @@ class PredictRequest:
         Raises:
             UsageError: where it was asked wrongly.
         """
-        return cls(inputs_of(model, request), top_of(request), bool(request.get("raw")))
+        flags = (bool(request.get(name)) for name in ("raw", "drawn"))
+        return cls(inputs_of(model, request), top_of(request), *flags)
 
 
 def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
-    """Fill in the answers of requests; their images share batches.
+    """Fill in the answers of requests; their inputs share batches.
 
-    ``predictions`` gets, in the order of the images, ``file`` and, of a classifier, ``classes``, else ``outputs``, as
-    the task ``predict`` has them; with ``raw`` also ``arrays`` (name → array). ``failures`` gets ``file`` and the
-    error's JSON shape.
+    ``predictions`` gets, in the order of the inputs, ``file`` (for a row or text its number from 1) and what the task
+    says, as ``Task.decode`` has it; with ``raw`` also ``arrays`` (name → array), with ``drawn`` also ``picture`` (PNG,
+    or None where the prediction is no image). ``failures`` gets ``file`` and the error's JSON shape.
 
     Args:
         model: the open network.
@@ -372,8 +377,17 @@ def _prediction(
     name: str, outputs: Mapping[str, np.ndarray], request: PredictRequest, context: TaskContext
 ) -> dict[str, Any]:
     found = {"file": name, **context.task.decode(context, outputs, top=request.top)}
+    if request.drawn:
+        picture = context.task.picture(context, outputs)
+        found["picture"] = None if picture is None else png_of(picture)
     # A copy: a row is a view that would keep the outputs of the whole batch.
     return {**found, "arrays": {key: np.array(value) for key, value in outputs.items()}} if request.raw else found
+
+
+def png_of(image: np.ndarray) -> bytes:
+    """Return an image (H, W, 3) RGB, or (H, W, 4) RGBA, uint8, as PNG."""
+    order = cv2.COLOR_RGBA2BGRA if image.shape[2] == 4 else cv2.COLOR_RGB2BGR
+    return cv2.imencode(".png", cv2.cvtColor(np.ascontiguousarray(image), order))[1].tobytes()
 
 
 AT_ONCE: Final = 32
@@ -448,5 +462,5 @@ class Requests:
 
 
 def _images(group: list[Mapping[str, Any]]) -> int:
-    counts = (len(request["pictures"]) for request in group if isinstance(request.get("pictures"), list))
-    return sum(counts)
+    given = (request.get(name) for request in group for name in ("pictures", "rows", "texts"))
+    return sum(len(each) for each in given if isinstance(each, list))

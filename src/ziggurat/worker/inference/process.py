@@ -19,6 +19,7 @@ from ziggurat.logs import set_up_logging
 from ziggurat.records.codec import write_frame
 from ziggurat.settings import load_settings
 from ziggurat.worker.inference.handlers import PredictRequest, Requests, WarmModel, evaluate, predict
+from ziggurat.worker.inference.samples import samples
 from ziggurat.worker.inference.views import activations, grad_cam
 from ziggurat.worker.stopping import end_with
 
@@ -32,6 +33,7 @@ REQUESTS: Final[dict[str, Callable[[WarmModel, Mapping[str, Any]], dict[str, Any
     "evaluate": evaluate,
     "activations": activations,
     "grad_cam": grad_cam,
+    "samples": samples,
     "describe": lambda model, _request: model.describe(),
     "ping": lambda _model, _request: {"pid": os.getpid()},
 }

@@ -26,8 +26,9 @@ def evaluation_results(store: Store, jobs: Sequence[Job]) -> dict[str, dict[str,
         jobs: of any kind; those that are no evaluations are left out.
 
     Returns:
-        ``split``, ``checkpoint``, ``step``, ``epoch``, ``count``; ``accuracy`` and ``top5`` of a classifier; and means
-        over all samples, such as ``loss``. Names are left out where there is no such value.
+        ``split``, ``checkpoint``, ``step``, ``epoch``, ``count``; ``accuracy`` and ``top5`` of a classifier; the
+        numbers among the metrics of another task; and means over all samples, such as ``loss``. Names are left out
+        where there is no such value.
     """
     done = [job for job in jobs if job.kind in _KINDS and job.state == "done"]
     known = store.datasets.facts([job.id for job in done]) if done else {}
@@ -45,4 +46,7 @@ def _result(found: Predictions) -> dict[str, Any]:
     figures = {name: found.figures.get(name) for name in ("accuracy", "top5")}
     said = {name: found.summary.get(name) for name in _KEPT}
     means = {name: value for name, value in found.summary.get("scalars", {}).items() if name not in said}
-    return {name: value for name, value in {**means, **said, **figures}.items() if value is not None}
+    metrics = found.summary.get("metrics") or {}
+    numbers = {name: value for name, value in metrics.items() if isinstance(value, int | float) and name not in said}
+    # The metrics of a task come last: they stand above means of the same name over batches.
+    return {name: value for name, value in {**means, **said, **figures, **numbers}.items() if value is not None}

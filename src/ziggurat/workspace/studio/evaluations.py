@@ -6,13 +6,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from ziggurat.dataflow.image_codec import decode_image, encode_image
 from ziggurat.entities import Job
-from ziggurat.errors import JobError, UnknownNameError
+from ziggurat.errors import JobError, UnknownNameError, UsageError
 from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder, checkpoint_step, present_path
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
@@ -22,7 +22,9 @@ from ziggurat.workspace.new_jobs import JobRequest, make_jobs, needs_of
 from ziggurat.workspace.studio.images import read_pictures, smaller_picture
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.paths import Paths
-from ziggurat.workspace.studio.predictions import Changed, Predictions, SampleFilter, TableFormat, prediction_table
+from ziggurat.workspace.studio.prediction_tables import TableFormat, prediction_table
+from ziggurat.workspace.studio.predictions import Changed, Predictions, SampleFilter
+from ziggurat.workspace.studio.score_changes import ScoreVerdict
 
 __all__ = ["Evaluations"]
 
@@ -124,6 +126,7 @@ class Evaluations:
 
         Returns:
             ``kind``, ``model`` (id of the training), ``checkpoint``, ``step``, ``epoch``, ``split``, ``count``;
+            ``task``, and of tasks other than classification ``metrics`` and what the task adds;
             ``skipped`` (how many could not be read) and ``failures`` (``key`` and ``reason`` of the first 1000);
             ``scalars`` (means over all samples); ``classifier``; ``classes`` (names); ``accuracy``, ``top5`` (with more
             than five classes), ``confusion`` (a row for each label) and ``per_class`` (``name``, ``precision``,
@@ -145,6 +148,15 @@ class Evaluations:
             **found.quality,
         }
 
+    def results(self, job_id: str) -> Predictions:
+        """Return the results of a job as they stand in its folder, for pages that draw them.
+
+        Raises:
+            JobError: where it is no evaluation that is done.
+            StorageError: where they are damaged.
+        """
+        return self._predictions(job_id)
+
     def checkpoint_of(self, job_id: str) -> str:
         """Return the name of the checkpoint that a job used; ``best`` and the like are resolved."""
         job = self._done(job_id)
@@ -163,8 +175,9 @@ class Evaluations:
             chosen: fields of ``ziggurat.workspace.studio.predictions.SampleFilter``.
 
         Returns:
-            ``total`` that the filter leaves, and ``samples``: ``split``, ``row``, ``key``, ``label`` (None where it is
-            not known), ``predicted``, ``score``, and ``top``: ``class``, ``name`` and ``score`` of the best classes.
+            ``total`` that the filter leaves, and ``samples``: ``split``, ``row``, ``key``, ``score``; of a classifier
+            ``label`` (None where it is not known), ``predicted``, and ``top``: ``class``, ``name`` and ``score`` of the
+            best classes; of another network ``values``: what its task keeps, by name.
         """
         found = self._predictions(job_id)
         places = found.select(SampleFilter(**chosen))
@@ -205,32 +218,49 @@ class Evaluations:
         return found.samples(found.surest_of_class(class_index, limit))
 
     def differences(
-        self, first_job_id: str, second_job_id: str, *, which: Changed = "fixed", offset: int = 0, limit: int = 50
+        self,
+        first_job_id: str,
+        second_job_id: str,
+        *,
+        which: Changed | ScoreVerdict | None = None,
+        margin: float | None = None,
+        offset: int = 0,
+        limit: int = 50,
     ) -> dict[str, Any]:
         """Return the samples that a second model got right, got wrong, or still gets wrong.
+
+        Of networks that do not classify: those with a better, a worse or the same score.
 
         Args:
             first_job_id: of an evaluation.
             second_job_id: of another one, of the same samples.
-            which: ``fixed``, ``broken`` or ``still_wrong``.
+            which: ``fixed``, ``broken`` or ``still_wrong``; else ``better``, ``worse`` or ``equal``. None: the first.
+            margin: of the score, up to which it is equal; None for 5 % of the standard deviation of the first scores.
             offset: how many to leave out first.
             limit: how many to return at most.
 
         Returns:
-            ``counts`` of the three, ``p_value`` of McNemar's test, ``total`` of the chosen one, and ``samples``: those
-            of the first evaluation, with what the second says of each as ``second``: ``predicted``, ``score``, ``top``.
+            ``counts`` of the three, ``total`` of the chosen one, and ``samples``: those of the first evaluation, with
+            what the second says of each as ``second``. Of a classifier also ``p_value`` of McNemar's test; else
+            ``margin``, ``mean`` (of the differences, second less first; large scores are good), ``interval`` (95 %, by
+            the normal approximation of the paired differences), ``unknown`` (samples without a score), and of each
+            sample ``difference``.
 
         Raises:
-            JobError: where they are not of the same dataset, split and rows.
+            JobError: where they are not of the same dataset, split, rows and task.
+            UsageError: where the task does not know ``which``.
         """
         first, second = self._predictions(first_job_id), self._predictions(second_job_id)
+        if not first.is_classifier:
+            return _score_differences(first, second, which, margin, slice(offset, offset + limit))
         changed = first.changed(second)
-        places = changed[which][offset : offset + limit]
+        chosen = _known_change(which, changed)
+        places = changed[chosen][offset : offset + limit]
         pairs = zip(first.samples(places), second.samples(places), strict=True)
         return {
             "counts": {name: len(found) for name, found in changed.items()},
             "p_value": mcnemar_p_value(len(changed["fixed"]), len(changed["broken"])),
-            "total": len(changed[which]),
+            "total": len(changed[chosen]),
             "samples": [
                 {**one, "second": {name: other[name] for name in ("predicted", "score", "top")}} for one, other in pairs
             ],
@@ -299,6 +329,41 @@ class Evaluations:
         except JobError:
             return ""
         return job_id if job.kind == "dataset" and Path(job.folder) == Path(place) else ""
+
+
+_Which = TypeVar("_Which", bound=str)
+
+
+def _known_change(which: str | None, known: Mapping[_Which, Any]) -> _Which:
+    for name in known:
+        if which in (None, name):
+            return name
+    raise UsageError("Samples of these evaluations are chosen by " + ", ".join(known) + ".", received=str(which))
+
+
+def _score_differences(
+    first: Predictions, second: Predictions, which: str | None, margin: float | None, part: slice
+) -> dict[str, Any]:
+    change = first.score_change(second, margin)
+    found = change.places[_known_change(which, change.places)]
+    places = found[part]
+    others = zip(places.tolist(), first.samples(places), second.samples(places), strict=True)
+    return {
+        "counts": {name: len(each) for name, each in change.places.items()},
+        "margin": change.margin,
+        "mean": change.mean,
+        "interval": change.interval,
+        "unknown": change.unknown,
+        "total": len(found),
+        "samples": [
+            {
+                **one,
+                "difference": float(change.gaps[place]),
+                "second": {name: other[name] for name in ("score", "values")},
+            }
+            for place, one, other in others
+        ],
+    }
 
 
 def _check_split(model: Job, split: str) -> None:

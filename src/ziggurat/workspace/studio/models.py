@@ -17,9 +17,13 @@ from ziggurat.workspace.checkpoints import checkpoint_details, chosen_checkpoint
 from ziggurat.workspace.studio.archives import sent_folder
 from ziggurat.workspace.studio.exports import EXPORTS_FOLDER
 from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.studio.model_inputs import ModelInputs, read_model_inputs
 from ziggurat.workspace.tasks import Tasks
 
-__all__ = ["Models", "Published", "PublishedModel"]
+__all__ = ["MOST_VALUES", "Models", "Published", "PublishedModel"]
+
+MOST_VALUES: Final = 1000
+"""Rows or texts of one request."""
 
 _SETTING: Final = "published_models"
 _NAME_LENGTH: Final = 200
@@ -59,6 +63,7 @@ class Models:
         top: int = 5,
         checkpoint: str = "",
         device: str = "",
+        drawn: bool = False,
     ) -> dict[str, Any]:
         """Predict for images in a warm process.
 
@@ -66,11 +71,50 @@ class Models:
             job_id: of a training.
             pictures: name and content of each file.
             top: classes of each that are named.
+            drawn: whether predictions that are images come as ``picture`` too, PNG.
             checkpoint: its name, a given name, ``best`` or ``latest``; empty: the best, or else the latest.
             device: ``cpu`` or the index of an accelerator; empty: those of the training.
         """
         folder = self._trained(job_id)
-        return self._inference.predict(folder, checkpoint or None, pictures, top, device or None)
+        return self._inference.predict(folder, checkpoint or None, pictures, top, device or None, drawn=drawn)
+
+    def predict_values(
+        self,
+        job_id: str,
+        *,
+        rows: Sequence[Any] = (),
+        texts: Sequence[str] = (),
+        top: int = 5,
+        checkpoint: str = "",
+        device: str = "",
+        drawn: bool = False,
+    ) -> dict[str, Any]:
+        """Predict for rows of a table (column → value, or a list in their order), or for texts, in a warm process.
+
+        Raises:
+            UsageError: where there are none, or both, or too many; or where the network takes something else.
+        """
+        given = {name: values for name, values in (("rows", rows), ("texts", texts)) if values}
+        if len(given) != 1:
+            raise UsageError(
+                "A prediction is for `rows` of a table, or for `texts`.",
+                received="none" if not given else "both",
+            )
+        count = sum(map(len, given.values()))
+        if count > MOST_VALUES:
+            raise UsageError(f"At most {MOST_VALUES} rows or texts are predicted for at once.", received=str(count))
+        folder = self._trained(job_id)
+        return self._inference.predict_values(folder, checkpoint or None, given, top, device or None, drawn=drawn)
+
+    def inputs(self, job_id: str) -> ModelInputs:
+        """Return what a model takes and learned; see ``ziggurat.workspace.studio.model_inputs``."""
+        return read_model_inputs(JobFolder(self._trained(job_id)))
+
+    def samples(
+        self, job_id: str, split: str, rows: Sequence[int], *, checkpoint: str, **options: Any
+    ) -> dict[str, Any]:
+        """Return samples of the data of a training as its task draws them; see ``InferencePool.samples``."""
+        return self._inference.samples(self._trained(job_id), checkpoint or None, split, rows, **options)
 
     def activations(
         self, job_id: str, picture: tuple[str, bytes], *, checkpoint: str = "", device: str = "", weights: bool = True

@@ -17,6 +17,7 @@ from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.measurements import Measurements, network_key
 from ziggurat.workspace.tasks import Tasks
 from ziggurat.zoo import network_path
+from ziggurat.zoo.network_task import kinds_of
 
 __all__ = ["NETWORKS_AT_ONCE", "Networks", "network_text", "turn"]
 
@@ -141,7 +142,7 @@ def standard_networks(backend: str) -> list[dict[str, Any]]:
     Raises:
         UnknownNameError: where no backend of that name is installed.
     """
-    return [{**asdict(network), "kinds": list(network.kinds)} for network in backend_info(backend).networks]
+    return [{**asdict(network), "kinds": kinds_of(network)} for network in backend_info(backend).networks]
 
 
 def network_text(name: str, backend: str) -> str:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +11,9 @@ from typing import IO, Any, Final, Literal
 
 import numpy as np
 
-from ziggurat.errors import JobError, StorageError, UsageError
+from ziggurat.errors import JobError, PluginError, StorageError, UnknownNameError, UsageError
 from ziggurat.layout import ResultFiles
+from ziggurat.tasks import Task, task
 from ziggurat.tasks.classification_metrics import (
     NO_QUALITY,
     class_curves,
@@ -25,30 +23,18 @@ from ziggurat.tasks.classification_metrics import (
     threshold_figures,
     top_share,
 )
+from ziggurat.workspace.studio.score_changes import ScoreChange, score_change
 
-__all__ = [
-    "TABLE_TYPES",
-    "Changed",
-    "Order",
-    "Predictions",
-    "SampleFilter",
-    "TableFormat",
-    "prediction_table",
-]
+__all__ = ["Changed", "Order", "Predictions", "SampleFilter"]
 
-Order = Literal["hardest", "surest_wrong", "row"]
+Order = Literal["hardest", "easiest", "surest_wrong", "row"]
 Changed = Literal["fixed", "broken", "still_wrong"]
-TableFormat = Literal["csv", "json"]
-
-TABLE_TYPES: Final[dict[str, str]] = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
-"""Format → media type."""
 
 _MANY_CLASSES: Final = 5
-_AT_ONCE: Final = 1000
 _KEPT_CURVES: Final = 256
-
-_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""What a cell that spreadsheets compute begins with."""
+_OF_CLASSES: Final = ("label_scores", "scores", "top_classes", "top_scores", "class_scores")
+_OF_ROWS: Final = ("rows", "key_offsets")
+_AGAIN: Final = "Evaluate again."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +46,8 @@ class SampleFilter:
         predicted: class number that the model chose; None for all.
         only: ``wrong`` or ``right``, of those whose label is known; empty for all.
         order: ``hardest`` (lowest probability of the label first; without labels, the least sure first),
-            ``surest_wrong`` (wrong ones first, by falling confidence) or ``row``.
-        min_score: least probability of what the model chose.
+            ``easiest``, ``surest_wrong`` (of a classifier: wrong ones first, by falling confidence) or ``row``.
+        min_score: of a classifier, least probability of what the model chose; else least score of the task. None: any.
         max_score: largest.
     """
 
@@ -69,8 +55,13 @@ class SampleFilter:
     predicted: int | None = None
     only: Literal["", "wrong", "right"] = ""
     order: Order = "hardest"
-    min_score: float = 0.0
-    max_score: float = 1.0
+    min_score: float | None = None
+    max_score: float | None = None
+
+    @property
+    def is_about_classes(self) -> bool:
+        """Whether only results of a network that classifies can answer."""
+        return self.label is not None or self.predicted is not None or bool(self.only) or self.order == "surest_wrong"
 
 
 class Predictions:
@@ -88,10 +79,58 @@ class Predictions:
         try:
             self.summary: dict[str, Any] = json.loads(self._files.summary.read_text("utf-8", "surrogateescape"))
         except (OSError, ValueError) as error:
-            raise StorageError(f"The results in {folder} must be readable.", received=str(error)) from error
-        self.class_names: list[str] = self.summary["classes"]
+            raise StorageError(
+                f"The results in {folder} must be readable.", received=str(error), advice=_AGAIN
+            ) from error
+        missing = [name for name in ("split", "count", "classifier") if name not in self.summary]
+        if missing:
+            raise StorageError(
+                f"The results in {folder} must be whole.", received=f"no {', no '.join(missing)}", advice=_AGAIN
+            )
+        self.is_classifier = bool(self.summary["classifier"])
+        self.class_names: list[str] = list(self.summary.get("classes") or ())
         self.split: str = self.summary["split"]
         self._curves: dict[tuple[int, int], dict[str, Any]] = {}
+
+    # ---- task
+
+    @property
+    def task_name(self) -> str:
+        """Name of the task of the network; that of results from before there were others."""
+        return str(self.summary.get("task") or "classification")
+
+    @cached_property
+    def task(self) -> Task:
+        """Task of the network.
+
+        Raises:
+            PluginError: where the package that brings it is not installed.
+        """
+        try:
+            return task(self.task_name)
+        except UnknownNameError:
+            raise PluginError(
+                "The package that brings a task also shows its results.",
+                received=f"the task `{self.task_name}`, which is not installed",
+                advice="Install that package and start the studio again.",
+            ) from None
+
+    @cached_property
+    def has_samples(self) -> bool:
+        """Whether there is anything about single samples."""
+        return self._files.array("rows").exists()
+
+    @cached_property
+    def task_arrays(self) -> Mapping[str, np.ndarray]:
+        """What the task keeps of each sample: name of the array → values; empty where it keeps nothing."""
+        names = sorted(path.stem for path in self._files.path.glob("*.npy"))
+        return {name: self._mapped(name) for name in names if name not in _OF_ROWS}
+
+    @cached_property
+    def task_scores(self) -> np.ndarray | None:
+        """(N) float64 by which the task ranks samples, small ones are the worst; None where it ranks none."""
+        found = self.task_arrays.get(self.task.ranked_by)
+        return None if found is None else np.asarray(found, np.float64)
 
     # ---- arrays
 
@@ -133,8 +172,8 @@ class Predictions:
         return (self.labels >= 0) & ~self._right
 
     def __len__(self) -> int:
-        """Return how many samples were classified."""
-        return len(self.rows)
+        """Return for how many samples there are results."""
+        return len(self.rows) if self.is_classifier or self.has_samples else 0
 
     @property
     def top(self) -> int:
@@ -166,7 +205,7 @@ class Predictions:
     @cached_property
     def figures(self) -> dict[str, Any]:
         """``accuracy``, ``top5``, ``confusion`` and ``per_class``; where no label is known, None and empty lists."""
-        if not self.summary["classifier"] or not (self.labels >= 0).any():
+        if not self.is_classifier or not (self.labels >= 0).any():
             return {"accuracy": None, "top5": None, "confusion": [], "per_class": []}
         matrix = confusion_matrix(self.labels, self.predicted, len(self.class_names))
         top = self._top[0]
@@ -181,7 +220,7 @@ class Predictions:
     @cached_property
     def quality(self) -> dict[str, Any]:
         """The measures of ``ziggurat.tasks.classification_metrics.quality_measures``; None where no label is known."""
-        if not self.summary["classifier"]:
+        if not self.is_classifier:
             return dict(NO_QUALITY)
         return quality_measures(
             self.labels, self.predicted, self.scores, self.label_scores, self._top[0], self.figures["per_class"]
@@ -189,6 +228,7 @@ class Predictions:
 
     def at_threshold(self, threshold: float) -> dict[str, Any]:
         """Return the figures where only samples with a score from ``threshold`` on count as decided."""
+        self._check_classifier()
         return threshold_figures(self.labels, self.predicted, self.scores, self.class_names, threshold)
 
     def curves(self, class_index: int, points: int) -> dict[str, Any]:
@@ -197,6 +237,7 @@ class Predictions:
         ``exact`` is False where the probabilities of all classes were too many to be kept: then a class that was not
         among the best of a sample counts with 0.
         """
+        self._check_classifier()
         self._check_class(class_index)
         kept = self._curves.get((class_index, points))  # a page asks for those of all classes at each threshold
         if kept is None:
@@ -211,11 +252,18 @@ class Predictions:
     # ---- samples
 
     def select(self, chosen: SampleFilter) -> np.ndarray:
-        """Return the places of the samples that a filter leaves, in its order."""
+        """Return the places of the samples that a filter leaves, in its order.
+
+        Raises:
+            JobError: where it is about classes, and the network does not classify.
+            UsageError: where there is no such class.
+        """
+        if not self.is_classifier:
+            return self._select_by_score(chosen)
         for number in (chosen.label, chosen.predicted):
             if number is not None and number != -1:
                 self._check_class(number)
-        left = ~((self.scores < chosen.min_score) | (self.scores > chosen.max_score))  # NaN is left
+        left = _in_range(self.scores, chosen)
         if chosen.label is not None:
             left &= self.labels == chosen.label
         if chosen.predicted is not None:
@@ -237,7 +285,12 @@ class Predictions:
         return places[np.argsort(-scores[places], kind="stable")][:limit]
 
     def samples(self, places: np.ndarray) -> list[dict[str, Any]]:
-        """Return ``split``, ``row``, ``key``, ``label``, ``predicted``, ``score`` and ``top`` of samples."""
+        """Return ``split``, ``row``, ``key`` and ``score`` of samples, and what is known of each.
+
+        That is ``label``, ``predicted`` and ``top`` where the network classifies, else ``values``: array → value.
+        """
+        if not self.is_classifier:
+            return self._task_samples(places) if len(places) else []
         names, split = self.class_names, self.split
         columns = (self.rows, self.labels, self.predicted, self.scores, *self._top)
         return [
@@ -280,19 +333,80 @@ class Predictions:
         Raises:
             JobError: where the second one is not of the same samples.
         """
-        for name, word in (("split", "split"), ("data", "dataset"), ("samples_digest", "samples")):
-            if self.summary.get(name) != other.summary.get(name):
-                shown = "other rows" if name == "samples_digest" else f"{self.summary[name]} and {other.summary[name]}"
-                raise JobError(f"Evaluations are compared that have the same {word}.", received=shown)
+        self._check_same_samples(other)
         return {
             "fixed": np.flatnonzero(self._wrong & other._right),
             "broken": np.flatnonzero(self._right & other._wrong),
             "still_wrong": np.flatnonzero(self._wrong & other._wrong),
         }
 
+    def score_change(self, other: Predictions, margin: float | None = None) -> ScoreChange:
+        """Return how the scores of a second model differ, sample by sample; see ``score_changes.score_change``.
+
+        Raises:
+            JobError: where the second one is not of the same samples and task, or the task ranks no samples.
+        """
+        self._check_same_samples(other)
+        first, second = self.task_scores, other.task_scores
+        if first is None or second is None:
+            raise JobError(
+                "Evaluations are compared sample by sample where each sample has a score.",
+                received=f"the task `{self.task_name}`, which gives none",
+            )
+        return score_change(first, second, margin)
+
     # ---- within
 
+    def _check_same_samples(self, other: Predictions) -> None:
+        if (self.task_name, self.is_classifier) != (other.task_name, other.is_classifier):
+            raise JobError(
+                "Evaluations are compared that have the same task.", received=f"{self.task_name} and {other.task_name}"
+            )
+        for name, word in (("split", "split"), ("data", "dataset"), ("samples_digest", "samples")):
+            if self.summary.get(name) != other.summary.get(name):
+                shown = (
+                    "other rows"
+                    if name == "samples_digest"
+                    else f"{self.summary.get(name)} and {other.summary.get(name)}"
+                )
+                raise JobError(f"Evaluations are compared that have the same {word}.", received=shown)
+
+    def _select_by_score(self, chosen: SampleFilter) -> np.ndarray:
+        if chosen.is_about_classes:
+            raise JobError(
+                "This needs a network that classifies.",
+                received=f"results of the task `{self.task_name}`",
+                advice="Filter by the score; order by `hardest`, `easiest` or `row`.",
+            )
+        if not self.has_samples:
+            return np.zeros(0, np.int64)
+        scores = self.task_scores
+        if scores is None:
+            return np.arange(len(self))
+        places = np.flatnonzero(_in_range(scores, chosen))
+        if chosen.order == "row":
+            return places
+        values = np.where(np.isnan(scores[places]), -np.inf, scores[places])  # no number at all is the worst
+        return places[np.argsort(values if chosen.order == "hardest" else -values, kind="stable")]
+
+    def _task_samples(self, places: np.ndarray) -> list[dict[str, Any]]:
+        scores = self.task_scores
+        kept = {name: array[places].tolist() for name, array in self.task_arrays.items() if name != self.task.ranked_by}
+        rows, keys = self.rows[places].tolist(), self.keys(places.tolist())
+        return [
+            {
+                "split": self.split,
+                "row": row,
+                "key": key,
+                "score": None if scores is None else float(scores[place]),
+                "values": {name: values[number] for name, values in kept.items()},
+            }
+            for number, (place, row, key) in enumerate(zip(places.tolist(), rows, keys, strict=True))
+        ]
+
     def _ranks(self, order: Order, places: np.ndarray) -> np.ndarray:
+        if order == "easiest":
+            return self._ranks("hardest", places)[::-1]
         scores = self.scores[places]
         if order == "surest_wrong":
             return np.lexsort((-scores, ~self._wrong[places]))
@@ -307,6 +421,10 @@ class Predictions:
         classes, scores = self._top
         return np.where(np.asarray(classes) == class_index, scores, np.float32(0)).max(axis=1), False
 
+    def _check_classifier(self) -> None:
+        if not self.is_classifier:
+            raise JobError("This needs a network that classifies.", received="one that gives something else")
+
     def _check_class(self, class_index: int) -> None:
         if not 0 <= class_index < len(self.class_names):
             raise UsageError(f"A class has a number from 0 to {len(self.class_names) - 1}.", received=str(class_index))
@@ -315,88 +433,28 @@ class Predictions:
         return np.array(self._mapped(name))
 
     def _mapped(self, name: str) -> np.ndarray:
-        if not self.summary["classifier"]:
-            raise JobError("This needs a network that classifies.", received="one that gives something else")
+        if name in _OF_CLASSES:
+            self._check_classifier()
         path = self._files.array(name)
         try:
             mode: Any = "r" if self.summary["count"] else None  # what is empty cannot be mapped
             return np.load(path, mmap_mode=mode, allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise StorageError(f"The results in {path.parent} must be whole.", received=str(error)) from error
+            raise StorageError(
+                f"The results in {path.parent} must be whole.", received=str(error), advice=_AGAIN
+            ) from error
+
+
+def _in_range(scores: np.ndarray, chosen: SampleFilter) -> np.ndarray:
+    """Return whether each score is in the range of a filter; NaN is."""
+    left = np.ones(len(scores), bool)
+    if chosen.min_score is not None:
+        left &= ~(scores < chosen.min_score)
+    if chosen.max_score is not None:
+        left &= ~(scores > chosen.max_score)
+    return left
 
 
 def _between(file: IO[bytes], begin: int, end: int) -> bytes:
     file.seek(begin)
     return file.read(end - begin)
-
-
-def prediction_table(predictions: Predictions, table_format: TableFormat) -> Iterator[bytes]:
-    """Yield the table part by part.
-
-    CSV has a line for each sample: split, row, key, the names and numbers of label and predicted class, the score, and
-    class and score of each of the best. A text that a spreadsheet would take for a formula gets an apostrophe in front.
-    JSON is a list of the samples as ``Predictions.samples`` has them; NaN is the text ``NaN`` there.
-
-    Args:
-        predictions: of the job.
-        table_format: ``csv`` or ``json``.
-    """
-    parts = (
-        predictions.samples(np.arange(start, min(start + _AT_ONCE, len(predictions))))
-        for start in range(0, len(predictions), _AT_ONCE)
-    )
-    return _csv(predictions, parts) if table_format == "csv" else _json(parts)
-
-
-def _csv(predictions: Predictions, parts: Iterator[list[dict[str, Any]]]) -> Iterator[bytes]:
-    names = predictions.class_names
-    best = range(1, 1 + predictions.top)
-    titles = ["split", "row", "key", "label", "label_name", "predicted", "predicted_name", "score"]
-    titles += [title for number in best for title in (f"top_{number}_name", f"top_{number}_score")]
-    yield _lines([titles])
-    for samples in parts:
-        yield _lines([_cells(sample, names) for sample in samples])
-
-
-def _cells(sample: dict[str, Any], names: list[str]) -> list[Any]:
-    label = sample["label"]
-    cells = [
-        sample["split"],
-        sample["row"],
-        _harmless(sample["key"]),
-        "" if label is None else label,
-        "" if label is None else _harmless(names[label]),
-        sample["predicted"],
-        _harmless(names[sample["predicted"]]),
-        sample["score"],
-    ]
-    return cells + [cell for each in sample["top"] for cell in (_harmless(each["name"]), each["score"])]
-
-
-def _harmless(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULAS) else text
-
-
-def _lines(rows: list[list[Any]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerows(rows)
-    return text.getvalue().encode("utf-8", "replace")
-
-
-def _json(parts: Iterator[list[dict[str, Any]]]) -> Iterator[bytes]:
-    yield b"["
-    is_first = True
-    for samples in parts:
-        texts = (json.dumps(_sound(sample)) for sample in samples)
-        yield (b"\n" if is_first else b",\n") + ",\n".join(texts).encode()
-        is_first = False
-    yield b"\n]\n"
-
-
-def _sound(value: Any) -> Any:
-    """Return JSON values: a number that JSON has no word for as its name."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else "NaN"
-    if isinstance(value, dict):
-        return {name: _sound(part) for name, part in value.items()}
-    return [_sound(part) for part in value] if isinstance(value, list) else value

@@ -19,10 +19,12 @@ class UserModel(Tower):
         cell = [max(1, int(side) // 4) for side in net.shape[1:3]]
         net = slim.avg_pool2d(net, cell, cell, scope="cells")
         net = slim.fully_connected(slim.flatten(net), 128, scope="fc1")
-        return slim.fully_connected(net, int(np.prod(self.target_shape)), activation_fn=None, scope="output")
+        net = slim.fully_connected(net, int(np.prod(self.target_shape)), activation_fn=None, scope="output")
+        return net * self.target_std + self.target_mean
 
     @model_property
     def loss(self):
         error = self.inference - tf.reshape(self.y, tf.shape(self.inference))
         self.summaries.append(tf.summary.scalar("mean_absolute_error", tf.reduce_mean(tf.abs(error))))
-        return tf.reduce_mean(tf.square(error))
+        # In units of the deviation, so that one learning rate does for targets of any size.
+        return tf.reduce_mean(tf.square(error / self.target_std))

@@ -11,13 +11,14 @@ class UserModel(Tower):
             if count:
                 parts.append(tf.one_hot(tf.cast(self.x[:, place], tf.int32), count))
         outputs = self.nclasses or int(np.prod(self.target_shape))
-        return slim.fully_connected(
+        net = slim.fully_connected(
             tf.concat(parts, axis=1),
             outputs,
             activation_fn=None,
             weights_initializer=tf.zeros_initializer(),
             scope="linear",
         )
+        return net if self.nclasses else net * self.target_std + self.target_mean
 
     @model_property
     def loss(self):
@@ -27,4 +28,5 @@ class UserModel(Tower):
             return digits.classification_loss(self.inference, self.y)
         error = self.inference - tf.reshape(self.y, tf.shape(self.inference))
         self.summaries.append(tf.summary.scalar("mean_absolute_error", tf.reduce_mean(tf.abs(error))))
-        return tf.reduce_mean(tf.square(error))
+        # In units of the deviation, so that one learning rate does for targets of any size.
+        return tf.reduce_mean(tf.square(error / self.target_std))

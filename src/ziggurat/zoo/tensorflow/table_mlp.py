@@ -28,7 +28,8 @@ class UserModel(Tower):
             net = slim.fully_connected(net, 64, scope="fc2")
             net = slim.dropout(net, 0.8, is_training=self.is_training, scope="dropout2")
         outputs = self.nclasses or int(np.prod(self.target_shape))
-        return slim.fully_connected(net, outputs, activation_fn=None, scope="output")
+        net = slim.fully_connected(net, outputs, activation_fn=None, scope="output")
+        return net if self.nclasses else net * self.target_std + self.target_mean
 
     @model_property
     def loss(self):
@@ -38,4 +39,5 @@ class UserModel(Tower):
             return digits.classification_loss(self.inference, self.y)
         error = self.inference - tf.reshape(self.y, tf.shape(self.inference))
         self.summaries.append(tf.summary.scalar("mean_absolute_error", tf.reduce_mean(tf.abs(error))))
-        return tf.reduce_mean(tf.square(error))
+        # In units of the deviation, so that one learning rate does for targets of any size.
+        return tf.reduce_mean(tf.square(error / self.target_std))
