@@ -54,7 +54,7 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
             for metric in metrics:
                 metric.update(batch.values, batch.targets)
     found = {name: value for metric in metrics for name, value in metric.compute().items()} if is_known else {}
-fields = job.task.summary_fields(job.context, is_known)
+    fields = job.task.summary_fields(job.context, is_known)
     line = baselines_line(JobFolder(job.folder))
     return {**evaluation.figures(), "is_measured": is_known, **fields, **found, "baselines": line}
 
