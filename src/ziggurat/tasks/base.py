@@ -19,7 +19,16 @@ from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.preprocessing import InputPreprocessing, input_spec
 from ziggurat.tasks.report import MetricInfo, Report, ScoreInfo, plain_report
 
-__all__ = ["PrimaryMetric", "SplitData", "Task", "TaskContext", "as_color", "constant_scores", "raw_outputs"]
+__all__ = [
+    "PrimaryMetric",
+    "SplitData",
+    "Task",
+    "TaskContext",
+    "as_color",
+    "constant_scores",
+    "named_targets",
+    "raw_outputs",
+]
 
 _IGNORED = 255
 
@@ -365,6 +374,11 @@ class Task(ABC):
 def as_color(image: np.ndarray) -> np.ndarray:
     """Return an image (H, W, 1) or (H, W, 3) uint8 with three channels."""
     return np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
+
+
+def named_targets(batch: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of a batch by name, as metrics and results take them: ``x``, ``y`` and ``label``."""
+    return dict(zip(("x", "y", "label"), batch, strict=False))
 
 
 def raw_outputs(outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:

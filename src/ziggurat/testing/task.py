@@ -14,6 +14,7 @@ from ziggurat.entities.best_checkpoint import primary_tags
 from ziggurat.records.schema import Schema
 from ziggurat.tasks import InputPreprocessing, Task, TaskContext
 from ziggurat.tasks import task as registered_task
+from ziggurat.tasks.base import named_targets
 
 __all__ = ["TaskConformance"]
 
@@ -169,7 +170,7 @@ class TaskConformance(ABC):
         return task.batch(context, arrays, context.preprocessing.finish)
 
     def _targets(self, batch: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        return dict(zip(("x", "y", "label"), batch, strict=False))
+        return named_targets(batch)
 
     def _metrics(self, outputs: Mapping[str, np.ndarray], batch: Sequence[np.ndarray]) -> Sequence[Any]:
         metrics = self.task().metrics(self.context())

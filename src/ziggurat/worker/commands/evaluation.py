@@ -15,6 +15,7 @@ from ziggurat.errors import UnknownNameError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import EvaluateSpec
 from ziggurat.tasks import MeansMetric
+from ziggurat.tasks.base import named_targets
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.pipeline import DataOptions, Pipeline
@@ -117,7 +118,7 @@ class Evaluation:
         with open_network(self._job) as network, pipeline.evaluation(self._split, numbered=True) as flow:
             self._openings = _note_opening(self._job, self._split)
             for *batch, rows in flow:
-                targets = dict(zip(("x", "y", "label"), batch, strict=False))
+                targets = named_targets(batch)
                 values = network.evaluate(*batch[:2])
                 self._means.update(values, targets)
                 is_known = all(name in values for name in self._job.task.outputs)

@@ -177,8 +177,8 @@ class PredictRequest:
         Raises:
             UsageError: where it was asked wrongly.
         """
-        flags = (bool(request.get(name)) for name in ("raw", "drawn"))
-        return cls(inputs_of(model, request), top_of(request), *flags)
+        raw, drawn = (bool(request.get(name)) for name in ("raw", "drawn"))
+        return cls(inputs_of(model, request), top_of(request), raw, drawn)
 
 
 def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
