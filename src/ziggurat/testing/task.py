@@ -97,6 +97,13 @@ class TaskConformance(ABC):
         found = self.context().statistics
         assert json.loads(json.dumps(found)) == found
 
+    def test_postprocessing_is_json_of_an_output(self) -> None:
+        """It stands beside an export."""
+        found = self.task().postprocessing(self.context())
+        assert json.loads(json.dumps(found)) == found
+        assert found["form"]
+        assert found["output"] in self.task().outputs
+
     def test_merged_metrics_are_those_of_one_pass(self) -> None:
         """Parts of a split may be measured apart."""
         batch = self._batch()
