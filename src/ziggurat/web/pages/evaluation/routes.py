@@ -327,7 +327,7 @@ def _score_differences(
         total=found["total"],
         unknown=found["unknown"],
         mean=difference_words(found["mean"], view.rank)[0],
-        interval_text=interval_words(found["interval"], view.rank),
+        interval_text=interval_words(found["interval"], found["mean"], view.rank),
         margin_text=f"{found['margin'] / factor:.4g}",
         which=which or "better",
         offset=offset,

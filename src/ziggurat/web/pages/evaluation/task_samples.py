@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -135,28 +136,27 @@ def _contents(
             kind, schema = dataset.schema.parts[0], dataset.schema
             if kind == _IMAGES:
                 return kind, {}
-            read: Callable[[Any], SampleContent] = (
-                (lambda part: SampleContent(text=_short(str(part))))
-                if kind == "text"
-                else (lambda part: SampleContent(cells=_cells(part, schema)))
-            )
-            return kind, {each["row"]: read(dataset.sample(each["split"], each["row"]).part(0)) for each in found}
+            parts = {each["row"]: dataset.sample(each["split"], each["row"]).part(0) for each in found}
+            return kind, {row: _content(part, kind, schema) for row, part in parts.items()}
     except ZigguratError:  # it was deleted or damaged meanwhile: the results are shown without
         return "", {}
 
 
+def _content(part: Any, kind: str, schema: Any) -> SampleContent:
+    text = part.decode("utf-8", "replace") if isinstance(part, bytes) else str(part)
+    if kind == "text":
+        return SampleContent(text=text if len(text) <= _TEXT_CHARACTERS else f"{text[:_TEXT_CHARACTERS]}…")
+    return SampleContent(cells=_cells(json.loads(text), schema)) if kind == "row" else SampleContent()
+
+
 def _cells(row: Any, schema: Any) -> list[tuple[str, Any]]:
-    if not isinstance(row, list | tuple) or len(row) != len(schema.columns):
+    if len(row) != len(schema.columns):
         return []
     return [
         (column.name, "–" if value is None else value)
         for column, value in zip(schema.columns, row, strict=True)
-        if column.name != schema.target
+        if column.name != schema.target and column.type != "identifier"  # it is the name of the sample
     ]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _TEXT_CHARACTERS else f"{text[:_TEXT_CHARACTERS]}…"
 
 
 # ---- images that the network is asked for

@@ -233,7 +233,7 @@ def _comparison(studio: Studio, job: Job, other: Job, info: ScoreInfo) -> ScoreC
         counts=found["counts"],
         mean=words,
         verdict=verdict,
-        interval_text=interval_words(interval, info),
+        interval_text=interval_words(interval, mean, info),
         is_significant=interval is not None and (interval[0] > 0 or interval[1] < 0),
     )
 
@@ -249,11 +249,11 @@ def difference_words(mean: float | None, info: ScoreInfo) -> tuple[str, str]:
     return f"{amount} {verdict}", verdict
 
 
-def interval_words(interval: Sequence[float] | None, info: ScoreInfo) -> str:
-    """Return an interval of a difference of scores in the unit and with the sign that people see."""
-    if interval is None:
+def interval_words(interval: Sequence[float] | None, mean: float | None, info: ScoreInfo) -> str:
+    """Return an interval of a difference of scores, positive in the direction that ``difference_words`` names."""
+    if interval is None or mean is None:
         return ""
-    ends = sorted(info.sign * each for each in interval)
+    ends = sorted(each if mean >= 0 else -each for each in interval)
     if info.unit == SHARE:
-        return " to ".join(f"{100 * each:+.1f}" for each in ends) + " points"
-    return " to ".join(f"{each:+.3g}" for each in ends) + (f" {info.unit}" if info.unit else "")
+        return " to ".join(f"{100 * each:.1f}" for each in ends) + " points"
+    return " to ".join(f"{each:.3g}" for each in ends) + (f" {info.unit}" if info.unit else "")
