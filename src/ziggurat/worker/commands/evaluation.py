@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.datasets.dataset import Dataset
+from ziggurat.entities.baselines import baselines_line
 from ziggurat.errors import UnknownNameError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import EvaluateSpec
@@ -41,7 +42,8 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
         of a dataset was measured on, this time included; None for other splits and other data), ``scalars`` (means
         over all samples: ``cost`` and what the user summarizes), ``classifier``; and of a classifier ``accuracy``,
         ``top_5`` (with more than five classes), ``confusion`` (row: the label, column: what was predicted) and
-        ``classes`` (class, samples, predicted, precision and recall, None where there is none).
+        ``classes`` (class, samples, predicted, precision and recall, None where there is none); ``baselines``, the
+        validation of the finished training beside that of simple models, in one line, or empty.
     """
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
     evaluation = Evaluation(job, request.get("split") or "val")
@@ -54,7 +56,8 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
                 metric.update(batch.values, batch.targets)
     found = {name: value for metric in metrics for name, value in metric.compute().items()} if is_known else {}
     fields = job.task.summary_fields(job.context, is_known)
-    return {**evaluation.figures(), "is_measured": is_known, **fields, **found}
+    line = baselines_line(JobFolder(job.folder))
+    return {**evaluation.figures(), "is_measured": is_known, **fields, **found, "baselines": line}
 
 
 @dataclass(frozen=True)
