@@ -117,8 +117,21 @@ def test_a_task_of_another_package_is_used_everywhere(tmp_path: Path, shell: Any
     refused = shell("train", "--data", "set", "--network", "mlp", "--batch-size", "9", "--out", "no", code=3)
     assert "The network `mlp` must fit the data." in refused
 
-    options = ["--task", "count-objects", "--backend", "null", "--epochs", "30", "--batch-size", "10"]
-    shell("train", "--data", "set", "--network", "mlp", "--learning-rate", "0.02", *options, "--out", "job")
+    options = ["--task", "count-objects", "--backend", "null", "--epochs", "80", "--batch-size", "10"]
+    shell(
+        "train",
+        "--data",
+        "set",
+        "--network",
+        "mlp",
+        "--learning-rate",
+        "0.01",
+        "--set",
+        "schedule.policy=fixed",
+        *options,
+        "--out",
+        "job",
+    )
     found = json.loads(shell("evaluate", "job", "--json"))
     predicted = json.loads(shell("predict", "job", "objects/images/val/33.png", "--json"))
 
