@@ -279,11 +279,14 @@ class Task(ABC):
     def summary_fields(self, context: TaskContext, is_known: bool) -> Mapping[str, Any]:
         """Return what an evaluation says beside its metrics, as JSON values.
 
+        ``classifier`` (whether there is one class and its score for each sample) and ``classes`` (names) are there in
+        each task.
+
         Args:
             context: of the job.
             is_known: whether the network gave the outputs that the task needs.
         """
-        return {}
+        return {"classifier": False, "classes": list(context.class_names)}
 
     def summary_metrics(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what the summary of an evaluation job keeps of the values of the metrics: ``metrics``."""
