@@ -55,7 +55,8 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
             for metric in metrics:
                 metric.update(batch.values, batch.targets)
     found = {name: value for metric in metrics for name, value in metric.compute().items()} if is_known else {}
-    fields = job.task.summary_fields(job.context, is_known)
+    fields = dict(job.task.summary_fields(job.context, is_known))
+    fields.pop("classes", None)  # here it is the table of a metric, where there is one
     line = baselines_line(JobFolder(job.folder))
     return {**evaluation.figures(), "is_measured": is_known, **fields, **found, "baselines": line}
 
