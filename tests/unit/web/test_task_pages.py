@@ -88,7 +88,7 @@ def houses(studio: Any, tmp_path: Path) -> str:
     source = tmp_path / "houses.csv"
     lines = [
         "size,district,garden,price",
-        *(f"{row},{'east' if row % 2 else ''},yes,{2 * row + 0.5}" for row in range(80)),
+        *(f"{row / 4},{'east' if row % 2 else ''},yes,{2 * row + 0.5}" for row in range(80)),
     ]
     source.write_text("\n".join(lines))
     folder = studio.root / "datasets" / "20260101-000000-0003"

@@ -178,8 +178,8 @@ class PredictRequest:
         Raises:
             UsageError: where it was asked wrongly.
         """
-        flags = (bool(request.get(name)) for name in ("raw", "drawn"))
-        return cls(inputs_of(model, request), top_of(request), *flags)
+        raw, drawn = bool(request.get("raw")), bool(request.get("drawn"))
+        return cls(inputs_of(model, request), top_of(request), raw, drawn)
 
 
 def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
@@ -281,7 +281,7 @@ def decoded_image(model: WarmModel, request: Mapping[str, Any]) -> DecodedImage:
     return DecodedImage(name, seen, preprocessing.finish(fitted[None]))
 
 
-def _in_the_middle(fitted: np.ndarray, preprocessing: InputPreprocessing) -> np.ndarray | None:
+def _in_the_middle(fitted: np.ndarray, preprocessing: Any) -> np.ndarray | None:
     """Return the part of a fitted image that the network gets, (H, W, C) uint8; None of what is no image."""
     if not isinstance(preprocessing, Preprocessing):
         return None
