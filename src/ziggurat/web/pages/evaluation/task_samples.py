@@ -153,10 +153,16 @@ def _cells(row: Any, schema: Any) -> list[tuple[str, Any]]:
     if len(row) != len(schema.columns):
         return []
     return [
-        (column.name, "–" if value is None else value)
+        (column.name, _cell(value))
         for column, value in zip(schema.columns, row, strict=True)
         if column.name != schema.target and column.type != "identifier"  # it is the name of the sample
     ]
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return "–"
+    return ("yes" if value else "no") if isinstance(value, bool) else value
 
 
 # ---- images that the network is asked for
