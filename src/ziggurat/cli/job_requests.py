@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import secrets
@@ -17,6 +18,7 @@ import click
 from ziggurat.cli.application import Application, studio_module
 from ziggurat.cli.commands import Command
 from ziggurat.cli.dataset_sources import format_options
+from ziggurat.cli.models import prediction_text
 from ziggurat.cli.output import table
 from ziggurat.cli.spec import DatasetFlagsCommand, SpecFlagsCommand, note_former_names
 from ziggurat.cli.training import studio_recipe, test_batch_text, with_recipe
@@ -304,6 +306,8 @@ def job_infer(
 @click.argument("job_id", metavar="ID", type=JobId())
 @click.argument("images", nargs=-1, metavar="[IMAGE]...", type=click.Path(path_type=Path))
 @click.option("--url", metavar="ADDRESS", default="", help="URL of an image that the studio fetches.")
+@click.option("--row", "rows", metavar="JSON", multiple=True, help="Row of a table, column → value; repeatable.")
+@click.option("--text", "texts", metavar="TEXT", multiple=True, help="Text, for a model for texts; repeatable.")
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Classes shown.")
 @click.option(
     "--checkpoint",
@@ -327,18 +331,41 @@ def job_infer(
 def job_predict(
     application: Application, job_id: str, images: tuple[Path, ...], url: str, target: Path | None, **options: Any
 ) -> int:
-    """Predict IMAGEs of this machine with the model of the job ID; exit code 4 if one is unreadable."""
+    """Predict IMAGEs of this machine with the model of the job ID; exit code 4 if one is unreadable.
+
+    A model for tables takes `--row '{"size": 70, "district": "north"}'`, one for texts `--text "Win a prize"`.
+    """
     asked = {name: options.pop(name) for name in ("top", "checkpoint", "grad_cam_class", "grad_cam_layer")}
-    _check(images, url, target, asked)
-    asked["grad_cam"] = None if target is None else True
+    rows, texts = [_row(each) for each in options.pop("rows")], list(options.pop("texts"))
+    if rows or texts:
+        if images or url or target or (rows and texts):
+            raise UsageError("Images, `--row` and `--text` are predicted for apart.", received="more than one of them")
+        inputs = {"rows": rows, "texts": texts, "top": asked["top"], "checkpoint": asked["checkpoint"]}
+    else:
+        _check(images, url, target, asked)
+        inputs = {"files": images, "url": url, **asked, "grad_cam": None if target is None else True}
     with studio_client(application, options) as client:
-        found = client.models.predict(job_id, images, url=url, **asked)
-    lines = [_prediction_text(each) for each in found["predictions"]]
+        found = client.models.predict(job_id, **inputs)
+    lines = [prediction_text(each) for each in found["predictions"]]
     lines += [f"Not read: {each['message']}" for each in found["failures"]]
-    if target is not None and found["grad_cam"] is not None:
+    if target is not None and found.get("grad_cam") is not None:
         lines.append(_save(found["grad_cam"], target))
     application.output.document(found, "\n".join(lines))
     return DataError.exit_code if found["failures"] else 0
+
+
+def _row(text: str) -> dict[str, Any]:
+    try:
+        row = json.loads(text)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict):
+        raise UsageError(
+            "`--row` takes a JSON object, column → value.",
+            received=text[:200],
+            advice="""Write it as in: --row '{"size": 70, "district": "north"}'.""",
+        )
+    return row
 
 
 def _parted(rest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
@@ -390,7 +417,12 @@ def _text(job_id: str, found: Mapping[str, Any]) -> str:
     for word in ("accuracy", "top5"):
         if found[word] is not None:
             lines.append(f"{word} {found[word]:.2%}")
-    lines += [f"{name} {value:.5g}" for name, value in found["scalars"].items() if name != "accuracy"]
+    numbers = {**found["scalars"], **(found.get("metrics") or {})}
+    lines += [
+        f"{name} {value:.5g}"
+        for name, value in numbers.items()
+        if isinstance(value, int | float) and (name != "accuracy" or found["accuracy"] is None)
+    ]
     rows = [
         (each["name"], *(_share(each[name]) for name in ("precision", "recall", "f1")), str(each["support"]))
         for each in found["per_class"]
@@ -423,11 +455,3 @@ def _save(heat: Mapping[str, Any], target: Path) -> str:
         ) from error
     found = f"{target}: where it looked for {heat['class']}, at the layer {heat['layer']}"
     return found if heat["largest"] else f"{found}; nothing speaks for this class there"
-
-
-def _prediction_text(prediction: Mapping[str, Any]) -> str:
-    if "classes" in prediction:
-        named = "  ".join(f"{each['class']} {each['probability']:.2%}" for each in prediction["classes"])
-        return f"{prediction['file']}: {named}"
-    shapes = (f"{name} {tuple(each['shape'])}" for name, each in prediction["outputs"].items())
-    return f"{prediction['file']}: {', '.join(shapes)}; --json shows the values"

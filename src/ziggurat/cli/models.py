@@ -15,7 +15,7 @@ from ziggurat.cli.output import table
 from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import DataError, UsageError
 
-__all__ = ["evaluate", "export", "model", "predict"]
+__all__ = ["evaluate", "export", "model", "predict", "prediction_text"]
 
 _MATRIX_CLASSES: Final = 20
 _SHOWN_VALUES: Final = 10
@@ -171,7 +171,7 @@ def _show_predictions(application: Application, found: dict[str, Any]) -> int:
     """Show what was predicted and which files were bad; return the exit code."""
     output, failures = application.output, found["failures"]
     if found["predictions"] or output.as_json:
-        output.document(found, "\n".join(_prediction_text(each) for each in found["predictions"]))
+        output.document(found, "\n".join(prediction_text(each) for each in found["predictions"]))
     if not output.as_json:
         if "checkpoint" in found:
             output.note(f"Predicted by {found['checkpoint']}: step {found['step']}, epoch {found['epoch']}.")
@@ -180,7 +180,8 @@ def _show_predictions(application: Application, found: dict[str, Any]) -> int:
     return DataError.exit_code if failures else 0
 
 
-def _prediction_text(prediction: Mapping[str, Any]) -> str:
+def prediction_text(prediction: Mapping[str, Any]) -> str:
+    """Return a prediction of any task in one line; outputs that the task does not know in several."""
     if "classes" in prediction and all("probability" in each for each in prediction["classes"]):
         found = "  ".join(f"{each['class']} {each['probability']:.2%}" for each in prediction["classes"])
         return f"{prediction['file']}: {found}"

@@ -389,3 +389,18 @@ def test_a_model_of_a_lost_plug_in_is_one_sentence(visit: Any, model: Any) -> No
     answer = visit.get(f"/models/{job_id}/test")
     assert answer.status_code == 501
     assert "of-a-plugin" in errors_of(answer)[0]
+
+
+def test_lists_and_comparisons_name_the_metric_that_counts(
+    visit: Any, studio: Any, priced: str, evaluation: Any, houses: str
+) -> None:
+    known, _ = prices(1)
+    second = evaluation("second", table_context(), {"output": prices(3)[1]}, {"y": known}, dataset=houses)
+    jobs = [studio.jobs.get(each) for each in (priced, second)]
+    assert studio.jobs.results(jobs)[priced]["primary"] == "rmse"
+    listed = visit.get("/evaluations")
+    assert listed.status_code == 200
+    assert "Rmse" in listed.text
+    compared = html_of(visit.get(f"/compare?job={jobs[0].parent}&job={jobs[1].parent}"))
+    cells = [each.text for each in compared.all(".compare-scroll td.number a")]
+    assert [text.split()[-1] for text in cells] == ["better", "worse", "equal"]

@@ -27,8 +27,8 @@ def evaluation_results(store: Store, jobs: Sequence[Job]) -> dict[str, dict[str,
 
     Returns:
         ``split``, ``checkpoint``, ``step``, ``epoch``, ``count``; ``accuracy`` and ``top5`` of a classifier; the
-        numbers among the metrics of another task; and means over all samples, such as ``loss``. Names are left out
-        where there is no such value.
+        numbers among the metrics of another task, with the name of the one that counts as ``primary``; and means over
+        all samples, such as ``loss``. Names are left out where there is no such value.
     """
     done = [job for job in jobs if job.kind in _KINDS and job.state == "done"]
     known = store.datasets.facts([job.id for job in done]) if done else {}
@@ -49,4 +49,15 @@ def _result(found: Predictions) -> dict[str, Any]:
     metrics = found.summary.get("metrics") or {}
     numbers = {name: value for name, value in metrics.items() if isinstance(value, int | float) and name not in said}
     # The metrics of a task come last: they stand above means of the same name over batches.
-    return {name: value for name, value in {**means, **said, **figures, **numbers}.items() if value is not None}
+    primary = {} if found.is_classifier or not numbers else _primary(found, numbers)
+    every = {**means, **said, **figures, **numbers, **primary}
+    return {name: value for name, value in every.items() if value is not None}
+
+
+def _primary(found: Predictions, numbers: dict[str, Any]) -> dict[str, str]:
+    """Return the name of the metric that counts; none where the package that brings the task is not installed."""
+    try:
+        name = found.task.primary_metric.name
+    except ZigguratError:
+        return {}
+    return {"primary": name} if name in numbers else {}

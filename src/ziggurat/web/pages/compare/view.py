@@ -85,7 +85,8 @@ class EvaluatedSplit:
         split: name of it.
         data: place of the data, as the runs name it.
         first: evaluation of the run that comes first.
-        others: run, evaluation, and number of samples by outcome (``fixed``, ``broken``, ``still_wrong``) of the
+        others: run, evaluation, and number of samples by outcome (``fixed``, ``broken``, ``still_wrong``; of a network
+            that does not classify ``better``, ``worse``, ``equal``) of the
             others; no numbers where they cannot be compared, or after the first few.
         run: that comes first.
     """

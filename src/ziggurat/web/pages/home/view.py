@@ -159,7 +159,7 @@ class Row:
     @property
     def result(self) -> tuple[str, str]:
         """Value and metric of an evaluation; empty where it has none."""
-        for name in ("accuracy", "loss", "cost", *self.facts):
+        for name in (str(self.facts.get("primary", "")), "accuracy", "loss", "cost", *self.facts):
             value = self.facts.get(name)
             if name not in _NO_METRICS and isinstance(value, int | float):
                 return metric_text(name, value), name.replace("_", " ").capitalize()
