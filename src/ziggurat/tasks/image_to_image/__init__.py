@@ -52,6 +52,10 @@ class ImageToImage(Task):
         """Return the target image, of the size that the network gets."""
         return ArraySpec(context.preprocessing.shape, "float32")
 
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec:
+        """Return an image of the size of the input."""
+        return ArraySpec(tuple(shape))
+
     def sample(self, context: TaskContext, point: Sequence[Any], key: Any) -> list[np.ndarray]:
         """Return input and target, both fitted (H, W, C) uint8; an image without a partner is its own target.
 
