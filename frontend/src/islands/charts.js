@@ -23,7 +23,8 @@
 //   "link": "/explore?a={row}&b={column}" }   {row}, {column}: names; {row_number}, {column_number}: places from 0
 //
 // { "kind": "scatter", "x": "Width", "y": "Height", "x_log": true, "y_log": true,
-//   "groups": [{ "name": "cat", "points": [[10, 20, "name of the point", "/link"]] }] }   the last two may be missing
+//   "groups": [{ "name": "cat", "points": [[10, 20, "name of the point", "/link"]] }],   the last two may be missing
+//   "diagonal": true }                a line where both values are the same
 //
 // { "kind": "parallel",
 //   "axes": [{ "name": "learning rate", "log": true }, { "name": "network", "categories": ["a", "b"] }],
@@ -33,7 +34,7 @@
 // Links lead to addresses of this host only. A click tells the element as well, by an event that bubbles:
 //   "chart:choose", detail { kind, name, series, row, column, value, number }   what does not apply is undefined
 // and a choice of ranges on parallel axes by "chart:brush", detail { names }: the lines that are left.
-import { BarChart, HeatmapChart, ParallelChart, ScatterChart } from "echarts/charts";
+import { BarChart, HeatmapChart, LineChart, ParallelChart, ScatterChart } from "echarts/charts";
 import {
   DataZoomComponent,
   GridComponent,
@@ -50,6 +51,7 @@ import { optionOf } from "./charts/options.js";
 use([
   BarChart,
   HeatmapChart,
+  LineChart,
   ParallelChart,
   ScatterChart,
   DataZoomComponent,

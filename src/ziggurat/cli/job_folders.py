@@ -269,6 +269,8 @@ def status_text(status: JobStatus, output: Output) -> str:
         lines.append(f"  checkpoint  {status.last_checkpoint}")
     if status.best_checkpoint:
         lines.append(f"  used        {status.best_checkpoint}")
+    if status.baselines:
+        lines.append(f"  baselines   {status.baselines}")
     if status.divergence is not None and status.is_active:  # the reason of an end says it already
         lines.append(f"  {output.word('diverged')}    {status.divergence.text}")
     if not status.is_active and status.can_resume:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -98,9 +98,20 @@ class Preprocessing:
         """(H, W, C) that the network sees."""
         return self.output_shape
 
-    dtype: ClassVar[str] = "float32"
-    categories: ClassVar[tuple[int, ...]] = ()
-    vocabulary_size: ClassVar[int | None] = None
+    @property
+    def dtype(self) -> str:
+        """NumPy type of what the network gets."""
+        return "float32"
+
+    @property
+    def categories(self) -> tuple[int, ...]:
+        """Of images, none."""
+        return ()
+
+    @property
+    def vocabulary_size(self) -> None:
+        """Of images, none."""
+        return None
 
     def fit(self, image: np.ndarray) -> np.ndarray:
         """Return an image with the right size and channels.

@@ -58,7 +58,8 @@ class StandardNetwork:
         task: name of the task that it learns, in the registry of tasks.
         input_shape: (H, W, C) of the images it was made for; others work where the layers leave something over. None
             for any, and where its input is no image.
-        learning_rate: a rate to start from, with momentum 0.9; None where there is no typical one.
+        learning_rate: a rate to start from, with the optimizer of the recipe, else with momentum 0.9; None where there
+            is no typical one.
         source: the paper.
         smallest_px: shortest side of an image that its layers leave something of.
         input: form of its input, in ``INPUT_KINDS``.

@@ -230,6 +230,8 @@ class Job:
         tags: words that people gave it.
         divergence: of a training that diverged, where and how; None where it did not, or recovered.
         scalars: tag → what its curve came to.
+        baselines: of a single job that was asked for, if it is a finished training: its result beside that of simple
+            models, in one line; else empty.
     """
 
     id: str
@@ -273,6 +275,7 @@ class Job:
     tags: tuple[str, ...] = ()
     divergence: Divergence | None = None
     scalars: Mapping[str, ScalarSummary] = field(default_factory=dict)
+    baselines: str = ""
 
     @property
     def is_active(self) -> bool:

@@ -26,6 +26,7 @@ from ziggurat.errors import (
     MissingDependencyError,
     NetworkCodeError,
     NotThereError,
+    PluginError,
     StateError,
     StorageError,
     TrainingError,
@@ -115,6 +116,7 @@ _STATUSES: Final[tuple[tuple[type[ZigguratError], int], ...]] = (
     (StateError, 409),
     (TrainingError, 422),
     (MissingDependencyError, 501),
+    (PluginError, 501),
     (LostDatabaseError, 409),
     (StorageError, 507),
 )

@@ -19,7 +19,16 @@ from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.preprocessing import InputPreprocessing, input_spec
 from ziggurat.tasks.report import MetricInfo, Report, ScoreInfo, plain_report
 
-__all__ = ["PrimaryMetric", "SplitData", "Task", "TaskContext", "as_color", "constant_scores", "raw_outputs"]
+__all__ = [
+    "PrimaryMetric",
+    "SplitData",
+    "Task",
+    "TaskContext",
+    "as_color",
+    "constant_scores",
+    "named_targets",
+    "raw_outputs",
+]
 
 _IGNORED = 255
 
@@ -273,11 +282,14 @@ class Task(ABC):
     def summary_fields(self, context: TaskContext, is_known: bool) -> Mapping[str, Any]:
         """Return what an evaluation says beside its metrics, as JSON values.
 
+        ``classifier`` (whether there is one class and its score for each sample) and ``classes`` (names) are there in
+        each task.
+
         Args:
             context: of the job.
             is_known: whether the network gave the outputs that the task needs.
         """
-        return {}
+        return {"classifier": False, "classes": list(context.class_names)}
 
     def summary_metrics(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what the summary of an evaluation job keeps of the values of the metrics: ``metrics``."""
@@ -368,6 +380,11 @@ class Task(ABC):
 def as_color(image: np.ndarray) -> np.ndarray:
     """Return an image (H, W, 1) or (H, W, 3) uint8 with three channels."""
     return np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
+
+
+def named_targets(batch: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of a batch by name, as metrics and results take them: ``x``, ``y`` and ``label``."""
+    return dict(zip(("x", "y", "label"), batch, strict=False))
 
 
 def raw_outputs(outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:

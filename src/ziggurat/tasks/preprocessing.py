@@ -50,7 +50,7 @@ class InputPreprocessing(Protocol):
         """
         ...
 
-    def finish(self, batch: np.ndarray) -> np.ndarray:
+    def finish(self, batch: np.ndarray, /) -> np.ndarray:
         """Return a batch as the network gets it.
 
         Args:

@@ -14,6 +14,7 @@ from ziggurat.entities.best_checkpoint import primary_tags
 from ziggurat.records.schema import Schema
 from ziggurat.tasks import InputPreprocessing, Task, TaskContext
 from ziggurat.tasks import task as registered_task
+from ziggurat.tasks.base import named_targets
 
 __all__ = ["TaskConformance"]
 
@@ -96,6 +97,13 @@ class TaskConformance(ABC):
         found = self.context().statistics
         assert json.loads(json.dumps(found)) == found
 
+    def test_postprocessing_is_json_of_an_output(self) -> None:
+        """It stands beside an export."""
+        found = self.task().postprocessing(self.context())
+        assert json.loads(json.dumps(found)) == found
+        assert found["form"]
+        assert found["output"] in self.task().outputs
+
     def test_merged_metrics_are_those_of_one_pass(self) -> None:
         """Parts of a split may be measured apart."""
         batch = self._batch()
@@ -169,7 +177,7 @@ class TaskConformance(ABC):
         return task.batch(context, arrays, context.preprocessing.finish)
 
     def _targets(self, batch: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        return dict(zip(("x", "y", "label"), batch, strict=False))
+        return named_targets(batch)
 
     def _metrics(self, outputs: Mapping[str, np.ndarray], batch: Sequence[np.ndarray]) -> Sequence[Any]:
         metrics = self.task().metrics(self.context())

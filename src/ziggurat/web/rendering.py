@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, FunctionLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -20,6 +20,7 @@ from ziggurat.entities import Job
 from ziggurat.entities.backend_info import backend_title, has_capability
 from ziggurat.errors import ZigguratError
 from ziggurat.server.errors import status_of
+from ziggurat.tasks import task
 from ziggurat.web.icons import icon
 from ziggurat.web.static_files import is_built, island_addresses, static_address
 from ziggurat.web.urls import address, changed_query, page_of
@@ -137,10 +138,26 @@ def _section(path: str) -> str:
     return "Runs" if path in ("", "/") or path.startswith(("/jobs/", "/models/")) else ""
 
 
+_TASKS: Final = "tasks"
+_TASK_TEMPLATE_DEPTH: Final = 3
+
+
+def _task_template(name: str) -> tuple[str, str, None] | None:
+    """Return a template that the package of a task brings, such as ``tasks/regression/sample.html``; None for none."""
+    parts = name.split("/")
+    if len(parts) != _TASK_TEMPLATE_DEPTH or parts[0] != _TASKS or ".." in parts:
+        return None
+    try:
+        path = task(parts[1]).templates / parts[2]
+        return path.read_text(encoding="utf-8"), str(path), None
+    except (OSError, ZigguratError):
+        return None
+
+
 @cache
 def _environment() -> Environment:
     made = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=ChoiceLoader([FileSystemLoader(_TEMPLATES), FunctionLoader(_task_template)]),
         autoescape=select_autoescape(("html", "svg")),
         undefined=StrictUndefined,  # a misspelt name is an error, not an empty place
         trim_blocks=True,

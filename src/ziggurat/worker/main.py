@@ -27,6 +27,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import Settings, load_settings
 from ziggurat.specs import DatasetSpec, EvaluateSpec, FileNetwork, InferSpec, Spec, TrainSpec, load_spec, save_spec
+from ziggurat.worker.baselines import keep_baselines
 from ziggurat.worker.build import BuildLimit, BuiltJob, build_job
 from ziggurat.worker.commands.evaluation import evaluate_split
 from ziggurat.worker.commands.prediction import predict_many
@@ -256,6 +257,8 @@ class _Attempt:
                 if advised is error:
                     raise
                 raise advised from error
+        if trainer.outcome == "done":
+            keep_baselines(spec, self._folder, built.data.context, lambda: self._request.reason is not None)
 
     def _end_at_once(self, error: ZigguratError, stack: str) -> None:
         """Say what went wrong where the main thread cannot, and end the process. Any thread may call it."""

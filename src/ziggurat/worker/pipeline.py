@@ -621,6 +621,7 @@ def prepare_data(source: DataSource, options: DataOptions, context: TaskContext)
         )
     if isinstance(context.preprocessing, Preprocessing):
         options.augmentation.check_size(context.preprocessing.size)
+        _check_crop(context.preprocessing, context.task)
     pipeline = Pipeline(source, options, context)
     return JobData(
         train=pipeline.training().finish,
@@ -629,3 +630,14 @@ def prepare_data(source: DataSource, options: DataOptions, context: TaskContext)
         sizes={split: len(flow) for split, flow in source.splits.items()},
         source=source,
     )
+
+
+def _check_crop(preprocessing: Preprocessing, task: Task) -> None:
+    """Refuse a mean image with crops of targets that move with the image: they are cut before the mean is taken off."""
+    is_cropped = preprocessing.output_shape[:2] != preprocessing.size
+    if task.moves_with_image and is_cropped and preprocessing.mean == "image":
+        raise DataError(
+            f"A mean image and a crop do not go together in {task.title}.",
+            received=f"`preprocessing.mean` image, `preprocessing.crop` {preprocessing.crop}",
+            advice="Use the mean of each channel: `preprocessing.mean` pixel.",
+        )

@@ -13,6 +13,7 @@ import psutil
 
 from ziggurat.atomic import atomic_write_text
 from ziggurat.entities import Divergence, Heartbeat, Pulse, judge_pulse, read_heartbeat
+from ziggurat.entities.baselines import baselines_line
 from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.entities.heartbeat import read_last_words
 from ziggurat.entities.job_history import JobHistory, read_history
@@ -230,6 +231,7 @@ class JobStatus:
         scalars: newest value of each tag.
         last_checkpoint: name of the newest checkpoint; empty where there is none.
         best_checkpoint: in words, the one that is used if none is named; empty where there is none.
+        baselines: the result of a finished training beside those of simple models, in one line; else empty.
         divergence: of a training that diverged, where and how; None where it did not.
         heartbeat_age_s: age of the newest heartbeat; None where there is none.
         pid: process of the worker; None where none is alive.
@@ -256,6 +258,7 @@ class JobStatus:
     scalars: dict[str, float]
     last_checkpoint: str
     best_checkpoint: str
+    baselines: str
     divergence: Divergence | None
     heartbeat_age_s: float | None
     pid: int | None
@@ -335,6 +338,7 @@ def job_status(path: Path, now: float) -> JobStatus:
         scalars={tag: point.value for tag, point in sorted(scalars.items())},
         last_checkpoint=next(reversed(history.checkpoints), ""),
         best_checkpoint="" if best is None else best.text,
+        baselines=baselines_line(folder),
         divergence=None if history.divergence is None else divergence_after(history.divergence),
         heartbeat_age_s=None if heartbeat is None else max(0.0, now - heartbeat.time),
         pid=beat.pid if beat else None,

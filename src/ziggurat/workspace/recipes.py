@@ -8,11 +8,22 @@ from typing import Any, Final
 
 from ziggurat.entities.backend_info import BackendInfo, StandardNetwork, backend_info, backend_infos
 from ziggurat.errors import ConfigurationError
-from ziggurat.records.schema import KINDS
+from ziggurat.records.schema import KINDS, Schema
+from ziggurat.tasks import AUTO_TASK, Task, tasks, tasks_for
 from ziggurat.workspace.training_checks import KnownData, why_no_fit, why_not_trainable
 from ziggurat.zoo.backends import backend_for, check_backend, why_not_usable
 
-__all__ = ["FEWEST_STEPS", "PHOTO_PX", "UNBALANCED", "Recipe", "balanced_weights", "recommend"]
+__all__ = [
+    "FEWEST_STEPS",
+    "PHOTO_PX",
+    "UNBALANCED",
+    "Recipe",
+    "balanced_weights",
+    "learned_task",
+    "possible_tasks",
+    "recommend",
+    "takes_class_weights",
+]
 
 UNBALANCED: Final = 3.0
 """Largest class ÷ smallest from which classes are weighted."""
@@ -35,6 +46,10 @@ PHOTO_PX: Final = 64
 """Side to which images of different sizes are resized: a CPU trains on such images within minutes."""
 
 _NOUNS: Final = {"table": "rows", "text-classification": "texts"}
+_MIRRORED: Final = ("image-classification", "segmentation", "image-to-image")
+"""Kinds of data whose images may be mirrored: a measured value may be another one then."""
+
+_OPTIMIZERS: Final = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW", "rmsprop": "RMSProp"}
 _SMALL_SET: Final = 10_000
 _STEPS_IN_ALL: Final = 2000
 """Updates that a small set should get: fewer epochs leave the networks of the zoo far from their best."""
@@ -92,19 +107,59 @@ def recommend(data: KnownData, *, network: str | None = None, earlier: str = "")
     if known is not None and known.learning_rate is not None:
         fields["learning_rate"] = known.learning_rate
     fields |= _schedule(fields.get("learning_rate"))
-    if has_images:
+    if data.kind in _MIRRORED:
         fields |= _augmentation(data)
     if known is not None:
         fields |= known.recipe
-    fields["epochs"] = _epochs(data, fields["batch_size"])
-    if data.sizes.get("val", 0):
-        # A quarter of the epochs without a gain (after Prechelt, "Early stopping - but when?", 1998).
-        fields["early_stopping.tag"] = "validation_accuracy" if data.kind == "image-classification" else "auto"
-        fields["early_stopping.patience"] = max(5, fields["epochs"] // 4)
-    if _ratio(data.class_counts) >= UNBALANCED:
+    fields.setdefault("epochs", _epochs(data, fields["batch_size"]))
+    learned = learned_task(data, known)
+    # A quarter of the epochs without a gain (after Prechelt, "Early stopping - but when?", 1998).
+    patience = max(5, fields["epochs"] // 4)
+    if data.sizes.get("val", 0) and learned is not None and learned.is_default and patience < fields["epochs"]:
+        is_accuracy = learned.primary_metric.name == "accuracy"
+        fields["early_stopping.tag"] = "validation_accuracy" if is_accuracy else "auto"
+        fields["early_stopping.patience"] = patience
+    if _ratio(data.class_counts) >= UNBALANCED and takes_class_weights(learned):
         fields["class_weights"] = balanced_weights(data.class_counts)
     summary, reason = _summary(known, fields), _reason(data, fields, earlier)
     return Recipe(network=chosen, fields=fields, summary=summary, reason=reason)
+
+
+def learned_task(data: KnownData, network: StandardNetwork | None, name: str = AUTO_TASK) -> Task | None:
+    """Return the task that is learned from data; None where none can be.
+
+    Args:
+        data: known facts about it.
+        network: that learns it; None for a network file.
+        name: of the task that a spec asks for.
+    """
+    possible = possible_tasks(data, network)
+    if name != AUTO_TASK:
+        return tasks().get(name)
+    return possible[0] if possible else None
+
+
+def possible_tasks(data: KnownData, network: StandardNetwork | None) -> list[Task]:
+    """Return the tasks that a network can learn from data, the default one first.
+
+    Args:
+        data: known facts about it.
+        network: that learns it; None for a network file, which may learn any.
+    """
+    classes = ("?",) if data.known_classes is None else tuple(data.known_classes)
+    schema = Schema(kind=data.kind, class_names=classes, target="" if classes else "target")
+    if network is None:
+        default = tasks_for(schema)
+        others = [each for each in tasks().values() if each not in default and not each.accepts(schema)]
+        return [*default, *others]
+    found = (tasks().get(name) for name in network.tasks)
+    return [each for each in found if each is not None and not each.accepts(schema)]
+
+
+def takes_class_weights(learned: Task | None) -> bool:
+    """Return whether classes may be weighted in the loss: where one class is learned for each sample."""
+    target = None if learned is None else learned.usual_target((1, 1, 1), 2)
+    return target is not None and target.is_class_number and target.classes is not None
 
 
 def _recommended_network(data: KnownData, resized: tuple[int, int] | None, backend: str = "") -> str:
@@ -215,11 +270,15 @@ def _summary(network: StandardNetwork | None, fields: Mapping[str, Any]) -> str:
     if size := fields.get("preprocessing.size"):
         parts.append(f"{size[0]} px")
     parts.append(f"batch {fields['batch_size']}")
+    if name := fields.get("optimizer.name"):
+        parts.append(_OPTIMIZERS.get(name, name))
     if "learning_rate" in fields:
         parts.append(f"rate {fields['learning_rate']:g} with cosine schedule")
     else:
         parts.append("cosine schedule")
     parts.append(f"{fields['epochs']} epochs" + (", early stopping" if "early_stopping.tag" in fields else ""))
+    if fields.get("preprocessing.numbers") == "whiten":
+        parts.append("whitened numbers")
     if "augmentation.flip" in fields:
         parts.append("mirrored images")
     if "class_weights" in fields:

@@ -5,8 +5,9 @@ They are data, executed in a worker like any user's file, and never imported.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ziggurat.entities.backend_info import StandardNetwork, backend_info
 from ziggurat.errors import UnknownNameError
@@ -16,6 +17,9 @@ __all__ = ["STANDARD_NETWORKS", "ZOO", "network_path", "networks_in"]
 ZOO: Final = Path(__file__).parent
 """Folder with a folder of network files for each framework."""
 
+
+_ADAM: Final[Mapping[str, Any]] = {"optimizer.name": "adam"}
+"""In a recipe: the rate of the network is one of Adam."""
 
 STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
     network.name: network
@@ -45,12 +49,70 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             "mobilenet_v2", "MobileNetV2 (2018)", "classification", (224, 224, 3), 0.05, "Sandler et al., CVPR 2018"
         ),
         StandardNetwork(
-            "autoencoder",
-            "Auto-encoder",
-            "image-to-image",
-            (28, 28, 1),
-            0.5,
-            "Hinton and Salakhutdinov, Science 313, 2006",
+            "unet_small",
+            "Small U-Net",
+            "segmentation",
+            (64, 64, 3),
+            0.02,
+            "Ronneberger et al., MICCAI 2015",
+            8,
+            recipe={"epochs": 50, "augmentation.flip": "fliplr"},
+        ),
+        StandardNetwork(
+            "unet", "U-Net (2015)", "segmentation", (256, 256, 3), 0.02, "Ronneberger et al., MICCAI 2015", 16
+        ),
+        StandardNetwork(
+            "deeplab", "DeepLabv3 on ResNet-18 (2017)", "segmentation", (256, 256, 3), 0.02, "Chen et al., 2017", 16
+        ),
+        StandardNetwork(
+            "multilabel", "Small network for several labels", "multi-label", (32, 32, 3), 0.02, "none: ours", 8
+        ),
+        StandardNetwork(
+            "image_regression",
+            "Small network for numbers",
+            "regression",
+            (32, 32, 3),
+            0.001,
+            "none: ours",
+            8,
+            recipe=_ADAM,
+        ),
+        StandardNetwork("regression", "Linear regression", "regression", (1, 13, 1), 0.05, "Legendre, 1805"),
+        StandardNetwork(
+            "table_mlp",
+            "Multilayer perceptron for tables",
+            "regression",
+            learning_rate=0.003,
+            source="none: ours",
+            input="table",
+            other_tasks=("classification",),
+            recipe=_ADAM,
+        ),
+        StandardNetwork(
+            "table_linear",
+            "Linear model for tables",
+            "regression",
+            learning_rate=0.005,
+            source="Legendre, 1805",
+            input="table",
+            other_tasks=("classification",),
+            recipe={"preprocessing.numbers": "whiten"},
+        ),
+        StandardNetwork(
+            "text_cnn",
+            "Convolutional network for texts (2014)",
+            learning_rate=0.001,
+            source="Kim, EMNLP 2014",
+            input="text",
+            recipe={**_ADAM, "epochs": 5},
+        ),
+        StandardNetwork(
+            "text_transformer",
+            "Small Transformer for texts (2017)",
+            learning_rate=0.001,
+            source="Vaswani et al., NIPS 2017",
+            input="text",
+            recipe={**_ADAM, "epochs": 3},
         ),
         StandardNetwork(
             "siamese",
@@ -62,7 +124,6 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             16,
             input="image-pair",
         ),
-        StandardNetwork("regression", "Linear regression", "regression", (1, 13, 1), 0.05, "Legendre, 1805"),
         StandardNetwork(
             "siamese16",
             "Siamese network, 16 numbers",
@@ -74,57 +135,36 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             input="image-pair",
         ),
         StandardNetwork(
-            "unet", "U-Net (2015)", "segmentation", (256, 256, 3), 0.02, "Ronneberger et al., MICCAI 2015", 16
+            "denoiser",
+            "Small image-to-image network",
+            "image-to-image",
+            (32, 32, 3),
+            0.001,
+            "none: ours",
+            recipe=_ADAM,
         ),
         StandardNetwork(
-            "unet_small", "Small U-Net", "segmentation", (64, 64, 3), 0.02, "Ronneberger et al., MICCAI 2015", 8
+            "autoencoder",
+            "Auto-encoder",
+            "image-to-image",
+            (28, 28, 1),
+            0.5,
+            "Hinton and Salakhutdinov, Science 313, 2006",
+            recipe={"preprocessing.mean": "none", "epochs": 20},
         ),
         StandardNetwork(
-            "deeplab", "DeepLabv3 on ResNet-18 (2017)", "segmentation", (256, 256, 3), 0.02, "Chen et al., 2017", 16
-        ),
-        StandardNetwork(
-            "multilabel", "Small network for several labels", "multi-label", (32, 32, 3), 0.02, "none: ours", 8
-        ),
-        StandardNetwork(
-            "image_regression", "Small network for numbers", "regression", (32, 32, 3), 0.001, "none: ours", 8
-        ),
-        StandardNetwork("denoiser", "Small image-to-image network", "image-to-image", (32, 32, 3), 0.1, "none: ours"),
-        StandardNetwork("gan", "Generative adversarial network", "free", (28, 28, 1), None, "Radford et al., 2016", 8),
-        StandardNetwork(
-            "table_linear",
-            "Linear model for tables",
-            "regression",
-            learning_rate=0.005,
-            source="Legendre, 1805",
-            input="table",
-            other_tasks=("classification",),
-        ),
-        StandardNetwork(
-            "table_mlp",
-            "Multilayer perceptron for tables",
-            "regression",
-            learning_rate=0.001,
-            source="none: ours",
-            input="table",
-            other_tasks=("classification",),
-        ),
-        StandardNetwork(
-            "text_cnn",
-            "Convolutional network for texts (2014)",
-            learning_rate=0.1,
-            source="Kim, EMNLP 2014",
-            input="text",
-        ),
-        StandardNetwork(
-            "text_transformer",
-            "Small Transformer for texts (2017)",
-            learning_rate=0.02,
-            source="Vaswani et al., NIPS 2017",
-            input="text",
+            "gan",
+            "Generative adversarial network",
+            "free",
+            (28, 28, 1),
+            0.0002,
+            "Radford et al., 2016",
+            8,
+            recipe={**_ADAM, "optimizer.beta_1": 0.5},
         ),
     )
 }
-"""name → standard network."""
+"""name → standard network; of those for a task, the one that is recommended comes first."""
 
 
 def networks_in(folder: Path) -> tuple[StandardNetwork, ...]:

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from ziggurat.entities import Heartbeat, write_heartbeat
+from ziggurat.entities.baselines import JobBaseline, JobBaselines, write_baselines
 from ziggurat.events import (
     AttemptEnded,
     AttemptStarted,
@@ -184,3 +185,13 @@ def test_status_is_shown_as_text_and_as_lines_of_json(write, ziggurat, job):
     lines = ziggurat("status", job, job, "--json").lines
     assert [line["state"] for line in lines] == ["stopped", "stopped"]
     assert lines[0]["can_resume"] is True
+
+
+def test_the_result_stands_beside_the_best_baseline(write, job, ziggurat):
+    baselines = (JobBaseline(name="linear", title="linear regression", scores={"rmse": 2.231}),)
+    found = JobBaselines(
+        metric="rmse", mode="min", title="RMSE", value=2.171, checkpoint="step-00000030", baselines=baselines
+    )
+    write_baselines(JobFolder(job), found)
+    assert write(started(), ended()).baselines == "RMSE 2.171 against 2.231 (linear regression)"
+    assert "  baselines   RMSE 2.171 against 2.231 (linear regression)" in ziggurat("status", job).out

@@ -14,6 +14,7 @@ import pytest
 from tests.unit.checkpoint_samples import write_checkpoint
 from tests.unit.web.html_page import html_of
 from ziggurat.entities import JobFilter, NewJob
+from ziggurat.entities.baselines import JobBaseline, JobBaselines, write_baselines
 from ziggurat.events import (
     AttemptEnded,
     AttemptStarted,
@@ -25,6 +26,7 @@ from ziggurat.events import (
     Progress,
     ScalarLogged,
 )
+from ziggurat.layout import JobFolder
 from ziggurat.store import Store
 from ziggurat.web.pages.job.view import actions_of, wait_advice
 from ziggurat.workspace.studio import Studio
@@ -88,6 +90,26 @@ def test_a_job_that_waits_says_so_and_what_can_be_done(visit, train):
         assert part in text
     assert re.search(r"learning_rate 0\.5 0\.01", text), "what differs from the default"
     assert f"tensorboard --logdir {job.folder}/tb/ " in _text(visit.get(f"/models/{job.id}?tab=system"))
+
+
+def test_a_finished_training_stands_beside_its_baselines(visit, store, begun):
+    job = begun()
+    found = JobBaselines(
+        metric="rmse",
+        mode="min",
+        title="RMSE",
+        value=2.171,
+        checkpoint="step-00000020",
+        baselines=(JobBaseline(name="boosting", title="gradient boosting", scores={"rmse": 2.231}),),
+    )
+    write_baselines(JobFolder(Path(job.folder)), found)
+    assert not html_of(visit.get(f"/models/{job.id}")).has("#job-baselines"), "it is not done"
+    assert store.jobs.move(job.id, ("running",), "done", ended=20.0)
+
+    line = "RMSE 2.171 against 2.231 (gradient boosting)"
+    assert html_of(visit.get(f"/models/{job.id}")).one("#job-baselines").text == line
+    assert visit.get(f"/api/v1/jobs/{job.id}").json()["baselines"] == line
+    assert {each["baselines"] for each in visit.get("/api/v1/jobs").json()["jobs"]} == {""}
 
 
 def test_any_job_is_found_by_its_id_alone(visit, train, pets):

@@ -119,8 +119,17 @@ function scatter(asked, look) {
       large: each.points.length > 5000,
       itemStyle: { opacity: each.points.length > 500 ? 0.5 : 0.85 },
       cursor: each.points.some((point) => point[3]) ? "pointer" : "default",
-    })),
+    })).concat(asked.diagonal ? diagonal(asked, look) : []),
   };
+}
+
+// A line where both values are the same, behind the points.
+function diagonal(asked, look) {
+  const values = asked.groups.flatMap((each) => each.points.flatMap((point) => point.slice(0, 2)));
+  if (!values.length) return [];
+  const ends = values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
+  const lineStyle = { color: look.soft, width: 1, type: "dashed" };
+  return [{ type: "line", data: ends.map((value) => [value, value]), symbol: "none", silent: true, z: 1, lineStyle, tooltip: { show: false } }];
 }
 
 function parallel(asked, look, width) {

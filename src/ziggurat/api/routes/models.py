@@ -116,7 +116,8 @@ def predict(
     For a network that takes rows of a table or texts, the body is JSON: ``{"rows": [{"column": value, …}, …]}`` or
     ``{"texts": ["…"]}``; ``file`` of each prediction is its number, from 1. What a prediction has beside depends on the
     task (``classes``, ``values``, ``labels``, ``size``, ``embedding``, or ``outputs``); with ``pictures`` also
-    ``picture``, such as a mask in the colors of the classes, null where it is no image.
+    ``picture``, such as a mask in the colors of the classes, null where it is no image, and ``input``, the image as the
+    network gets it.
 
     With ``grad_cam``, of one image also where in it the network finds what speaks for a class: ``grad_cam`` has
     ``class``, ``number``, ``probability``, ``layer``, ``layers``, ``heat`` (rows of numbers from 0 to 1), ``largest``,

@@ -12,6 +12,7 @@ from ziggurat.engine.callbacks.batches import batch_size, plain_array
 from ziggurat.engine.callbacks.periods import Recurring
 from ziggurat.errors import DataError
 from ziggurat.tasks import Metric
+from ziggurat.tasks.base import named_targets
 
 __all__ = [
     "BinaryClassificationStats",
@@ -202,7 +203,7 @@ class MetricStats(Inferencer):
     def on_values(self, values: Mapping[str, Any], batch: Any) -> None:
         """Update the metrics with a batch ``[x, y]``, or ``[x]``."""
         outputs = {name: plain_array(values[name]) for name in self._outputs}
-        targets = dict(zip(("x", "y", "label"), batch, strict=False))
+        targets = named_targets(batch)
         for metric in self._metrics:
             metric.update(outputs, targets)
 

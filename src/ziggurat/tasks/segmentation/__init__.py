@@ -139,17 +139,23 @@ class Segmentation(Task):
         return {"form": "mask", "output": "output", "palette": palette(context.schema).tolist()}
 
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
-        """Return ``size`` (height, width) of the mask, and ``classes``: share of its pixels, the largest first."""
+        """Return ``size`` (height, width), and ``classes``: share of the pixels and color, the largest first."""
         classes = len(context.class_names)
         if "output" not in outputs or np.ndim(outputs["output"]) != 3:
             return raw_outputs(outputs)
         mask = _predicted(np.asarray(outputs["output"])[None], classes)[0]
         counts = np.bincount(mask.ravel(), minlength=classes)
+        colors = palette(context.schema)
         order = [number for number in np.argsort(-counts, kind="stable").tolist() if counts[number]]
         return {
             "size": list(mask.shape),
             "classes": [
-                {"class": context.class_names[number], "number": number, "share": float(counts[number] / mask.size)}
+                {
+                    "class": context.class_names[number],
+                    "number": number,
+                    "share": float(counts[number] / mask.size),
+                    "color": "#{:02x}{:02x}{:02x}".format(*colors[number].tolist()),
+                }
                 for number in order
             ],
         }

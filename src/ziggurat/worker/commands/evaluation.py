@@ -10,10 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.datasets.dataset import Dataset
+from ziggurat.entities.baselines import baselines_line
 from ziggurat.errors import UnknownNameError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import EvaluateSpec
 from ziggurat.tasks import MeansMetric
+from ziggurat.tasks.base import named_targets
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.pipeline import DataOptions, Pipeline
@@ -40,7 +42,8 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
         of a dataset was measured on, this time included; None for other splits and other data), ``scalars`` (means
         over all samples: ``cost`` and what the user summarizes), ``classifier``; and of a classifier ``accuracy``,
         ``top_5`` (with more than five classes), ``confusion`` (row: the label, column: what was predicted) and
-        ``classes`` (class, samples, predicted, precision and recall, None where there is none).
+        ``classes`` (class, samples, predicted, precision and recall, None where there is none); ``baselines``, the
+        validation of the finished training beside that of simple models, in one line, or empty.
     """
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
     evaluation = Evaluation(job, request.get("split") or "val")
@@ -52,8 +55,10 @@ def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
             for metric in metrics:
                 metric.update(batch.values, batch.targets)
     found = {name: value for metric in metrics for name, value in metric.compute().items()} if is_known else {}
-    fields = job.task.summary_fields(job.context, is_known)
-    return {**evaluation.figures(), "is_measured": is_known, **fields, **found}
+    fields = dict(job.task.summary_fields(job.context, is_known))
+    fields.pop("classes", None)  # here it is the table of a metric, where there is one
+    line = baselines_line(JobFolder(job.folder))
+    return {**evaluation.figures(), "is_measured": is_known, **fields, **found, "baselines": line}
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ class Evaluation:
         with open_network(self._job) as network, pipeline.evaluation(self._split, numbered=True) as flow:
             self._openings = _note_opening(self._job, self._split)
             for *batch, rows in flow:
-                targets = dict(zip(("x", "y", "label"), batch, strict=False))
+                targets = named_targets(batch)
                 values = network.evaluate(*batch[:2])
                 self._means.update(values, targets)
                 is_known = all(name in values for name in self._job.task.outputs)

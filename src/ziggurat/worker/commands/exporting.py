@@ -25,6 +25,7 @@ from ziggurat.errors import ConfigurationError, DataError, DatapointError, Stora
 from ziggurat.layout import JobFolder
 from ziggurat.specs import FileNetwork
 from ziggurat.tasks import TaskContext
+from ziggurat.tasks.base import named_targets
 from ziggurat.worker.commands.trained import TrainedJob, open_trained_job, provider_of
 from ziggurat.worker.source import DataSource, FilePath, open_source
 
@@ -187,7 +188,7 @@ def proof_samples(job: TrainedJob, count: int) -> ProofSamples:
     arrays = [np.stack(part) for part in zip(*samples, strict=True)]
     decoded = context.task.batch(context, arrays, lambda inputs: inputs)[0]
     batch = context.task.batch(context, _cropped(context, arrays), context.preprocessing.finish)
-    targets = dict(zip(("x", "y", "label"), batch, strict=False))
+    targets = named_targets(batch)
     return ProofSamples(split=split, samples=decoded, targets=targets)
 
 

@@ -27,6 +27,7 @@ from ziggurat.layout import CheckpointFiles, JobFolder
 from ziggurat.records.codec import DecodingError, read_frame
 from ziggurat.specs import FileNetwork
 from ziggurat.tasks import InputPreprocessing, MeansMetric, TaskContext
+from ziggurat.tasks.base import as_color
 from ziggurat.worker.commands.prediction_inputs import named_inputs
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 
@@ -177,8 +178,8 @@ class PredictRequest:
         Raises:
             UsageError: where it was asked wrongly.
         """
-        flags = (bool(request.get(name)) for name in ("raw", "drawn"))
-        return cls(inputs_of(model, request), top_of(request), *flags)
+        raw, drawn = bool(request.get("raw")), bool(request.get("drawn"))
+        return cls(inputs_of(model, request), top_of(request), raw, drawn)
 
 
 def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
@@ -186,7 +187,8 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
 
     ``predictions`` gets, in the order of the inputs, ``file`` (for a row or text its number from 1) and what the task
     says, as ``Task.decode`` has it; with ``raw`` also ``arrays`` (name → array), with ``drawn`` also ``picture`` (PNG,
-    or None where the prediction is no image). ``failures`` gets ``file`` and the error's JSON shape.
+    or None where the prediction is no image) and ``input`` (PNG, the image as the network gets it). ``failures`` gets
+    ``file`` and the error's JSON shape.
 
     Args:
         model: the open network.
@@ -205,8 +207,9 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
             stacked = np.stack([array for _, _, array in fitted])
             batch = context.task.input_batch(context, stacked, context.preprocessing.finish)
             outputs = {name: np.asarray(each) for name, each in model.network.predict(batch).items()}
-            for row, (request, name, _) in enumerate(fitted):
-                request.predictions.append(_prediction(name, _row(outputs, row), request, context))
+            for row, (request, name, decoded) in enumerate(fitted):
+                seen = _in_the_middle(decoded, context.preprocessing)
+                request.predictions.append(_prediction(name, _row(outputs, row), request, context, seen))
 
 
 def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,9 +276,18 @@ def decoded_image(model: WarmModel, request: Mapping[str, Any]) -> DecodedImage:
         raise UsageError("This is asked of one image.", received=f"{len(images)} images")
     ((name, content),) = images
     fitted = preprocessing.decode(content, name)
+    seen = _in_the_middle(fitted, preprocessing)
+    assert seen is not None
+    return DecodedImage(name, seen, preprocessing.finish(fitted[None]))
+
+
+def _in_the_middle(fitted: np.ndarray, preprocessing: Any) -> np.ndarray | None:
+    """Return the part of a fitted image that the network gets, (H, W, C) uint8; None of what is no image."""
+    if not isinstance(preprocessing, Preprocessing):
+        return None
     height, width, _ = preprocessing.output_shape
     top, left = (fitted.shape[0] - height) // 2, (fitted.shape[1] - width) // 2
-    return DecodedImage(name, fitted[top : top + height, left : left + width], preprocessing.finish(fitted[None]))
+    return fitted[top : top + height, left : left + width]
 
 
 def fitted_image(model: WarmModel, request: Mapping[str, Any]) -> tuple[str, np.ndarray]:
@@ -374,12 +386,18 @@ def _input_of(preprocessing: InputPreprocessing) -> dict[str, Any]:
 
 
 def _prediction(
-    name: str, outputs: Mapping[str, np.ndarray], request: PredictRequest, context: TaskContext
+    name: str,
+    outputs: Mapping[str, np.ndarray],
+    request: PredictRequest,
+    context: TaskContext,
+    seen: np.ndarray | None = None,
 ) -> dict[str, Any]:
     found = {"file": name, **context.task.decode(context, outputs, top=request.top)}
     if request.drawn:
         picture = context.task.picture(context, outputs)
         found["picture"] = None if picture is None else png_of(picture)
+        if picture is not None and seen is not None:
+            found["input"] = png_of(as_color(seen))
     # A copy: a row is a view that would keep the outputs of the whole batch.
     return {**found, "arrays": {key: np.array(value) for key, value in outputs.items()}} if request.raw else found
 

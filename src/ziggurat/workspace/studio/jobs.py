@@ -25,6 +25,7 @@ from ziggurat.entities import (
     Mark,
     SweepSummary,
 )
+from ziggurat.entities.baselines import baselines_line
 from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.errors import ConfigurationError, JobError, UnknownNameError, ZigguratError
 from ziggurat.events import Message
@@ -107,7 +108,10 @@ class Jobs:
         Raises:
             JobError: where there is none of that id.
         """
-        return self._with_problems([self._store.jobs.get(job_id)])[0]
+        job = self._with_problems([self._store.jobs.get(job_id)])[0]
+        if job.kind != "train" or job.state != "done":
+            return job
+        return replace(job, baselines=baselines_line(JobFolder(Path(job.folder))))
 
     def of_kind(self, job_id: str, kind: str) -> Job:
         """Return a job of one kind.

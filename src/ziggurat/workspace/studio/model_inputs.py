@@ -17,7 +17,8 @@ __all__ = ["InputKind", "ModelInputs", "read_model_inputs"]
 InputKind = Literal["image", "row", "text"]
 
 _KINDS: Final[Mapping[str, InputKind]] = {"image": "image", "row": "row", "text": "text"}
-_NOT_ASKED: Final = ("identifier",)
+_NOT_ASKED: Final = ("identifier", "text")
+"""Types of columns that no network for tables learns from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class ModelInputs:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of a row, without the target and what names rows; empty where it takes no rows."""
+        """The columns of a row that networks learn from, without the target; empty where it takes no rows."""
         return tuple(
             each for each in self.schema.columns if each.name != self.schema.target and each.type not in _NOT_ASKED
         )

@@ -9,11 +9,21 @@ from fastapi import Form, Path, Query, Request, Response
 from pydantic import BaseModel, Field, model_validator
 
 from ziggurat.entities import Job
-from ziggurat.errors import JobError
+from ziggurat.errors import JobError, UsageError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
+from ziggurat.tasks.report import SHARE, ScoreInfo
 from ziggurat.web.pages.evaluation.confusion import cell_at, confusion_picture
 from ziggurat.web.pages.evaluation.measures import Comparison, change_of, compared_with, measures_of
+from ziggurat.web.pages.evaluation.task_samples import drawn_picture, metric_text, task_tiles
+from ziggurat.web.pages.evaluation.task_view import (
+    TaskFound,
+    difference_words,
+    interval_words,
+    score_comparison,
+    task_found,
+    task_measures,
+)
 from ziggurat.web.pages.evaluation.view import (
     COLUMNS,
     Asked,
@@ -25,6 +35,7 @@ from ziggurat.web.pages.evaluation.view import (
     sample_source,
 )
 from ziggurat.web.rendering import is_part, page, part, see_other
+from ziggurat.web.urls import address
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["router"]
@@ -34,6 +45,7 @@ router = new_router()
 _KINDS: Final = ("evaluate", "infer")
 _GRID: Final = 48
 _ORDERS: Final = {"hardest": "Hardest first", "surest_wrong": "Most confident errors first", "row": "In dataset order"}
+_TASK_ORDERS: Final = {"hardest": "Worst first", "easiest": "Best first", "row": "In dataset order"}
 _CHANGES: Final = {"fixed": "Fixed", "broken": "Broken", "still_wrong": "Still wrong"}
 
 _Share = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
@@ -47,7 +59,7 @@ class _Wanted(BaseModel):
     all_classes: bool = Field(False, alias="all")
     label: int | None = Field(None, ge=0, lt=2**31)
     predicted: int | None = Field(None, ge=0, lt=2**31)
-    show: Literal["", "errors", "cell", "hardest", "highest"] = ""
+    show: Literal["", "errors", "cell", "hardest", "highest", "worst", "best"] = ""
     values: Literal["count", "percent"] = "count"
     curve: Literal["pr", "roc"] = "pr"
     against: str = Field("", max_length=100)
@@ -63,7 +75,9 @@ class _Filter(BaseModel):
     label: str = Field("", pattern=r"^(-1|[0-9]{0,9})$")
     predicted: str = Field("", pattern=r"^[0-9]{0,9}$")
     only: Literal["", "wrong", "right"] = ""
-    order: Literal["hardest", "surest_wrong", "row"] = "hardest"
+    order: Literal["hardest", "easiest", "surest_wrong", "row"] = "hardest"
+    score_from: float | None = Field(None, allow_inf_nan=False)
+    score_to: float | None = Field(None, allow_inf_nan=False)
     min_score: float = Field(0.0, ge=0, le=1, allow_inf_nan=False)
     max_score: float = Field(1.0, ge=0, le=1, allow_inf_nan=False)
     offset: int = Field(0, ge=0, lt=2**31)
@@ -72,6 +86,18 @@ class _Filter(BaseModel):
         """Return what ``Evaluations.samples`` takes."""
         numbers = {name: int(text) for name, text in (("label", self.label), ("predicted", self.predicted)) if text}
         return {**self.model_dump(include={"only", "order", "min_score", "max_score"}), **numbers}
+
+    def chosen_by_score(self, info: ScoreInfo) -> dict[str, Any]:
+        """Return the same for a task without classes: a range in the unit and with the sign that people see."""
+        ends = [None if each is None else each * _factor(info) for each in (self.score_from, self.score_to)]
+        low, high = ends if info.sign > 0 else ends[::-1]
+        order = self.order if self.order in _TASK_ORDERS else "hardest"
+        return {"order": order, "min_score": low, "max_score": high}
+
+
+def _factor(info: ScoreInfo) -> float:
+    """Return the score that one of what people see stands for."""
+    return info.sign * (0.01 if info.unit == SHARE else 1.0)
 
 
 @router.get("/evaluations/{job_id}", include_in_schema=False)
@@ -83,9 +109,9 @@ def evaluation(
     if job.kind not in _KINDS:
         return see_other(request, f"/jobs/{job_id}")
     asked = Asked(**wanted.model_dump())
-    found = found_view(studio, job, asked) if job.state == "done" else None
+    found = _found(request, studio, job, asked) if job.state == "done" else None
     values: dict[str, Any] = {"job": job, "found": found, "columns": COLUMNS, "is_part": False}
-    if found is not None and is_part(request, "evaluation-results"):
+    if isinstance(found, Found) and is_part(request, "evaluation-results"):
         return part(request, "evaluation/results.html", **{**values, "is_part": True})
     values |= _beside(studio, job, found)
     if is_part(request, "evaluation"):
@@ -93,9 +119,18 @@ def evaluation(
     return page(request, "evaluation/page.html", topics=(f"job:{job_id}",), **values, brings_head=False)
 
 
-def _beside(studio: Studio, job: Job, found: Found | None) -> dict[str, Any]:
+def _found(request: Request, studio: Studio, job: Job, asked: Asked) -> Found | TaskFound:
+    """Return what was found, as its page shows it: of a network that classifies, or of another task."""
+    if studio.evaluations.results(job.id).is_classifier:
+        return found_view(studio, job, asked)
+    return task_found(studio, job, asked, lambda path: address(request, path))
+
+
+def _beside(studio: Studio, job: Job, found: Found | TaskFound | None) -> dict[str, Any]:
     """Return what the page shows beside the results: state, metrics, the other run, other checkpoints."""
     state = evaluation_state(studio, job)
+    if isinstance(found, TaskFound):
+        return {"state": state, **_beside_task(studio, job, found, state.model)}
     others = other_runs(studio, job) if found is not None else []
     wanted = found.asked.against if found else ""
     is_lost = wanted not in ("", "none") and not studio.jobs.some([wanted])
@@ -108,6 +143,22 @@ def _beside(studio: Studio, job: Job, found: Found | None) -> dict[str, Any]:
         "change": _accuracy_change(found.summary, compared) if found else None,
         "measures": measures_of(found.summary, compared.summary if compared else None) if found else [],
         "checkpoints": checkpoint_options(studio, job, state.model, found.summary["checkpoint"]) if found else [],
+    }
+
+
+def _beside_task(studio: Studio, job: Job, found: TaskFound, model: Job | None) -> dict[str, Any]:
+    others, wanted = other_runs(studio, job), found.asked.against
+    is_lost = wanted not in ("", "none") and not studio.jobs.some([wanted])
+    is_ranked = found.has_labels and studio.evaluations.results(job.id).task_scores is not None
+    compared = score_comparison(studio, job, others, "" if is_lost else wanted, found.rank) if is_ranked else None
+    return {
+        "others": others if is_ranked else [],
+        "compared": compared,
+        "is_lost": is_lost,
+        "change": None,
+        "measures": task_measures(found, compared.summary if compared else None),
+        "metric_text": metric_text,
+        "checkpoints": checkpoint_options(studio, job, model, found.summary["checkpoint"]),
     }
 
 
@@ -127,8 +178,9 @@ def report(
 ) -> Response:
     """Return the results as Markdown, for a review or a wiki."""
     job = _done(studio, job_id)
-    found = found_view(studio, job, Asked(against=against, all_classes=True))
-    answer = part(request, "evaluation/report.md", job=job, found=found, **_beside(studio, job, found))
+    found = _found(request, studio, job, Asked(against=against, all_classes=True))
+    template = "evaluation/task_report.md" if isinstance(found, TaskFound) else "evaluation/report.md"
+    answer = part(request, template, job=job, found=found, **_beside(studio, job, found))
     name = f"evaluation-{job_id}.md"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
     return Response(answer.body, media_type="text/markdown; charset=utf-8", headers=headers)
@@ -158,6 +210,8 @@ def samples(
 ) -> Response:
     """Return the samples that a filter leaves, as images."""
     job = _done(studio, job_id)
+    if not studio.evaluations.results(job_id).is_classifier:
+        return _task_samples(request, studio, job, wanted)
     found = studio.evaluations.samples(job_id, offset=wanted.offset, limit=_GRID, **wanted.chosen())
     summary = studio.evaluations.summary(job_id)
     return page(
@@ -173,6 +227,53 @@ def samples(
     )
 
 
+def _task_samples(request: Request, studio: Studio, job: Job, wanted: _Filter) -> Response:
+    """Return the samples of a task without classes, by their score."""
+    results = studio.evaluations.results(job.id)
+    chosen = wanted.chosen_by_score(results.task.score)
+    found = studio.evaluations.samples(job.id, offset=wanted.offset, limit=_GRID, **chosen)
+    view = task_found(studio, job, Asked(), lambda path: address(request, path))
+    return page(
+        request,
+        "evaluation/task_samples.html",
+        job=job,
+        found=view,
+        tiles=task_tiles(studio, job, found["samples"], view.source, is_drawn=not view.not_drawn),
+        total=found["total"],
+        wanted=_shown_filter(wanted),
+        is_ranked=results.task_scores is not None,
+        orders=_TASK_ORDERS,
+        limit=_GRID,
+    )
+
+
+def _shown_filter(wanted: _Filter) -> dict[str, Any]:
+    ends = {name: getattr(wanted, name) for name in ("score_from", "score_to")}
+    return {
+        "order": wanted.order,
+        "offset": wanted.offset,
+        **{name: "" if value is None else f"{value:g}" for name, value in ends.items()},
+    }
+
+
+@router.get("/evaluations/{job_id}/drawn/{row}/{name}", include_in_schema=False)
+def drawn(
+    request: Request,
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    row: Annotated[int, Path(ge=0, lt=2**31)],
+    name: Annotated[str, Path(max_length=50)],
+) -> Response:
+    """Return an image of a sample that the task draws, such as a predicted mask; the network is asked for it now."""
+    job = _done(studio, job_id)
+    studio.evaluations.results(job_id).place_of_row(row)
+    content = drawn_picture(request, studio, job, row, name)
+    if content is None:
+        return Response(status_code=404)
+    return Response(content, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
+
+
 @router.get("/evaluations/{job_id}/differences", include_in_schema=False)
 def differences(
     request: Request,
@@ -180,10 +281,14 @@ def differences(
     _who: ViewerUser,
     job_id: str,
     other: Annotated[str, Query(max_length=100)],
-    which: Literal["fixed", "broken", "still_wrong"] = "fixed",
+    which: Literal["fixed", "broken", "still_wrong", "better", "worse", "equal"] | None = None,
+    margin: Annotated[str, Query(max_length=40)] = "",
     offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
 ) -> Response:
-    """Return the samples that another run got right, got wrong, or still gets wrong."""
+    """Return the samples that another run got right, got wrong, or still gets wrong; or by their score."""
+    if not studio.evaluations.results(job_id).is_classifier:
+        return _score_differences(request, studio, (_done(studio, job_id), _done(studio, other)), which, margin, offset)
+    which = which or "fixed"
     found = studio.evaluations.differences(job_id, other, which=which, offset=offset, limit=_GRID)
     first, second = _done(studio, job_id), _done(studio, other)
     summary = studio.evaluations.summary(job_id)
@@ -201,6 +306,50 @@ def differences(
         offset=offset,
         limit=_GRID,
     )
+
+
+def _score_differences(
+    request: Request, studio: Studio, jobs: tuple[Job, Job], which: str | None, margin: str, offset: int
+) -> Response:
+    first, second = jobs
+    view = task_found(studio, first, Asked(), lambda path: address(request, path))
+    factor = abs(_factor(view.rank))
+    chosen = {"which": which, "margin": _margin(margin, factor), "offset": offset, "limit": _GRID}
+    found = studio.evaluations.differences(first.id, second.id, **chosen)
+    return page(
+        request,
+        "evaluation/task_differences.html",
+        job=first,
+        second=second,
+        found=view,
+        tiles=task_tiles(studio, first, found["samples"], view.source, is_drawn=not view.not_drawn),
+        counts=found["counts"],
+        total=found["total"],
+        unknown=found["unknown"],
+        mean=difference_words(found["mean"], view.rank)[0],
+        interval_text=interval_words(found["interval"], found["mean"], view.rank),
+        margin_text=f"{found['margin'] / factor:.4g}",
+        which=which or "better",
+        offset=offset,
+        limit=_GRID,
+    )
+
+
+def _margin(text: str, factor: float) -> float | None:
+    """Return the margin that was typed; None where the field is empty.
+
+    Raises:
+        UsageError: where it is no number from 0 up.
+    """
+    if not text.strip():
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise UsageError("A margin is a number from 0 up.", received=text)
+    return value * factor
 
 
 @router.get("/evaluations/{job_id}/matrix.png", include_in_schema=False)

@@ -176,6 +176,11 @@ class Found:
     counts: Sequence[tuple[int, str, int]] = ()
     chart: Chart | None = None
 
+    @property
+    def has_samples(self) -> bool:
+        """Whether there is anything about single samples."""
+        return bool(self.summary["classifier"])
+
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointOption:

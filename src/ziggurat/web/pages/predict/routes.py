@@ -17,6 +17,7 @@ from ziggurat.server.permissions import new_router
 from ziggurat.server.posted_images import posted_pictures
 from ziggurat.web.caches import ImageCache, image_cache
 from ziggurat.web.forms import FieldError, at_field, sent_files, take_files, typed_texts, whole_number
+from ziggurat.web.pages.predict.values import filled_row, typed_values
 from ziggurat.web.pages.predict.view import (
     SPLITS,
     TABS,
@@ -27,10 +28,12 @@ from ziggurat.web.pages.predict.view import (
     model_test,
     one_answer,
     some_answer,
+    values_answer,
 )
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.images import has_secret, picture_source
+from ziggurat.workspace.studio.model_inputs import ModelInputs
 
 __all__ = ["router"]
 
@@ -51,11 +54,12 @@ def show(
     job_id: str,
     tab: Annotated[str, Query(max_length=20)] = "one",
     checkpoint: Annotated[str, Query(max_length=200)] = "",
+    fill: Annotated[int | None, Query(ge=0, lt=2**31)] = None,
 ) -> Response:
-    """Return the page."""
+    """Return the page; with ``fill``, its form has the values of that sample of the dataset."""
     if studio.jobs.get(job_id).kind != "train":
         return see_other(request, f"/jobs/{job_id}")
-    return _page(request, studio, job_id, tab if tab in TABS else "one", {"checkpoint": checkpoint})
+    return _page(request, studio, job_id, tab if tab in TABS else "one", {"checkpoint": checkpoint}, fill=fill)
 
 
 @router.post(f"{_PLACE}/one", include_in_schema=False)
@@ -122,6 +126,9 @@ def _one(request: Request, studio: Studio, job_id: str, form: FormData) -> Respo
     typed["url"] = "" if has_secret(url) else url
     try:
         question = _question(job_id, typed, _MOST_TOP)
+        inputs = studio.models.inputs(job_id)
+        if inputs.kind != "image":
+            return _one_of_values(request, studio, question, inputs, typed)
         chosen = at_field("picture", _picture, request, studio, form, {**typed, "url": url})
         result = _look(studio, question, chosen, image_cache(request), typed)
     except (FieldError, ZigguratError) as error:
@@ -132,6 +139,16 @@ def _one(request: Request, studio: Studio, job_id: str, form: FormData) -> Respo
         values = {"job": studio.jobs.get(job_id), "typed": typed, "one": result, "problems": {}, "error": None}
         return part(request, "predict/one_result.html", status, **values)
     return _page(request, studio, job_id, "one", typed, status=status, one=result)
+
+
+def _one_of_values(
+    request: Request, studio: Studio, question: Question, inputs: ModelInputs, typed: Mapping[str, str]
+) -> Response:
+    result = values_answer(studio, question, typed_values(inputs, typed), image_cache(request))
+    if is_part(request, "test-one"):
+        values = {"job": studio.jobs.get(question.model), "typed": typed, "one": result, "problems": {}, "error": None}
+        return part(request, "predict/one_result.html", **values)
+    return _page(request, studio, question.model, "one", typed, one=result)
 
 
 def _look(
@@ -277,10 +294,14 @@ def _page(
     typed: Mapping[str, str],
     *,
     status: int = 200,
+    fill: int | None = None,
     **shown: Any,
 ) -> Response:
     view = model_test(studio, studio.jobs.get(job_id), tab)
+    tab = tab if tab in view.tabs else "one"
     values = {"one": None, "few": None, "problems": {}, "error": None, **shown}
+    filled = filled_row(studio, view.dataset, view.inputs, fill) if fill is not None and view.inputs else None
+    typed = {**typed, **(filled.typed if filled else {})}
     topics = ("jobs",)
-    values |= {"view": view, "tab": tab, "tabs": TABS, "typed": typed, "split_words": SPLITS}
+    values |= {"view": view, "tab": tab, "tabs": view.tabs, "typed": typed, "split_words": SPLITS, "filled": filled}
     return page(request, "predict/page.html", status, topics=topics, **values)

@@ -11,9 +11,11 @@ from typing import Any, Final
 from ziggurat.entities import Job
 from ziggurat.errors import DataError, ZigguratError
 from ziggurat.web.caches import ImageCache
+from ziggurat.web.pages.predict.values import ColumnField, column_fields
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.images import png_picture
+from ziggurat.workspace.studio.model_inputs import ModelInputs
 
 __all__ = [
     "SPLITS",
@@ -25,6 +27,7 @@ __all__ = [
     "model_test",
     "one_answer",
     "some_answer",
+    "values_answer",
 ]
 
 
@@ -63,6 +66,8 @@ class ModelTest:
         earlier: jobs that used it, the newest first.
         earlier_left: so many more are not shown.
         takes_address: whether an image may be named by its address.
+        inputs: what the model takes; None where it has no checkpoint yet.
+        fields: of the columns of a row; empty where it takes something else.
     """
 
     job: Job
@@ -73,11 +78,25 @@ class ModelTest:
     earlier: list[Job]
     earlier_left: int
     takes_address: bool
+    inputs: ModelInputs | None
+    fields: Sequence[ColumnField] = ()
 
     @property
     def is_ready(self) -> bool:
         """Whether it has a checkpoint."""
         return bool(self.checkpoints)
+
+    @property
+    def takes_values(self) -> bool:
+        """Whether it takes rows of a table, or texts, and no images."""
+        return self.inputs is not None and self.inputs.kind != "image"
+
+    @property
+    def tabs(self) -> Mapping[str, str]:
+        """Name and title of each part of the page."""
+        if self.inputs is None or not self.takes_values:
+            return TABS
+        return {"one": "One row" if self.inputs.kind == "row" else "One text", "splits": TABS["splits"]}
 
 
 def model_test(studio: Studio, job: Job, tab: str) -> ModelTest:
@@ -92,15 +111,19 @@ def model_test(studio: Studio, job: Job, tab: str) -> ModelTest:
     needed = studio.jobs.some(job.depends_on)
     dataset = next((each for each in needed.values() if each.kind == "dataset"), None)
     earlier = [] if tab == "one" else studio.evaluations.of_model(job.id)
+    checkpoints = checkpoint_choices(job)
+    inputs = studio.models.inputs(job.id) if checkpoints else None
     return ModelTest(
         job=job,
-        checkpoints=checkpoint_choices(job),
+        checkpoints=checkpoints,
         devices=_devices(studio.machine.strip()["devices"], job),
         dataset=dataset,
         splits=_splits(studio, dataset) if is_about_splits else [],
         earlier=earlier[:_EARLIER],
         earlier_left=max(0, len(earlier) - _EARLIER),
         takes_address=studio.web_pictures.is_on,
+        inputs=inputs,
+        fields=column_fields(inputs) if inputs is not None else (),
     )
 
 
@@ -296,12 +319,20 @@ class PictureAnswer:
         number: of the image among those that are kept.
         classes: ``class``, ``number`` and ``probability``, best first; empty where the network does not classify.
         outputs: name, shape and the first values of each output of another network.
+        said: all that the task says, as ``Task.decode`` returns it.
+        task: name of the task, which has a template for it.
+        input: path of the image as the network gets it; empty where the prediction is no image.
+        drawn: path of the prediction as an image; empty where it is none.
     """
 
     name: str
     number: int
     classes: list[dict[str, Any]] = field(default_factory=list)
     outputs: list[tuple[str, str, list[float]]] = field(default_factory=list)
+    said: Mapping[str, Any] = field(default_factory=dict)
+    task: str = ""
+    input: str = ""
+    drawn: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,7 +399,7 @@ def one_answer(studio: Studio, question: Question, picture: tuple[str, bytes], k
     for failure in found["failures"]:
         raise DataError("An image must be readable.", received=f"`{picture[0]}`: {_reason(failure)}")
     return Prediction(
-        answer=_answer(found["predictions"][0], 0),
+        answer=_answer(studio, question, found["predictions"][0], 0, kept),
         kept=_keep(kept, picture),
         shown=kept.keep(shown),
         step=found["step"],
@@ -428,7 +459,7 @@ def some_answer(
     bad = {each["file"] for each in found["failures"]}
     drawn = [png_picture(content, _SMALL_PX, key=name) for name, content in pictures if name not in bad]
     return BatchPrediction(
-        answers=[_answer(each, number) for number, each in enumerate(found["predictions"])],
+        answers=[_answer(studio, question, each, number, kept) for number, each in enumerate(found["predictions"])],
         failures=[(each["file"], _reason(each)) for each in found["failures"]],
         shown=kept.keep(*drawn),
         step=found["step"],
@@ -440,10 +471,46 @@ def some_answer(
 def _predict(studio: Studio, question: Question, pictures: Sequence[tuple[str, bytes]]) -> tuple[dict[str, Any], str]:
     began = time.perf_counter()
     found = studio.models.predict(
-        question.model, pictures, top=question.top, checkpoint=question.checkpoint, device=question.device
+        question.model, pictures, top=question.top, checkpoint=question.checkpoint, device=question.device, drawn=True
     )
+    return found, _took(began)
+
+
+def _took(began: float) -> str:
     took_s = time.perf_counter() - began
-    return found, f"{took_s:.1f} s" if took_s >= 1 else f"{took_s * 1000:.0f} ms"
+    return f"{took_s:.1f} s" if took_s >= 1 else f"{took_s * 1000:.0f} ms"
+
+
+def values_answer(
+    studio: Studio, question: Question, values: Mapping[str, Sequence[Any]], kept: ImageCache
+) -> Prediction:
+    """Return what a model says of a row of a table, or of a text.
+
+    Args:
+        studio: where the model is.
+        question: how it is asked.
+        values: ``rows`` or ``texts``, with one.
+        kept: gets images that the task draws.
+
+    Raises:
+        DataError: where the model cannot read it.
+        ZigguratError: where the model cannot be asked.
+    """
+    began = time.perf_counter()
+    asked: dict[str, Any] = {**values, "top": question.top, "drawn": True}
+    found = studio.models.predict_values(
+        question.model, checkpoint=question.checkpoint, device=question.device, **asked
+    )
+    for failure in found["failures"]:
+        raise DataError("What is typed must fit the columns of the model.", received=_reason(failure))
+    return Prediction(
+        answer=_answer(studio, question, found["predictions"][0], 0, kept),
+        kept="",
+        shown="",
+        step=found["step"],
+        epoch=found["epoch"],
+        took=_took(began),
+    )
 
 
 def _reason(failure: Mapping[str, Any]) -> str:
@@ -462,9 +529,26 @@ def _by_other_names(pictures: Sequence[tuple[str, bytes]]) -> list[tuple[str, by
     return named
 
 
-def _answer(said: Mapping[str, Any], number: int) -> PictureAnswer:
+def _answer(
+    studio: Studio, question: Question, said: Mapping[str, Any], number: int, kept: ImageCache
+) -> PictureAnswer:
     outputs = [(name, _shape(each["shape"]), _values(each["values"])) for name, each in said.get("outputs", {}).items()]
-    return PictureAnswer(name=said["file"], number=number, classes=list(said.get("classes", ())), outputs=outputs)
+    classes = [each for each in said.get("classes", ()) if "probability" in each]
+    images = [bytes(said[name]) for name in ("input", "picture") if said.get(name)]
+    places = ["", ""]
+    if len(images) == 2:  # both, or none
+        shown = kept.keep(*images)
+        places = [f"/models/{question.model}/test/pictures/{shown}/{place}" for place in range(2)]
+    return PictureAnswer(
+        name=said["file"],
+        number=number,
+        classes=classes,
+        outputs=outputs,
+        said={name: value for name, value in said.items() if name not in ("file", "input", "picture")},
+        task=studio.models.inputs(question.model).task.name,
+        input=places[0],
+        drawn=places[1],
+    )
 
 
 def _values(values: Any) -> list[float]:

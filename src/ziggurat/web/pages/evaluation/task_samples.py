@@ -1,0 +1,227 @@
+"""Samples of an evaluation of any task: what was given, images that are drawn on demand, and values as text."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.requests import Request
+
+from ziggurat.entities import Job
+from ziggurat.errors import JobError, ZigguratError
+from ziggurat.formatting import as_number, as_percent
+from ziggurat.tasks.report import SHARE, MetricInfo, ScoreInfo
+from ziggurat.web.caches import BoundedCache, of_application
+from ziggurat.web.pages.evaluation.view import SampleSource
+from ziggurat.workspace.checkpoints import chosen_checkpoint
+from ziggurat.workspace.studio import Studio
+
+__all__ = ["SampleContent", "TaskTile", "drawn_picture", "metric_text", "score_text", "task_tiles", "why_not_drawn"]
+
+_KEPT_SAMPLES: Final = 512
+_KEPT_BYTES: Final = 64 << 20
+_DRAWN_PX: Final = 512
+_TEXT_CHARACTERS: Final = 400
+_IMAGES: Final = "image"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleContent:
+    """What was given to the network, where it is no image.
+
+    Args:
+        text: of a text, cut where it is long.
+        cells: of a row, column and value; the target is left out.
+    """
+
+    text: str = ""
+    cells: Sequence[tuple[str, Any]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskTile:
+    """A sample as its task shows it.
+
+    Args:
+        sample: as ``Evaluations.samples`` gives it.
+        score: for people; empty where the task ranks no samples.
+        picture: path of the image that was given; empty where there is none.
+        page: path of the page of the sample; empty where it has none.
+        drawn: name → path of the images that the task draws; empty where it draws none, or cannot.
+        content: what was given, where it is no image; None where that is not known.
+        second: score by another model, for people; empty where there is none.
+        verdict: ``better`` or ``worse`` of the second score; empty where there is none.
+    """
+
+    sample: Mapping[str, Any]
+    score: str
+    picture: str
+    page: str
+    drawn: Mapping[str, str]
+    content: SampleContent | None = None
+    second: str = ""
+    verdict: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of its file, without folders."""
+        key = str(self.sample["key"])
+        return key.rpartition("/")[2] or key
+
+
+def metric_text(value: Any, info: MetricInfo) -> str:
+    """Return a value of a metric or a table for people."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and info.unit == SHARE:
+        return as_percent(value)
+    shown = as_number(value)
+    return f"{shown} {info.unit}" if info.unit and info.unit != SHARE and value is not None else shown
+
+
+def score_text(score: float | None, info: ScoreInfo) -> str:
+    """Return the score of a sample for people, with the sign that they know."""
+    if score is None:
+        return ""
+    value = info.sign * score
+    return as_percent(value) if info.unit == SHARE else as_number(value + 0.0) + (f" {info.unit}" if info.unit else "")
+
+
+def task_tiles(
+    studio: Studio, job: Job, found: Sequence[Mapping[str, Any]], source: SampleSource, *, is_drawn: bool
+) -> list[TaskTile]:
+    """Return samples as their task shows them.
+
+    Args:
+        studio: where they are.
+        job: of kind ``evaluate``, done.
+        found: as ``Evaluations.samples`` gives them.
+        source: where their images are.
+        is_drawn: whether the network can be asked for images.
+    """
+    task = studio.evaluations.results(job.id).task
+    names = task.sample_pictures if is_drawn else ()
+    kind, contents = _contents(studio, source, found)
+    return [
+        TaskTile(
+            sample=each,
+            score=score_text(each["score"], task.score),
+            picture=source.picture(each) if kind == _IMAGES else "",
+            page=source.page(each),
+            drawn={name: f"/evaluations/{job.id}/drawn/{each['row']}/{name}" for name in names},
+            content=contents.get(each["row"]),
+            **_second(each, task.score),
+        )
+        for each in found
+    ]
+
+
+def _second(sample: Mapping[str, Any], info: ScoreInfo) -> dict[str, str]:
+    if "second" not in sample:
+        return {}
+    gap = sample["difference"]
+    verdict = "better" if gap > 0 else "worse" if gap < 0 else ""
+    return {"second": score_text(sample["second"]["score"], info), "verdict": verdict}
+
+
+def _contents(
+    studio: Studio, source: SampleSource, found: Sequence[Mapping[str, Any]]
+) -> tuple[str, dict[int, SampleContent]]:
+    """Return what the data consists of, and row → what was given, where that is no image."""
+    if not source.dataset:
+        return "", {}
+    try:
+        with studio.datasets.opened(source.dataset) as dataset:
+            kind, schema = dataset.schema.parts[0], dataset.schema
+            if kind == _IMAGES:
+                return kind, {}
+            parts = {each["row"]: dataset.sample(each["split"], each["row"]).part(0) for each in found}
+            return kind, {row: _content(part, kind, schema) for row, part in parts.items()}
+    except ZigguratError:  # it was deleted or damaged meanwhile: the results are shown without
+        return "", {}
+
+
+def _content(part: Any, kind: str, schema: Any) -> SampleContent:
+    text = part.decode("utf-8", "replace") if isinstance(part, bytes) else str(part)
+    if kind == "text":
+        return SampleContent(text=text if len(text) <= _TEXT_CHARACTERS else f"{text[:_TEXT_CHARACTERS]}…")
+    return SampleContent(cells=_cells(json.loads(text), schema)) if kind == "row" else SampleContent()
+
+
+def _cells(row: Any, schema: Any) -> list[tuple[str, Any]]:
+    if len(row) != len(schema.columns):
+        return []
+    return [
+        (column.name, _cell(value))
+        for column, value in zip(schema.columns, row, strict=True)
+        if column.name != schema.target and column.type != "identifier"  # it is the name of the sample
+    ]
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return "–"
+    return ("yes" if value else "no") if isinstance(value, bool) else value
+
+
+# ---- images that the network is asked for
+
+
+class _DrawnSamples:
+    """Images of samples; of each sample the network is asked once, one question at a time for each job."""
+
+    def __init__(self) -> None:
+        self._kept: BoundedCache[Mapping[str, bytes]] = BoundedCache(
+            _KEPT_SAMPLES, most_bytes=_KEPT_BYTES, size_bytes=lambda drawn: sum(map(len, drawn.values()))
+        )
+        self._locks: BoundedCache[threading.Lock] = BoundedCache(64)
+
+    def get(self, job_id: str, row: int, ask: Callable[[], Mapping[str, bytes]]) -> Mapping[str, bytes]:
+        lock, _ = self._locks.get_or_put(job_id, threading.Lock, lambda _lock: False)
+        found = self._kept.get((job_id, row))
+        if found is not None:
+            return found
+        with lock:
+            found = self._kept.get((job_id, row))
+            if found is None:
+                found = ask()
+                self._kept.put((job_id, row), found)
+            return found
+
+
+def drawn_picture(request: Request, studio: Studio, job: Job, row: int, name: str) -> bytes | None:
+    """Return an image of a sample as PNG; the network that was evaluated is asked for it now. None where there is none.
+
+    Raises:
+        ZigguratError: where the network cannot be asked.
+    """
+
+    def ask() -> Mapping[str, bytes]:
+        found = studio.models.samples(
+            str(job.parent),
+            str(job.spec["split"]),
+            [row],
+            checkpoint=studio.evaluations.checkpoint_of(job.id),
+            max_side_px=_DRAWN_PX,
+        )
+        for failure in found["failures"]:
+            raise JobError("A sample is drawn that can be read.", received=str(failure["message"]))
+        return {key: bytes(content) for each in found["samples"] for key, content in each["drawn"].items()}
+
+    return of_application(request, "drawn_samples", _DrawnSamples).get(job.id, row, ask).get(name)
+
+
+def why_not_drawn(studio: Studio, job: Job) -> str:
+    """Return why images of samples cannot be drawn, as one sentence; empty where they can, or the task draws none."""
+    if job.kind != "evaluate" or not studio.evaluations.results(job.id).task.sample_pictures:
+        return ""
+    model = studio.jobs.some([job.parent]).get(job.parent) if job.parent else None
+    if model is None:
+        return "The model was deleted, so its predictions can no longer be drawn; the values below stay."
+    checkpoint = studio.evaluations.checkpoint_of(job.id)
+    try:
+        chosen_checkpoint(model, checkpoint)
+    except ZigguratError:
+        return f"The checkpoint {checkpoint} is gone, so its predictions can no longer be drawn; the values below stay."
+    return ""
