@@ -116,8 +116,10 @@ class ImageToImage(Task):
             "largest": float(image.max()),
         }
 
-    def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the predicted image, (H, W, 3) uint8."""
+    def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
+        """Return the predicted image, (H, W, 3) uint8; None where there is none."""
+        if "output" not in outputs or np.ndim(outputs["output"]) != 3:
+            return None
         image = _on_white(np.asarray(outputs["output"])[None], None)[0]
         image = np.clip(np.rint(np.nan_to_num(image)), 0, _WHITE).astype(np.uint8)
         return as_color(image)[..., :3]
