@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensorflow_jobs import digit_pictures, lenet_job, null_job, save_pictures
+from tensorflow_jobs import digit_pictures, lenet_job, null_job, quick_job, save_pictures
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.cli.main import LATER, VERBS, main
+from ziggurat.dataflow.image_codec import read_image
 
 
 @dataclass
@@ -93,7 +94,7 @@ def test_errors_have_their_exit_codes(ziggurat: Callable[..., Answer], tmp_path:
     assert (answer.code, answer.content["error"], answer.err) == (3, "unknown_name", "")
     assert ziggurat("predict", null_job()).code == 2
     assert ziggurat("graph", "lenet", "--input-shape", "28x28").err == (
-        "Error: `--input-shape` takes HxWxC. Received: 28x28. Write it as in 28x28x1.\n"
+        "Error: `--input-shape` takes HxWxC, or N. Received: 28x28. Write it as in 28x28x1, or 13.\n"
     )
     assert ziggurat("model", "predict", "a.pb", "b.npy", "--feed", "rate").code == 2
     assert ziggurat("debug", "net.py", "--time-limit", "0").code == 2
@@ -151,6 +152,27 @@ def test_debug_shows_the_users_line_first_and_then_the_trace(ziggurat: Callable[
     assert "Received: mine.py, line 2: inference = loss" in error
     assert trace[:2] == ["", "Traceback (most recent call last):"]
     assert '  File "mine.py", line 2, in <lambda>' in trace
+
+
+def test_graph_of_a_file_for_a_table(ziggurat: Callable[..., Answer], tmp_path: Path) -> None:
+    text = "class UserModel(Tower):\n    task = 'regression'\n\n    @model_property\n    def inference(self):\n"
+    text += "        return slim.fully_connected(self.x, 1, activation_fn=None)\n\n    @model_property\n"
+    text += "    def loss(self):\n        return digits.mse_loss(self.inference, self.y)\n"
+    (tmp_path / "mine.py").write_text(text)
+    found = ziggurat("graph", "mine.py", "--input-shape", "7", "--json").content
+    assert (found["task"], found["input_shape"], found["classes"], found["parameters"]) == ("regression", [7], None, 8)
+
+
+def test_predict_writes_what_a_network_generates(ziggurat: Callable[..., Answer], tmp_path: Path) -> None:
+    job = quick_job(tmp_path / "job", "gan")
+    answer = ziggurat("predict", job, "--count", "3", "--seed", "5", "--pictures", "made")
+    assert answer.code == 0, answer.err
+    assert [line.strip() for line in answer.out.splitlines() if "picture" in line] == [
+        f"picture made/{number}.png" for number in (1, 2, 3)
+    ]
+    assert answer.err.splitlines() == ["Predicted by step-00000000: step 0, epoch 0.", "3 files written."]
+    assert [read_image(tmp_path / "made" / f"{number}.png").shape for number in (1, 2, 3)] == [(28, 28, 3)] * 3
+    assert ziggurat("predict", job, "--count", "1", "--pictures", "made").code == 2
 
 
 def test_a_model_of_others(ziggurat: Callable[..., Answer], tmp_path: Path) -> None:

@@ -100,3 +100,70 @@ def test_what_cannot_be_described() -> None:
         describe({"network": "lenet", "input_shape": [28, 28]})
     with pytest.raises(ConfigurationError, match=r"The backend `null` does not describe networks\. Backends that do"):
         describe({"network": str(Path(__file__)), "backend": "null"})
+
+
+OWN = """
+class UserModel(Tower):
+    task = '{task}'
+
+    @model_property
+    def inference(self):
+        {inference}
+
+    @model_property
+    def loss(self):
+        {loss}
+"""
+MASKS = OWN.format(
+    task="segmentation",
+    inference="return slim.conv2d(self.x, self.nclasses, [3, 3], activation_fn=None)",
+    loss="return digits.segmentation_loss(self.inference, self.y)",
+)
+ROWS = OWN.format(
+    task="regression",
+    inference="return slim.fully_connected(self.x, self.target_shape[0], activation_fn=None)",
+    loss="return digits.mse_loss(self.inference, self.y)",
+)
+WORDS = """
+class UserModel(Tower):
+    @model_property
+    def inference(self):
+        table = tf.get_variable('table', [self.vocabulary_size, 4])
+        return slim.fully_connected(tf.reduce_mean(tf.nn.embedding_lookup(table, self.x), 1), self.nclasses)
+
+    @model_property
+    def loss(self):
+        return digits.classification_loss(self.inference, self.y)
+"""
+BOTH = OWN.format(
+    task="pairs",
+    inference="return tf.split(slim.fully_connected(slim.flatten(self.x), 4), 2, 1)",
+    loss="return tf.reduce_mean(tf.to_float(self.y) * tf.reduce_sum(self.inference[0] - self.inference[1], 1))",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        (MASKS, {"input_shape": [20, 24, 3], "classes": 4}, ("segmentation", [20, 24, 3], 4, [(None, 20, 24, 4)])),
+        (ROWS, {"input_shape": [7]}, ("regression", [7], None, [(None, 1)])),
+        (ROWS.replace("'regression'", "'classification'"), {"input_shape": [7], "task": "regression"},
+         ("regression", [7], None, [(None, 1)])),
+        (WORDS, {"classes": 3}, ("classification", [64], 3, [(None, 3)])),
+        (WORDS, {"input_shape": [9], "classes": 3}, ("classification", [9], 3, [(None, 3)])),
+        (BOTH, {}, ("pairs", [28, 28, 2], None, [(None, 2), (None, 2)])),
+    ],
+    ids=["masks", "rows", "another task", "texts", "short texts", "pairs"],
+)  # fmt: skip
+def test_a_file_of_another_task(tmp_path: Path, text: str, options: dict, expected: tuple) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    found = describe({"network": str(path), **options})
+    assert (found["task"], found["input_shape"], found["classes"], found["outputs"]) == expected
+
+
+def test_a_file_of_a_task_that_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(MASKS.replace("'segmentation'", "'segmentatoin'"))
+    with pytest.raises(UnknownNameError, match="Did you mean `segmentation`"):
+        describe({"network": str(path)})

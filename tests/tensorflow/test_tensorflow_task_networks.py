@@ -289,7 +289,7 @@ def test_the_discriminator_and_the_generator_learn() -> None:
 
     noise = np.random.default_rng(3).normal(size=(2, 64)).astype(np.float32)
     tower = TrainedTower(request_of("gan"), after)
-    assert tower.inference_inputs() == {"noise": (64,)}
+    assert tower.inference_inputs() == {"noise": ArraySpec((64,))}
     np.testing.assert_allclose(tower.predict(batch[0])["output"], made, atol=1e-5)
     one, other = tower.predict(batch[0][:2], {"noise": noise})["output"]
     assert np.abs(one - other).max() > 0.001

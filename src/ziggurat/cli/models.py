@@ -53,8 +53,18 @@ def evaluate(
 
 @click.command(cls=Command)
 @_FOLDER
-@click.argument("images", nargs=-1, required=True, metavar="FILE...")
+@click.argument("images", nargs=-1, metavar="[FILE...]")
 @click.option("--top", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Classes shown.")
+@click.option("--count", metavar="N", type=click.IntRange(min=1), help="Predictions of a network that takes no FILEs.")
+@click.option(
+    "--seed", metavar="N", type=click.IntRange(min=0), help="Seed of the noise that a network is given.  [default: own]"
+)
+@click.option(
+    "--pictures",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="New folder for predictions that are images, as PNG files.",
+)
 @_CHECKPOINT
 @_time_limit(None)
 @click.pass_obj
@@ -63,17 +73,27 @@ def predict(
     folder: Path,
     images: tuple[str, ...],
     top: int,
+    pictures: Path | None,
     checkpoint: str | None,
     time_limit: float | None,
+    **given: int | None,
 ) -> int:
     """Predict for FILEs with the model of the job in FOLDER.
 
     FILEs are images; of a model for tables CSV or JSON files, each row of which is predicted for; of a model for texts
     files with a text in each line. A file that cannot be read is named, the others are predicted all the same, and the
-    exit code is 4.
+    exit code is 4. A model that generates takes --count and no FILE.
     """
+    if not images and given["count"] is None:
+        raise UsageError(
+            "A prediction has a FILE, or a --count.",
+            advice="Name files; of a model that generates, say how many with --count.",
+        )
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if pictures is not None:
+        options["pictures"] = str(pictures)
     tasks = open_workspace(application).tasks
-    found = tasks.predict(folder, images, top=top, checkpoint=checkpoint, time_limit_s=time_limit)
+    found = tasks.predict(folder, images, top=top, checkpoint=checkpoint, time_limit_s=time_limit, **options)
     return _show_predictions(application, found)
 
 
@@ -175,6 +195,10 @@ def _show_predictions(application: Application, found: dict[str, Any]) -> int:
     if not output.as_json:
         if "checkpoint" in found:
             output.note(f"Predicted by {found['checkpoint']}: step {found['step']}, epoch {found['epoch']}.")
+        pictures = [each["picture"] for each in found["predictions"] if "picture" in each]
+        if pictures:
+            written = sum(each is not None for each in pictures)
+            output.note(f"{_files(written)} written." if written else "No prediction of this network is an image.")
         for failure in failures:
             output.note(f"Error: {failure['message']}")
     return DataError.exit_code if failures else 0
@@ -186,12 +210,13 @@ def prediction_text(prediction: Mapping[str, Any]) -> str:
         found = "  ".join(f"{each['class']} {each['probability']:.2%}" for each in prediction["classes"])
         return f"{prediction['file']}: {found}"
     if "outputs" not in prediction:
-        said = {name: value for name, value in prediction.items() if name != "file"}
+        said = {name: value for name, value in prediction.items() if name != "file" and value is not None}
         return f"{prediction['file']}: {'  '.join(_said(name, value) for name, value in said.items())}"
     lines = [
         f"{name} {_shape(each['shape'])}: {_values(each['values'])}" for name, each in prediction["outputs"].items()
     ]
-    return "\n  ".join([f"{prediction['file']}:", *lines])
+    drawn = [f"picture {prediction['picture']}"] if prediction.get("picture") else []
+    return "\n  ".join([f"{prediction['file']}:", *lines, *drawn])
 
 
 def _evaluation_text(found: Mapping[str, Any]) -> str:

@@ -55,7 +55,12 @@ def debug(
 
 @click.command(cls=Command)
 @_NETWORK
-@click.option("--input-shape", metavar="HxWxC", help="Image size; default: that of the network, or 28x28x1.")
+@click.option(
+    "--input-shape",
+    metavar="HxWxC|N",
+    help="Image size, or numbers of a row or text; default: that of the network, or 28x28x1.",
+)
+@click.option("--task", metavar="NAME", help="What it learns; default: what the network declares, or classification.")
 @click.option("--classes", metavar="N", type=click.IntRange(min=1), help="Number of classes; default 10.")
 @click.option("--operations", is_flag=True, help="Also list every operation (always in JSON).")
 @click.option(
@@ -123,8 +128,8 @@ def _shape_of(text: str | None) -> list[int] | None:
     if text is None:
         return None
     parts = text.lower().split("x")
-    if len(parts) != 3 or not all(part.isdigit() and int(part) for part in parts):
-        raise UsageError("`--input-shape` takes HxWxC.", received=text, advice="Write it as in 28x28x1.")
+    if len(parts) not in (1, 3) or not all(part.isdigit() and int(part) for part in parts):
+        raise UsageError("`--input-shape` takes HxWxC, or N.", received=text, advice="Write it as in 28x28x1, or 13.")
     return [int(part) for part in parts]
 
 

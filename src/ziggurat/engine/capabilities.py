@@ -4,7 +4,7 @@ A backend without any of them can still train, evaluate and predict, through its
 training is named, by the name of the protocol, in the ``capabilities`` of its
 ``ziggurat.entities.backend_info.BackendInfo``, so that pages know it and only what is asked for is loaded. Of programs
 are ``HasEvaluationNames``, ``HasGraph``, ``HasMovingSummaries``, ``HasSummaries`` and ``SupportsSummaries``; of trained
-networks ``SupportsGradients``; of the backend's object ``SupportsCheckpoints``.
+networks ``HasInferenceInputs`` and ``SupportsGradients``; of the backend's object ``SupportsCheckpoints``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.backend import ArraySpec, ProgramRequest
 from ziggurat.tasks.base import TaskContext
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "ForeignNetwork",
     "HasEvaluationNames",
     "HasGraph",
+    "HasInferenceInputs",
     "HasMovingSummaries",
     "HasSummaries",
     "SupportsCheckpoints",
@@ -108,12 +109,12 @@ class SupportsCheckpoints(Protocol):
 class TrainedNetwork(Protocol):
     """A network with the weights of a checkpoint, without an optimizer."""
 
-    def evaluate(self, x: np.ndarray, y: np.ndarray) -> Mapping[str, Any]:
-        """Return the values of one labeled batch.
+    def evaluate(self, x: np.ndarray, y: np.ndarray | None = None) -> Mapping[str, Any]:
+        """Return the values of one batch.
 
         Args:
-            x: (N, H, W, C) float32, preprocessed.
-            y: (N) int64 class numbers.
+            x: (N, …), preprocessed.
+            y: (N, …), the targets; None for a network that learns from its input alone.
 
         Returns:
             Single numbers, which are means over the batch: ``cost`` and what the user summarizes. Arrays with one row a
@@ -127,6 +128,24 @@ class TrainedNetwork(Protocol):
 
     def close(self) -> None:
         """Free memory; closing twice does nothing."""
+        ...
+
+
+@runtime_checkable
+class HasInferenceInputs(Protocol):
+    """A trained network that may be given something beside its samples, such as the noise of a generator."""
+
+    def inference_inputs(self) -> Mapping[str, ArraySpec]:
+        """Return what may be given: name → one row of it; empty where there is nothing."""
+        ...
+
+    def predict(self, x: np.ndarray, given: Mapping[str, np.ndarray] | None = None) -> Mapping[str, np.ndarray]:
+        """Return what ``TrainedNetwork.predict`` returns.
+
+        Args:
+            x: (N, …) samples.
+            given: name in ``inference_inputs`` → (N, …); the network's own default where one is left out.
+        """
         ...
 
 

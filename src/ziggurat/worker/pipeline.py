@@ -257,14 +257,17 @@ class Pipeline:
         return self._batched(rows, self._in_workers(rows, decode))
 
     def _rows(self, split: str, *, shuffle: bool) -> IndexedFlow | None:
-        """Return a flow that makes samples of those of a split, where the task does."""
+        """Return a flow that makes samples of those of a split, where the task does.
+
+        Those of an evaluation depend on the data only: all jobs and models are measured on the same.
+        """
         flow: Any = self.source.splits[split]
         task, schema = self.context.task, self.source.schema
 
         def labels() -> list[Any]:
             return [flow.datapoint(row)[-1] for row in range(len(flow))]
 
-        return task.rows(schema, flow, labels, shuffle=shuffle, seed=self.options.seed)
+        return task.rows(schema, flow, labels, shuffle=shuffle, seed=self.options.seed if shuffle else 0)
 
     def _variation(self) -> ComponentAugmentation | _InTurn | None:
         """Return what varies the arrays of a sample: images, and what moves with them; None for nothing."""

@@ -79,13 +79,25 @@ class Tasks:
         top: int = 5,
         checkpoint: str | None = None,
         time_limit_s: float | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
-        """Predict for image files; those that cannot be read are among the ``failures``."""
+        """Predict for image files; those that cannot be read are among the ``failures``.
+
+        Args:
+            folder: the job folder.
+            images: paths.
+            top: how many classes are named.
+            checkpoint: as for ``evaluate``.
+            time_limit_s: how long it may take.
+            options: ``count``, ``seed`` and ``inputs`` of a network that generates; ``pictures``, a folder for
+                predictions that are images.
+        """
         request = {
             "folder": str(open_job(folder).path),
             "images": list(images),
             "top": top,
             "checkpoint": checkpoint,
+            **options,
         }
         return self._run("predict", request, time_limit_s)
 
@@ -120,7 +132,7 @@ class Tasks:
         return self._run("export", request, time_limit_s)
 
     def describe(self, network: str, *, time_limit_s: float | None = None, **options: Any) -> dict[str, Any]:
-        """Describe a network; options: ``backend``, ``input_shape``, ``classes``, ``tensorboard`` (a folder)."""
+        """Describe a network; options: ``backend``, ``input_shape``, ``task``, ``classes``, ``tensorboard``."""
         return self._run("describe", {"network": network, **options}, time_limit_s)
 
     def debug(

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.errors import DataError
+from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
 from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, raw_outputs
@@ -51,7 +51,13 @@ class Classification(Task):
         return ArraySpec((), "int64", classes)
 
     def encode(self, context: TaskContext, label: Any, key: Any) -> Any:
-        """Return the class number as it is."""
+        """Return the class number as it is.
+
+        Raises:
+            DatapointError: where there is none.
+        """
+        if label is None:
+            raise DatapointError(key, "it has no class.")
         return label
 
     def metrics(self, context: TaskContext) -> Sequence[Metric]:

@@ -52,6 +52,10 @@ class ImageToImage(Task):
         """Return the target image, of the size that the network gets."""
         return ArraySpec(context.preprocessing.shape, "float32")
 
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec:
+        """Return an image of the size of the input."""
+        return ArraySpec(tuple(shape))
+
     def sample(self, context: TaskContext, point: Sequence[Any], key: Any) -> list[np.ndarray]:
         """Return input and target, both fitted (H, W, C) uint8; an image without a partner is its own target.
 
@@ -112,8 +116,10 @@ class ImageToImage(Task):
             "largest": float(image.max()),
         }
 
-    def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the predicted image, (H, W, 3) uint8."""
+    def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
+        """Return the predicted image, (H, W, 3) uint8; None where there is none."""
+        if "output" not in outputs or np.ndim(outputs["output"]) != 3:
+            return None
         image = _on_white(np.asarray(outputs["output"])[None], None)[0]
         image = np.clip(np.rint(np.nan_to_num(image)), 0, _WHITE).astype(np.uint8)
         return as_color(image)[..., :3]

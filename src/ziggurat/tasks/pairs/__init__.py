@@ -42,6 +42,7 @@ class Pairs(Task):
     order = 60
     outputs = ("output", "output_1")
     moves_with_image = ("image",)
+    image_form = "image-pair"
     score = ScoreInfo("margin")
     metric_info = {
         "accuracy": MetricInfo("Accuracy of pairs", SHARE, help="At the best threshold of the distance."),

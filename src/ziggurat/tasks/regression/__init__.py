@@ -57,6 +57,7 @@ class Regression(Task):
     def fit(self, schema: Schema, labels: Iterable[Any]) -> dict[str, Any]:
         """Return number, mean and deviation of the values that are to be learned."""
         known = [np.atleast_1d(np.asarray(label, np.float64)) for label in labels if label is not None]
+        known = [each for each in known if np.isfinite(each).all()]  # the others are counted when their turn comes
         widths = {len(each) for each in known}
         if len(widths) != 1:
             raise DataError(
@@ -79,7 +80,7 @@ class Regression(Task):
         """Return the values of one sample.
 
         Raises:
-            DatapointError: where there is none, or they are of another number.
+            DatapointError: where there is none, they are of another number, or one is not finite.
         """
         spec = self.target(context)
         if label is None:
@@ -87,6 +88,8 @@ class Regression(Task):
         values = np.atleast_1d(np.asarray(label, np.float32))
         if values.shape != spec.shape:
             raise DatapointError(key, f"it has {len(values)} values to learn instead of {spec.shape[0]}.")
+        if not np.isfinite(values).all():
+            raise DatapointError(key, "its value to learn is no finite number.")
         return values
 
     def names(self, context: TaskContext) -> list[str]:

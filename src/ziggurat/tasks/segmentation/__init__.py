@@ -11,7 +11,7 @@ import numpy as np
 
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.record_data import decode_mask
-from ziggurat.errors import DataError
+from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
 from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, as_color, constant_scores, raw_outputs
@@ -58,13 +58,17 @@ class Segmentation(Task):
     def completed(self, schema: Schema, points: Callable[[], Iterable[Sequence[Any]]]) -> Schema:
         """Return the schema with numbers as names, where the dataset names no classes: up to the largest in the masks.
 
-        The first masks of the training split are looked at; 255 and the ignored class are no classes.
+        The first masks of the training split are looked at; 255 and the ignored class are no classes. One that cannot
+        be read is left out here, and counted when its turn comes.
         """
         if schema.class_names:
             return schema
         largest = 0
         for point in islice(points(), _LOOKED_AT):
-            mask = point[1] if isinstance(point[1], np.ndarray) else decode_mask(bytes(point[1]), "")
+            try:
+                mask = point[1] if isinstance(point[1], np.ndarray) else decode_mask(bytes(point[1]), "")
+            except DatapointError:
+                continue
             numbers = np.unique(mask)
             numbers = numbers[(numbers != 255) & (numbers != schema.ignore_class)]
             largest = max(largest, int(numbers.max(initial=0)))
@@ -160,8 +164,10 @@ class Segmentation(Task):
             ],
         }
 
-    def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the predicted mask in the colors of the classes, (H, W, 3) uint8."""
+    def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
+        """Return the predicted mask in the colors of the classes, (H, W, 3) uint8; None where there are no scores."""
+        if "output" not in outputs or np.ndim(outputs["output"]) != 3:
+            return None
         mask = _predicted(np.asarray(outputs["output"])[None], len(context.class_names))[0]
         return palette(context.schema)[mask]
 

@@ -13,12 +13,13 @@ from ziggurat.engine.capabilities import SupportsDebug, SupportsDescribe, Suppor
 from ziggurat.engine.monitors.tensorboard import write_graph
 from ziggurat.entities.backend_info import DEFAULT_BACKEND, StandardNetwork, backend_info
 from ziggurat.errors import ConfigurationError, NetworkCodeError
-from ziggurat.tasks import tasks
+from ziggurat.tasks import task, tasks
 from ziggurat.worker.commands.trained import provider_of
-from ziggurat.worker.context import new_context
+from ziggurat.worker.context import new_context, task_of
 from ziggurat.worker.pipeline import DataOptions, prepare_data
 from ziggurat.worker.source import open_source
 from ziggurat.zoo import network_path
+from ziggurat.zoo.network_task import declared_task
 
 __all__ = ["debug", "describe"]
 
@@ -34,7 +35,10 @@ _USUAL_INPUTS: Final[Mapping[str, ArraySpec]] = {
 """Form of input → what a network is described with that was made for no shape of its own."""
 
 _OWN_NETWORK: Final = StandardNetwork("", "")
-"""A user's file: images in, class scores out."""
+"""A user's file that declares nothing: images in, class scores out."""
+
+_OWN_INPUTS: Final[Mapping[str, str]] = {"vocabulary_size": "text", "categories": "table"}
+"""Attribute of a tower that only networks for such an input ask for, in a user's file → form of its input."""
 
 
 def describe(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,15 +47,17 @@ def describe(request: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         request: ``network`` (a file, or the name of a standard network); ``backend`` (default ``tensorflow``);
             ``input_shape`` (default: what the standard network is made for, else 28 x 28 x 1, a row of 13 numbers or a
-            text of 64 tokens); ``classes`` (default 10); ``tensorboard`` (a folder for the graph that TensorBoard
+            text of 64 tokens; a file gets images, or with one number rows of a table, or texts where it asks for
+            ``vocabulary_size``); ``task`` (default: that of the standard network, or the one that the file declares,
+            else classification); ``classes`` (default 10); ``tensorboard`` (a folder for the graph that TensorBoard
             shows; none where it is left out).
 
     Returns:
-        ``network``, ``input_shape``, ``classes``, and what ``SupportsDescribe.describe`` returns. With ``tensorboard``,
-        that too: ``file`` (None where none was written) and ``problem`` (why).
+        ``network``, ``task``, ``input_shape``, ``classes``, and what ``SupportsDescribe.describe`` returns. With
+        ``tensorboard``, that too: ``file`` (None where none was written) and ``problem`` (why).
     """
     backend = request.get("backend") or DEFAULT_BACKEND
-    asked = _network(request["network"], backend, request)
+    asked, learned = _network(request["network"], backend, request)
     provider = provider_of(backend, SupportsDescribe, "describe networks")
     if folder := request.get("tensorboard"):
         found = _described_for_tensorboard(provider, asked, backend, Path(folder))
@@ -59,6 +65,7 @@ def describe(request: Mapping[str, Any]) -> dict[str, Any]:
         found = provider.describe(asked)
     return {
         "network": request["network"],
+        "task": learned,
         "input_shape": list(asked.inputs["x"].shape),
         "classes": next((target.classes for target in asked.targets.values()), None),
         **found,
@@ -95,11 +102,13 @@ def debug(request: Mapping[str, Any]) -> dict[str, Any]:
     backend = request.get("backend") or DEFAULT_BACKEND
     source = open_source(request.get("data") or "digits", request.get("data_options") or {}, request.get("seed") or 0)
     options = DataOptions(batch_size=request.get("batch_size") or 16, seed=request.get("seed") or 0)
-    context = new_context(source, options)
+    network, name = _network(request["network"], backend, {})
+    declares = not tasks()[name].accepts(source.schema)
+    context = new_context(source, options, task_of(source, name if declares else ""))
     data = prepare_data(source, options, context)
     target = context.task.target(context)
     asked = replace(
-        _network(request["network"], backend, {}),
+        network,
         inputs={"x": context.task.input(context)},
         targets={} if target is None else {"y": target},
     )
@@ -108,14 +117,13 @@ def debug(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"network": request["network"], "batch": [list(part.shape) for part in batch], **found}
 
 
-def _network(name: str, backend: str, given: Mapping[str, Any]) -> ProgramRequest:
-    """Return a request for a network that a person named: a file where it ends in .py or holds a slash."""
-    shape, classes = given.get("input_shape"), given.get("classes")
+def _network(name: str, backend: str, given: Mapping[str, Any]) -> tuple[ProgramRequest, str]:
+    """Return a request for a network that a person named, and what it learns; a file ends in .py or holds a slash."""
     if not (name.endswith(".py") or "/" in name):
         known = backend_info(backend).network(name)
         file = network_path(name, backend)
         assert known is not None, "`network_path` knows no other names"
-        return _request(str(file), file.read_text(encoding="utf-8"), shape, classes, known)
+        return _request(str(file), file.read_text(encoding="utf-8"), given, known)
     path = Path(name)
     try:
         text = path.read_text(encoding="utf-8")
@@ -126,14 +134,25 @@ def _network(name: str, backend: str, given: Mapping[str, Any]) -> ProgramReques
             advice="Check the path; a relative one starts at the current folder.",
             details={"file": str(path)},
         ) from None
-    return _request(name, text, shape, classes)
+    return _request(name, text, given, _own_network(text, given))
 
 
-def _request(
-    path: str, text: str, shape: Any, classes: int | None, network: StandardNetwork = _OWN_NETWORK
-) -> ProgramRequest:
+def _own_network(text: str, given: Mapping[str, Any]) -> StandardNetwork:
+    """Return what is known of a user's file: what it learns, and the form of its input."""
+    learned, shape = given.get("task") or declared_task(text) or _OWN_NETWORK.task, given.get("input_shape")
+    asked_for = next((form for name, form in _OWN_INPUTS.items() if f".{name}" in text), "")
+    if shape and len(shape) == 1:
+        form = asked_for or "table"
+    elif shape or not asked_for:
+        form = task(learned).image_form
+    else:
+        form = asked_for
+    return replace(_OWN_NETWORK, task=learned, input=form)
+
+
+def _request(path: str, text: str, given: Mapping[str, Any], network: StandardNetwork) -> tuple[ProgramRequest, str]:
     usual = _USUAL_INPUTS[network.input]
-    chosen = tuple(shape or network.input_shape or usual.shape)
+    chosen = tuple(given.get("input_shape") or network.input_shape or usual.shape)
     if len(chosen) != len(usual.shape) or not all(isinstance(n, int) and n > 0 for n in chosen):
         is_image = len(usual.shape) == len(_USUAL_SHAPE)
         raise ConfigurationError(
@@ -143,11 +162,12 @@ def _request(
             received=chosen,
             advice=f"Write it as in {'28x28x1' if is_image else '64'}.",
         )
-    learned = tasks().get(network.task)
-    target = None if learned is None else learned.usual_target(chosen, classes or _USUAL_CLASSES)
-    return ProgramRequest(
+    learned = task(given.get("task") or network.task)
+    target = learned.usual_target(chosen, given.get("classes") or _USUAL_CLASSES)
+    request = ProgramRequest(
         network=path,
         network_text=text,
         inputs={"x": replace(usual, shape=chosen)},
         targets={} if target is None else {"y": target},
     )
+    return request, learned.name

@@ -12,12 +12,14 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES, read_file
-from ziggurat.engine.capabilities import TrainedNetwork
+from ziggurat.engine.capabilities import HasInferenceInputs, TrainedNetwork
 from ziggurat.errors import DataError
 from ziggurat.layout import JobFolder
 from ziggurat.records.offered_folders import check_file, watched_source
 from ziggurat.specs import InferSpec
 from ziggurat.tasks import Task
+from ziggurat.worker.commands.given_inputs import generated_count, given_inputs
+from ziggurat.worker.commands.picture_folder import PictureFolder
 from ziggurat.worker.commands.prediction_inputs import named_inputs
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 from ziggurat.worker.event_watch import EventWatch
@@ -31,36 +33,53 @@ _AT_ONCE: Final = 32
 
 
 def predict(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Predict for image files, rows of a table, or texts.
+    """Predict for image files, rows of a table, or texts; or without any, with a network that generates.
 
     Args:
         request: ``folder``; the inputs as ``images`` (paths: of images; of CSV or JSON files with rows; of text files
-            with a text in each line), ``rows`` (each column → value) or ``texts``; ``top`` (default 5); ``checkpoint``
-            (as for ``evaluate``).
+            with a text in each line), ``rows`` (each column → value) or ``texts``, or none of them and ``count`` (how
+            many predictions; the samples are zeros); ``inputs`` and ``seed`` (what the network is given beside its
+            samples, see ``ziggurat.worker.commands.given_inputs``); ``top`` (default 5); ``checkpoint`` (as for
+            ``evaluate``); ``pictures`` (a new or empty folder for predictions that are images).
 
     Returns:
         ``folder``, ``checkpoint``, ``step``, ``epoch``, ``task``; ``predictions``, in the order of the inputs: ``file``
-        (for a row or text its number from 1, after its file) and what ``ziggurat.tasks.base.Task.decode`` returns:
-        of a classifier ``classes`` (class, number, probability; best first); ``failures``: ``file`` and the error's
-        JSON shape, for inputs that cannot be read.
+        (for a row or text its number from 1, after its file; without inputs the number) and what
+        ``ziggurat.tasks.base.Task.decode`` returns: of a classifier ``classes`` (class, number, probability; best
+        first), with ``pictures`` also ``picture`` (path of a PNG file, None where it is no image); ``failures``:
+        ``file`` and the error's JSON shape, for inputs that cannot be read.
     """
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
+    count = generated_count(request)
     inputs, failures = named_inputs(job.context, request)
+    pictures = PictureFolder(Path(request["pictures"])) if request.get("pictures") else None
     predictions: list[dict[str, Any]] = []
     with open_network(job) as network:
-        for start in range(0, len(inputs), _AT_ONCE):
-            some = inputs[start : start + _AT_ONCE]
-            places, outputs, bad = predict_inputs(job, network, some)
-            failures += bad
+        given = given_inputs(network, request, count or len(inputs))
+        for start in range(0, count or len(inputs), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            beside = {name: rows[part] for name, rows in given.items()}
+            if count:
+                names = [str(number + 1) for number in range(count)[part]]
+                places, outputs = list(range(len(names))), _generated(job, network, len(names), beside)
+            else:
+                names = [name for name, _ in inputs[part]]
+                places, outputs, bad = predict_inputs(job, network, inputs[part], beside)
+                failures += bad
             for row, place in enumerate(places):
                 one = {name: each[row] for name, each in outputs.items()}
                 found = job.task.decode(job.context, one, top=request.get("top") or 5)
-                predictions.append({"file": some[place][0], **found})
+                if pictures is not None:
+                    found["picture"] = pictures.add(names[place], job.task.picture(job.context, one))
+                predictions.append({"file": names[place], **found})
     return {**job.summary(), "task": job.task.name, "predictions": predictions, "failures": failures}
 
 
 def predict_inputs(
-    job: TrainedJob, network: TrainedNetwork, inputs: Sequence[tuple[str, Any]]
+    job: TrainedJob,
+    network: TrainedNetwork,
+    inputs: Sequence[tuple[str, Any]],
+    given: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[list[int], dict[str, np.ndarray], list[dict[str, Any]]]:
     """Predict for one batch.
 
@@ -68,6 +87,7 @@ def predict_inputs(
         job: what was trained.
         network: of it, open.
         inputs: name of each, and what it is: a ``FilePath`` of an image, a row, a text.
+        given: what the network is given beside them, a row for each; nothing by default.
 
     Returns:
         The places of the inputs that could be read, the outputs for them, and the failures: ``file`` and the error's
@@ -82,9 +102,23 @@ def predict_inputs(
             failures.append({"file": name, **error.as_dict()})
     if not decoded:
         return [], {}, failures
-    stacked = np.stack([array for _, array in decoded])
-    outputs = network.predict(job.task.input_batch(job.context, stacked, job.context.preprocessing.finish))
-    return [place for place, _ in decoded], {name: np.asarray(each) for name, each in outputs.items()}, failures
+    places = [place for place, _ in decoded]
+    x = job.task.input_batch(job.context, np.stack([array for _, array in decoded]), job.context.preprocessing.finish)
+    return places, _outputs(network, x, {name: rows[places] for name, rows in (given or {}).items()}), failures
+
+
+def _generated(
+    job: TrainedJob, network: TrainedNetwork, count: int, given: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return the outputs for samples that are zeros."""
+    spec = job.task.input(job.context)
+    return _outputs(network, np.zeros((count, *spec.shape), spec.dtype), given)
+
+
+def _outputs(network: TrainedNetwork, x: np.ndarray, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    taker: object = network
+    found = taker.predict(x, given) if given and isinstance(taker, HasInferenceInputs) else network.predict(x)
+    return {name: np.asarray(each) for name, each in found.items()}
 
 
 NO_LABEL: Final = -1

@@ -167,7 +167,7 @@ def open_network(job: TrainedJob) -> Iterator[TrainedNetwork]:
     if opener is not None:
         network = opener.open_trained(job.request, job.state.arrays)
     else:
-        network = _ProgramNetwork(load_backend(job.spec.backend).build(job.request), job.state.arrays)
+        network = _ProgramNetwork(load_backend(job.spec.backend).build(job.request), job.state.arrays, job.request)
     try:
         yield network
     finally:
@@ -177,19 +177,23 @@ def open_network(job: TrainedJob) -> Iterator[TrainedNetwork]:
 class _ProgramNetwork:
     """A trained network by means of the program that trains it."""
 
-    def __init__(self, program: Program, arrays: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, program: Program, arrays: Mapping[str, np.ndarray], request: ProgramRequest) -> None:
         self._program = program
+        self._target = request.targets.get("y")
         self._names = [name for name in ("cost", "probabilities", "output") if name in program.names()]
         program.declare(self._names)
         program.load_state(arrays)
 
-    def evaluate(self, x: np.ndarray, y: np.ndarray) -> Mapping[str, Any]:
-        return self._program.evaluate([x, y], self._names)
+    def evaluate(self, x: np.ndarray, y: np.ndarray | None = None) -> Mapping[str, Any]:
+        return self._program.evaluate([x] if y is None else [x, y], self._names)
 
     def predict(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
-        # A program evaluates labeled batches; what is asked for does not depend on the labels.
         names = [name for name in self._names if name != "cost"]
-        return self._program.evaluate([x, np.zeros(len(x), np.int64)], names)
+        target = self._target
+        if target is None:
+            return self._program.evaluate([x], names)
+        # A program evaluates labeled batches; what is asked for does not depend on the labels.
+        return self._program.evaluate([x, np.zeros((len(x), *target.shape), target.dtype)], names)
 
     def close(self) -> None:
         self._program.close()

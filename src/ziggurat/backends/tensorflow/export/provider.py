@@ -28,9 +28,9 @@ from ziggurat.backends.tensorflow.towers import (
     inference_feeds,
     make_placeholders,
 )
-from ziggurat.engine.backend import ProgramRequest, single_arrays
+from ziggurat.engine.backend import ArraySpec, ProgramRequest, single_arrays
 from ziggurat.engine.capabilities import DescribedGraph, ExportOrder, ExportResult, TensorDescription
-from ziggurat.errors import ConfigurationError, DataError, UnknownNameError, ZigguratError
+from ziggurat.errors import ConfigurationError, DataError, NetworkCodeError, UnknownNameError, ZigguratError
 from ziggurat.zoo import network_path
 
 __all__ = ["TensorFlowTasks", "TrainedTower", "open_foreign_model"]
@@ -74,15 +74,18 @@ class TrainedTower:
         self._session = tf.Session(graph=graph, config=session_config(request))
         give_weights(self._session, variables, arrays)
 
-    def evaluate(self, x: np.ndarray, y: np.ndarray) -> Mapping[str, Any]:
+    def evaluate(self, x: np.ndarray, y: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return cost, the user's scalars, and the outputs of the validation tower."""
         feeds = {self._x: x} if self._y is None else {self._x: x, self._y: y}
         return self._run(self._values, feeds)
 
-    def inference_inputs(self) -> Mapping[str, tuple[int | None, ...]]:
-        """Return what ``predict`` may be given beside the samples, such as noise: name → shape of one row."""
-        found = self._inference.tower.inference_inputs
-        return {name: tuple(tensor.shape.as_list()[1:]) for name, tensor in found.items()}
+    def inference_inputs(self) -> Mapping[str, ArraySpec]:
+        """Return what ``predict`` may be given beside the samples, such as noise: name → one row of it.
+
+        Raises:
+            NetworkCodeError: where the shape of a row is not known.
+        """
+        return {name: _row_of(name, tensor) for name, tensor in self._inference.tower.inference_inputs.items()}
 
     def predict(self, x: np.ndarray, given: Mapping[str, np.ndarray] | None = None) -> Mapping[str, np.ndarray]:
         """Return the outputs of the inference tower.
@@ -116,6 +119,17 @@ class TrainedTower:
             return self._session.run(fetches, feeds)
         except tf.errors.OpError as error:
             raise explained(error, self._path) from error
+
+
+def _row_of(name: str, tensor: Any) -> ArraySpec:
+    shape = tensor.shape.as_list()[1:] if tensor.shape.rank else [None]
+    if None in shape:
+        raise NetworkCodeError(
+            "A row of what inference may be given has a known shape.",
+            received=f"`{name}` of shape {tensor.shape}",
+            advice="Give the placeholder a shape, such as [None, 64].",
+        )
+    return ArraySpec(tuple(shape), tensor.dtype.base_dtype.name)
 
 
 def tower_input(request: ProgramRequest) -> TowerInput:
