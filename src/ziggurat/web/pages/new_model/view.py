@@ -298,13 +298,15 @@ def _cards(studio: Studio, form: ModelForm) -> list[NetworkCard]:
 def _network(
     card: NetworkCard, network: StandardNetwork | None, framework: str, *, has_text: bool, why_not: str
 ) -> dict[str, Any]:
-    about = [each for each in (card.year, card.about) if each]
+    is_synthetic = card.name.startswith("null/")
+    # Its networks have the names of others.
+    about = [each for each in (card.year, card.about, framework if is_synthetic else "") if each]
     return {
         "value": card.name,
         "title": card.title,
         "about": ", ".join(about),
         "framework": framework,
-        "is_synthetic": card.name.startswith("null/"),
+        "is_synthetic": is_synthetic,
         "source": "" if network is None else network.source,
         "figures": [
             ("Parameters", _short_count(card.parameters)),
