@@ -137,12 +137,14 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
     target = pipeline.context.task.target(pipeline.context)
     is_class = target is not None and target.is_class_number and target.classes is not None
     key = flow.key(row)
+    parts = pipeline.context.task.moves_with_image
+    place = parts.index("mask") + 1 if "mask" in parts else None
     if split == "train":
         shown = _variants(rows, row, epochs)
     else:
         arrays = pipeline.context.task.sample(pipeline.context, flow.datapoint(row), key)
-        shown = [[_in_the_middle(rows.preprocessing, arrays[0]), *(_middle_of(rows, each) for each in arrays[1:])]]
-    place = next((at for at, part in enumerate(pipeline.context.task.moves_with_image, 1) if part == "mask"), None)
+        moving = [_middle_of(rows, each) for each in arrays[1 : 1 + len(parts)]]
+        shown = [[_in_the_middle(rows.preprocessing, arrays[0]), *moving]]
     return {
         "row": row,
         "label": int(label) if is_class else None,
