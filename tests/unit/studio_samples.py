@@ -83,3 +83,48 @@ def _added(studio: Studio, source: Path, job_id: str, val_share: float) -> str:
     content = spec.model_dump(mode="json")
     new = NewJob(id=job_id, kind="dataset", name=source.name, folder=str(folder), spec=content, created=1.0)
     return studio.datasets.take_in(new, {}).id
+
+
+def add_table(studio: Studio, source: Path, *, has_classes: bool) -> str:
+    """Return the id of a dataset of 40 rows with a number, a category, and what is to be predicted.
+
+    Args:
+        studio: gets it.
+        source: file that is made.
+        has_classes: whether a class is to be predicted; a number otherwise.
+    """
+    rows = [
+        f"{row / 7:.3f},{'abc'[row % 3]},{('no', 'yes')[row % 2] if has_classes else row * 1.5}" for row in range(40)
+    ]
+    source.write_text("\n".join(["size,kind,result", *rows]))
+    return _added(studio, source, f"20260101-000000-000{3 + has_classes}", 0.25)
+
+
+def add_texts(studio: Studio, source: Path) -> str:
+    """Return the id of a dataset of 40 short texts in two classes.
+
+    Args:
+        studio: gets it.
+        source: file that is made.
+    """
+    lines = [f"{('bad', 'good')[row % 2]}\tthis is the text number {row} of a small set" for row in range(40)]
+    source.write_text("\n".join(lines))
+    return _added(studio, source, "20260101-000000-0005", 0.25)
+
+
+def add_masks(studio: Studio, source: Path) -> str:
+    """Return the id of a dataset of 8 images of 20 x 30 px, each with a mask of two classes.
+
+    Args:
+        studio: gets it.
+        source: folder that is made.
+    """
+    for name in ("images", "masks"):
+        (source / name).mkdir(parents=True)
+    for row in range(8):
+        image = np.full((20, 30, 3), 20 * row, np.uint8)
+        mask = np.zeros((20, 30), np.uint8)
+        mask[5:15, :10] = 1
+        for name, array in (("images", image), ("masks", mask)):
+            (source / name / f"{row}.png").write_bytes(cv2.imencode(".png", array)[1].tobytes())
+    return _added(studio, source, "20260101-000000-0006", 0.25)

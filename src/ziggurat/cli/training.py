@@ -47,7 +47,7 @@ def with_recipe(
     recipe = recommended(source, _network(texts, content))
     if recipe is None:
         raise UsageError(
-            "A recipe must be for a finished dataset of images with a class each.",
+            "A recipe must be for a finished dataset that networks are trained on.",
             received=source,
             advice="Leave out `--recipe`, and choose network and options yourself.",
         )
@@ -60,7 +60,11 @@ def with_recipe(
         if "backend" not in given:
             chosen["backend"] = backend
     tops = {path.partition(".")[0] for path in given}
+    # The rate of a recipe with an optimizer is one of that optimizer, and means nothing for another.
+    unfit = {"learning_rate"} if "optimizer" in tops and "optimizer.name" in recipe.fields else set[str]()
     for path, value in recipe.fields.items():
+        if path in unfit:
+            continue
         top = path.partition(".")[0]
         # A field of which a part was given stays as the user wants it, except for required parts.
         field = fields.get(path)

@@ -113,6 +113,14 @@ class TrainingStages:
     def seen(self, row: int, epoch: int) -> np.ndarray | None:
         """Return an image as the network gets it, (H, W, C) uint8, before a mean is taken off and before whitening.
 
+        See ``sample``.
+        """
+        found = self.sample(row, epoch)
+        return None if found is None else found[0]
+
+    def sample(self, row: int, epoch: int) -> list[np.ndarray] | None:
+        """Return the arrays of a sample as they are batched: an image as ``seen`` has it, what moves with it, a target.
+
         Every random number depends on the seed, the stage, the epoch and the place in it only. So one place is asked
         for without reading the ones before. Where a sample cannot be read, a training may go on with the next one, and
         the places behind it move by one; a dataset that Ziggurat made has no such sample.
@@ -134,19 +142,20 @@ class TrainingStages:
             return None
         point: Any = self.rows.datapoint(row)
         if isinstance(self.batches, JpegCropBatches):
-            return self.batches.crop_of(point, epoch, place)
+            return [self.batches.crop_of(point, epoch, place), *point[1:]]
         if self.vary is not None:
             vary: Any = self.vary.func
             point = vary(point, rng=self.vary.stream("map").seek(epoch, place))
-        if point[0].shape[:2] != self.preprocessing.size:
-            self.augmentation.check_size(self.preprocessing.size)
+        preprocessing: Any = self.preprocessing
+        if isinstance(preprocessing, Preprocessing) and point[0].shape[:2] != preprocessing.size:
+            self.augmentation.check_size(preprocessing.size)
         finish = self.finish.func
         if not isinstance(finish, FinishAtRandom):
-            return point[0]
+            return list(point)
         offsets = finish.offsets(self.batches.batch_size, self.finish.stream("map").seek(epoch, batch))
         top, left = offsets[inside]
         height, width, _ = self.preprocessing.output_shape
-        return point[0][top : top + height, left : left + width]
+        return [point[0][top : top + height, left : left + width], *point[1:]]
 
     def close(self) -> None:
         """Close the split."""

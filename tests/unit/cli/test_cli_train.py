@@ -67,6 +67,16 @@ def test_a_recipe_fills_in_what_was_not_given(ziggurat, tmp_path):
     assert (from_file.content["epochs"], from_file.content["batch_size"]) == (7, 32)
 
 
+def test_another_optimizer_leaves_the_rate_of_a_recipe(ziggurat):
+    words = ("train", "--recipe", "--data", "digits", "--network", "gan", "--dry-run")
+    made = ziggurat(*words).content
+    assert (made["optimizer"]["name"], made["optimizer"]["beta_1"], made["learning_rate"]) == ("adam", 0.5, 0.0002)
+    assert made["early_stopping"] is None, "nothing tells when such a network is good"
+
+    other = ziggurat(*words, "--optimizer", "sgd").content
+    assert (other["optimizer"]["name"], other["learning_rate"]) == ("sgd", 0.01)
+
+
 def test_a_recipe_keeps_to_what_was_given(ziggurat):
     own = ziggurat("train", "--recipe", "--data", "digits", "--framework", "null", "--dry-run").content
     assert (own["backend"], own["network"]["name"]) == ("null", "mlp"), "a network of the framework that was given"

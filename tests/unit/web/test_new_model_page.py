@@ -424,8 +424,9 @@ def test_a_set_that_is_not_trained_cannot_be_started(visit: Any, studio: Any, ob
 def test_networks_that_do_not_fit_say_why(visit: Any, studio: Any, pets: str) -> None:
     page = visit.get(f"/models/new?dataset={pets}").text
     for network, reason in (
-        ("siamese", "It learns from pairs of images, which this data does not have."),
-        ("regression", "It learns from numbers to predict, which this data does not have."),
+        ("unet", "Segmentation needs images with masks; this dataset is of kind image-classification."),
+        ("regression", "Regression needs measured values for each sample"),
+        ("table_mlp", "It takes rows of a table, which this data does not have."),
         ("vgg16", "It needs images of at least 32 x 32 px; these have 20 x 30 px."),
     ):
         card = html_of(page).one(f'label[for="network-tensorflow-{network}"]')
@@ -433,12 +434,12 @@ def test_networks_that_do_not_fit_say_why(visit: Any, studio: Any, pets: str) ->
         assert reason in card.text
     assert not re.search(r'value="tensorflow/resnet18" disabled', page)
 
-    sent = {**SMALL, "dataset": pets, "batch_size": "4", "standard_network": "tensorflow/siamese"}
+    sent = {**SMALL, "dataset": pets, "batch_size": "4", "standard_network": "tensorflow/unet"}
     refused = visit.post("/models/new", data=sent)
 
     assert refused.status_code == 422
-    assert 'href="#standard_network">The network <code>siamese</code> must fit the data.' in refused.text
-    assert 'value="tensorflow/siamese" checked>' in refused.text, "what was chosen stays chosen"
+    assert 'href="#standard_network">The network <code>unet</code> must fit the data.' in refused.text
+    assert 'value="tensorflow/unet" checked>' in refused.text, "what was chosen stays chosen"
     assert _jobs(studio) == []
 
 

@@ -15,6 +15,7 @@ from ziggurat.dataflow.image_codec import encode_image, shrink_image
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.errors import UnknownNameError, UsageError
 from ziggurat.specs import TrainSpec, parse_spec
+from ziggurat.tasks.segmentation import palette
 from ziggurat.worker.build import data_options, learned_task
 from ziggurat.worker.context import new_context
 from ziggurat.worker.pipeline import DataOptions, Pipeline, TrainingStages
@@ -44,8 +45,9 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         ``seed``, ``epochs`` (how often each is shown at most), ``varied`` (whether chance has a part in them) and
         ``pictures``: ``row``, ``label``, ``label_name``, ``original_png`` (as it is stored, at most 512 px wide or
-        high) and ``augmented_png`` (one for each epoch), both PNG in base64. A mean that is taken off, and whitening,
-        are not shown.
+        high), ``augmented_png`` (one for each epoch), and ``mask_png`` (as many, in the colors of the classes and
+        clear where nothing is learned; none where there are no masks), all PNG in base64. A mean that is taken off, and
+        whitening, are not shown.
     """
     spec = _train_spec(request)
     source = open_source(spec.data.source, spec.data.options, spec.seed)
@@ -135,24 +137,29 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
     target = pipeline.context.task.target(pipeline.context)
     is_class = target is not None and target.is_class_number and target.classes is not None
     key = flow.key(row)
+    parts = pipeline.context.task.moves_with_image
+    place = parts.index("mask") + 1 if "mask" in parts else None
     if split == "train":
         shown = _variants(rows, row, epochs)
     else:
-        shown = [_in_the_middle(rows.preprocessing, rows.preprocessing.decode(stored, key))]
+        arrays = pipeline.context.task.sample(pipeline.context, flow.datapoint(row), key)
+        moving = [_middle_of(rows, each) for each in arrays[1 : 1 + len(parts)]]
+        shown = [[_in_the_middle(rows.preprocessing, arrays[0]), *moving]]
     return {
         "row": row,
         "label": int(label) if is_class else None,
         "label_name": pipeline.context.class_names[int(label)] if is_class else "",
         "original_png": _base64(shrink_image(_as_stored(stored, rows.preprocessing, key), _ORIGINAL_SIDE_PX)),
-        "augmented_png": [_base64(image) for image in shown],
+        "augmented_png": [_base64(arrays[0]) for arrays in shown],
+        "mask_png": [] if place is None else [_mask_png(arrays[place], pipeline) for arrays in shown],
     }
 
 
-def _variants(rows: TrainingStages, row: int, count: int) -> list[np.ndarray]:
-    """Return what the network gets of a row in the first epochs that it is in."""
-    found: list[np.ndarray] = []
+def _variants(rows: TrainingStages, row: int, count: int) -> list[list[np.ndarray]]:
+    """Return the arrays that become of a row in the first epochs that it is in."""
+    found: list[list[np.ndarray]] = []
     for epoch in range(count + _EPOCHS_BESIDE):
-        seen = rows.seen(row, epoch)
+        seen = rows.sample(row, epoch)
         if seen is not None:
             found.append(seen)
         if len(found) == count:
@@ -163,6 +170,29 @@ def _variants(rows: TrainingStages, row: int, count: int) -> list[np.ndarray]:
 def _in_the_middle(preprocessing: Preprocessing, image: np.ndarray) -> np.ndarray:
     plain = replace(preprocessing, whitening=False)
     return plain.finish(image[None])[0].astype(np.uint8)
+
+
+def _middle_of(rows: TrainingStages, array: np.ndarray) -> np.ndarray:
+    """Return what a crop in the middle leaves of an array that moves with the image; of any other, all of it."""
+    before, (height, width, _) = rows.preprocessing, rows.preprocessing.output_shape
+    if array.shape[:2] != before.size:
+        return array
+    top, left = (before.size[0] - height) // 2, (before.size[1] - width) // 2
+    return array[top : top + height, left : left + width]
+
+
+def _mask_png(mask: np.ndarray, pipeline: Pipeline) -> str:
+    """Return a mask (H, W) as PNG in base64: the colors of the classes, clear where no class of the data is."""
+    colors = palette(pipeline.context.schema)
+    is_class = mask < len(colors)
+    if pipeline.context.schema.ignore_class is not None:
+        is_class &= mask != pipeline.context.schema.ignore_class
+    picture = np.zeros((*mask.shape[:2], 4), np.uint8)
+    picture[is_class, :3] = colors[mask[is_class]]
+    picture[is_class, 3] = 255
+    done, png = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGBA2BGRA))
+    assert done
+    return base64.b64encode(png.tobytes()).decode()
 
 
 def _as_stored(stored: Any, preprocessing: Preprocessing, key: Any) -> np.ndarray:
@@ -181,5 +211,5 @@ def _read(rows: TrainingStages, count: int) -> tuple[int, float]:
     order = rows.order(0)[:count].tolist()
     began = time.perf_counter()
     for row in order:
-        rows.seen(row, 0)
+        rows.sample(row, 0)
     return len(order), time.perf_counter() - began

@@ -43,6 +43,9 @@ Level = Literal["ok", "unknown", "warning", "error"]
 _MUCH_WAITING: Final = 0.3
 """Share of the time spent waiting for data above which the finding is a warning."""
 
+_IMAGE_AXES: Final = 3
+"""Height, width and channels: a row of a table or the tokens of a text have one axis."""
+
 _EVEN: Final = 1.5
 _NEARLY_AS_FAST: Final = 0.8
 _FAR_SMALLER: Final = 0.75
@@ -89,12 +92,17 @@ class DataFacts:
     class_names: Sequence[str] = ()
     class_counts: Sequence[int] = ()
 
+    @property
+    def has_images(self) -> bool:
+        """Whether the network gets images, as far as it is known."""
+        return self.input_shape is None or len(self.input_shape) == _IMAGE_AXES
+
     @classmethod
     def of(cls, measured: Mapping[str, Any]) -> DataFacts:
         """Return the facts that a task measured."""
         return cls(
             sizes=measured["sizes"],
-            classes=measured["classes"],
+            classes=measured["classes"] or None,
             input_shape=tuple(measured["input_shape"]),
             in_memory=measured["in_memory"],
             records_per_s=measured["records_per_s"],
@@ -143,10 +151,11 @@ def data_finding(spec: TrainSpec, data: DataFacts) -> list[dict[str, Any]]:
     counts = ", ".join(
         f"{plural(count, 'sample')} for {words.get(split, split)}" for split, count in data.sizes.items()
     )
-    classes = plural(data.classes or 0, "class", "classes")
-    text = f"{counts}; {classes}."
-    size = "" if data.input_shape is None else f", {_size_text(data.input_shape)}"
-    numbers = {"value": f"{classes}{size}", "field": "data.source", "sizes": dict(data.sizes)}
+    classes = plural(data.classes, "class", "classes") if data.classes else ""
+    text = "; ".join(part for part in (counts, classes) if part) + "."
+    parts = (classes, "" if data.input_shape is None else _size_text(data.input_shape))
+    value = ", ".join(part for part in parts if part) or plural(data.sizes.get("train", 0), "sample")
+    numbers = {"value": value, "field": "data.source", "sizes": dict(data.sizes)}
     if not data.sizes.get("val") and spec.validation.every_epochs:
         advice = "There is no validation split: how good the network is on new samples will be unknown."
         return [finding("data", "warning", f"{text} {advice}", classes=data.classes, **numbers)]
@@ -156,7 +165,7 @@ def data_finding(spec: TrainSpec, data: DataFacts) -> list[dict[str, Any]]:
 def fit_finding(
     network: StandardNetwork | None, shape: Sequence[int] | None, *, builds: bool, failure: str
 ) -> list[dict[str, Any]]:
-    """Return whether the network suits the images, or that this is unknown.
+    """Return whether the network suits its input, or that this is unknown.
 
     Args:
         network: None for a network file.
@@ -171,7 +180,7 @@ def fit_finding(
             return [finding("network", "ok", "The network was built with this data.", value="builds", field="network")]
         text = "Whether the network builds is unknown: use Visualize, or run a test batch."
         return [finding("network", "unknown", text, field="network")]
-    if shape is None or network.input_shape is None:
+    if shape is None or len(shape) < _IMAGE_AXES or network.input_shape is None:
         return []
     made_for, side = min(network.input_shape[:2]), min(shape[:2])
     if side >= made_for * _FAR_SMALLER:
@@ -198,7 +207,7 @@ def class_findings(spec: TrainSpec, data: DataFacts, outputs: int | None) -> lis
     if outputs is not None and outputs != classes:
         level: Level = "error" if outputs < classes else "warning"
         known = plural(classes, "class", "classes")
-        text = f"The network gives {plural(outputs, 'number')} for an image, and the data has {known}."
+        text = f"The network gives {plural(outputs, 'number')} for a sample, and the data has {known}."
         value = f"{plural(outputs, 'output')}, {known}"
         found.append(finding("data", level, text, value=value, field="network", classes=classes, outputs=outputs))
     return found
@@ -241,7 +250,8 @@ def loading_finding(
         value = f"{as_percent(wait, 0)} of the time" + (", measured" if measured is not None else "")
         text = f"{source}: {as_percent(wait, 0)} of the time is spent waiting for data."
         if wait > _MUCH_WAITING:
-            text += " To speed it up, add workers, or store the images in the size that the network needs."
+            smaller = ", or store the images in the size that the network needs" if data.has_images else ""
+            text += f" To speed it up, add workers{smaller}."
             return finding(
                 "loading", "warning", text, value=value, field="loading.workers", data_wait_share=wait, **numbers
             )
@@ -254,22 +264,23 @@ def loading_finding(
 def _reading(
     spec: TrainSpec, data: DataFacts, speed: float, earlier: EarlierJobs | None, numbers: Mapping[str, Any]
 ) -> dict[str, Any]:
+    unit = "images" if data.has_images else "samples"
     batches = speed / (spec.batch_size * spec.gradient_accumulation_steps)
     if data.in_memory:
-        value = f"{as_count(round(speed))} images/s"
-        text = f"All images fit in memory. One thread prepares {value}: {_few(batches)} steps/s."
+        value = f"{as_count(round(speed))} {unit}/s"
+        text = f"All {unit} fit in memory. One thread prepares {value}: {_few(batches)} steps/s."
         return finding("loading", "ok", text, value=value, **numbers)
     most = speed * data.threads
     text = (
-        f"One of {plural(data.threads, 'thread')} prepares {as_count(round(speed))} images/s: {_few(batches)} steps/s."
+        f"One of {plural(data.threads, 'thread')} prepares {as_count(round(speed))} {unit}/s: {_few(batches)} steps/s."
     )
-    value = f"{as_count(round(most))} images/s"
+    value = f"{as_count(round(most))} {unit}/s"
     if earlier is None:
         # The speed of reading alone does not say whether the network waits for it.
         return finding("loading", "unknown", f"{text} Whether that is enough is unknown. {_TEST}", **numbers)
     if earlier.samples_per_s > _NEARLY_AS_FAST * most:
         used = as_count(round(earlier.samples_per_s))
-        text += f" Earlier trainings used {used} images/s: this one may wait for data."
+        text += f" Earlier trainings used {used} {unit}/s: this one may wait for data."
         return finding("loading", "warning", text, value=value, field="loading.workers", **numbers)
     return finding("loading", "ok", text, value=value, **numbers)
 
@@ -451,7 +462,8 @@ def rate_finding(
     """Return whether the learning rate is likely to train."""
     rate, value = spec.learning_rate, f"{spec.learning_rate:g}"
     tried = None if measured is None else measured.get("rate")
-    typical = None if network is None else network.learning_rate
+    usual = "momentum" if network is None else network.recipe.get("optimizer.name", "momentum")
+    typical = None if network is None or spec.optimizer.name != usual else network.learning_rate
     if tried is not None:
         suggested, largest = tried["suggested"], tried["largest_finite"]
         advice = "" if suggested is None else f" The test batch suggests {suggested:g}."
@@ -476,6 +488,8 @@ def rate_finding(
 
 
 def _size_text(shape: Sequence[int]) -> str:
+    if len(shape) < _IMAGE_AXES:
+        return f"{plural(shape[0], 'value')} each"
     height, width = shape[:2]
     return f"{height} px" if height == width else f"{width} x {height} px"
 

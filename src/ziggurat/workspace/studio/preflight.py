@@ -12,7 +12,9 @@ from typing import Any, Final
 from ziggurat.entities import Job
 from ziggurat.errors import NetworkCodeError, ZigguratError
 from ziggurat.specs import FileNetwork, TrainSpec
+from ziggurat.tasks import AUTO_TASK, Task
 from ziggurat.workspace.new_jobs import network_name
+from ziggurat.workspace.recipes import learned_task, takes_class_weights
 from ziggurat.workspace.studio.findings import (
     DataFacts,
     balance_finding,
@@ -34,6 +36,7 @@ from ziggurat.workspace.studio.measurements import Measurements, key_of_spec
 from ziggurat.workspace.tasks import Tasks
 from ziggurat.workspace.training_checks import input_size, known_data, standard_network
 from ziggurat.workspace.training_estimates import NetworkFacts, earlier_jobs, network_size
+from ziggurat.zoo.network_task import file_task
 
 __all__ = ["Preflight"]
 
@@ -89,7 +92,11 @@ class Preflight:
         samples = None if steps_per_epoch is None else steps_per_epoch * batch
         earlier = earlier_jobs(self.finished(), spec, network_name(spec), samples)
         machine, network = self.machine.strip(), standard_network(spec)
-        outputs = None if facts is None else facts.outputs
+        learned = _learned(spec)
+        has_weights = takes_class_weights(learned)
+        # A network for several tasks is described for its first one.
+        is_described = network is None or learned is None or learned.name == network.task
+        outputs = facts.outputs if facts is not None and is_described else None
         shape = data.input_shape
         failure = "" if shape is None else self.kept.failure(spec.backend, key_of_spec(spec), shape, data.classes)
         checkpoint_bytes = None if size is None else size.checkpoint_bytes
@@ -100,9 +107,9 @@ class Preflight:
             time_finding(spec, samples, jobs, earlier, measured),
             *data_finding(spec, data),
             *fit_finding(network, data.input_shape, builds=facts is not None or measured is not None, failure=failure),
-            *class_findings(spec, data, outputs),
+            *(class_findings(spec, data, outputs) if has_weights else ()),
             disk_finding(spec, checkpoint_bytes, steps, jobs, machine["disk"]),
-            *balance_finding(spec, data),
+            *(balance_finding(spec, data) if has_weights else ()),
             loading_finding(spec, data, earlier, measured),
             rate_finding(spec, network, measured),
             *batch_finding(spec, data, steps_per_epoch),
@@ -156,7 +163,7 @@ class Preflight:
             return None
         except ZigguratError:  # a backend that describes no networks
             return None
-        self.kept.note_description(spec.backend, key, described)
+        self.kept.note_description(spec.backend, key, {**described, "classes": data.classes})
         return self.kept.facts(spec.backend, key, data.input_shape, data.classes)
 
     def _describe(self, spec: TrainSpec, data: DataFacts) -> Mapping[str, Any]:
@@ -172,6 +179,17 @@ class Preflight:
                 place = str(Path(folder) / "network.py")
                 Path(place).write_text(network.text, encoding="utf-8")
             return self.tasks.describe(place, time_limit_s=_LIMIT_S, **options)
+
+
+def _learned(spec: TrainSpec) -> Task | None:
+    """Return the task of a training; None where it is not known."""
+    try:
+        known = known_data(spec.data.source, spec.data.options)
+    except ZigguratError:  # another finding tells of it
+        return None
+    declared = file_task(spec.network) if isinstance(spec.network, FileNetwork) else ""
+    name = declared if declared and spec.task == AUTO_TASK else spec.task
+    return learned_task(known, standard_network(spec), name)
 
 
 def _steps_per_epoch(spec: TrainSpec, data: DataFacts) -> int | None:

@@ -10,8 +10,8 @@ from ziggurat.entities import Job
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos
 from ziggurat.formatting import as_bytes
 from ziggurat.specs import TrainSpec, parse_spec
-from ziggurat.tasks import tasks
-from ziggurat.workspace.recipes import PHOTO_PX
+from ziggurat.tasks import Task, tasks
+from ziggurat.workspace.recipes import PHOTO_PX, learned_task
 from ziggurat.workspace.studio.measurements import Measurements
 from ziggurat.workspace.training_checks import KnownData, why_no_fit, why_not_trainable
 from ziggurat.workspace.training_estimates import earlier_jobs, network_size, whole_time
@@ -87,17 +87,20 @@ def network_cards(
         for network in info.networks:
             known = figures.get(f"{backend}/{network.name}", NetworkFigures())
             why_not = _why_not(network, data) if problem is None else str(problem)
-            cards.append(_card(backend, network, known, why_not))
+            cards.append(_card(backend, network, known, why_not, _learned(network, data)))
     timed = [card for card in cards if not card.why_not and card.epoch_s is not None]
     fastest = min(timed, key=lambda card: card.epoch_s or 0.0).name if len(timed) > 1 else ""
     return sorted((_with_badge(card, recommended, fastest) for card in cards), key=_place)
 
 
-def _card(backend: str, network: StandardNetwork, known: NetworkFigures, why_not: str) -> NetworkCard:
+def _card(
+    backend: str, network: StandardNetwork, known: NetworkFigures, why_not: str, learned: Task | None
+) -> NetworkCard:
     title, _, year = network.title.partition(" (")
     shape = network.input_shape
     any_size = _ANY_SIZE.get(network.input, "any size")
     text = any_size if shape is None else " x ".join(str(side) for side in shape)
+    task = _task_title(network.task if learned is None else learned.name)
     needed, total = known.memory_bytes, known.memory_total_bytes
     is_large = needed is not None and total is not None and needed > total
     if not why_not and is_large:
@@ -106,7 +109,7 @@ def _card(backend: str, network: StandardNetwork, known: NetworkFigures, why_not
         name=f"{backend}/{network.name}",
         title=title,
         year=year.removesuffix(")"),
-        about=f"{_task_title(network.task)}, {any_size if shape is None else _side_text(shape)}",
+        about=f"{task}, {any_size if shape is None else _side_text(shape)}",
         input_text=text,
         parameters=known.parameters,
         epoch_s=known.epoch_s,
@@ -123,6 +126,11 @@ def _why_not(network: StandardNetwork, data: KnownData | None) -> str:
     if sentence:
         return sentence
     return why_no_fit(network, data.kind, data.size, data.known_classes)
+
+
+def _learned(network: StandardNetwork, data: KnownData | None) -> Task | None:
+    """Return the task that a network learns from data; None where it learns none, or no data is chosen."""
+    return None if data is None else learned_task(data, network)
 
 
 def _task_title(name: str) -> str:

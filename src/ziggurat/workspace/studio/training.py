@@ -102,7 +102,8 @@ class Training:
 
         Returns:
             ``seed``, ``sentence`` and ``pictures``: ``row``, ``label``, ``label_name``, ``original_png`` and
-            ``augmented_png`` (one for each epoch from the first on), both PNG in base64.
+            ``augmented_png`` (one for each epoch from the first on) and ``mask_png`` (as many, or none), all PNG in
+            base64.
 
         Raises:
             JobError: where the dataset is not done.

@@ -34,7 +34,7 @@ from ziggurat.web.pages.job.view import job_now
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.web.urls import address
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.training_checks import why_not_trainable
+from ziggurat.workspace.training_checks import default_title, why_not_trainable
 
 __all__ = ["dataset_frame", "is_finished", "router", "statistics_result"]
 
@@ -183,7 +183,8 @@ def dataset_frame(studio: Studio, job: Job, tab: str, described: Mapping[str, An
     counts = [plural(total, word)]
     if described["classes"]:
         counts.append(plural(len(used_classes(described)), "class", "classes"))
-    why_not = why_not_trainable(described["kind"])
+    classes = tuple(described["classes"] or ())
+    why_not = why_not_trainable(described["kind"], classes)
     chain = version_chain(studio, job)
     return {
         "job": job,
@@ -192,6 +193,7 @@ def dataset_frame(studio: Studio, job: Job, tab: str, described: Mapping[str, An
         "counts": ", ".join(counts),
         "problem_count": sum(described["problems"].values()),
         "is_trainable": not why_not,
+        "trained_for": default_title(described["kind"], bool(classes)),
         "why_not_trainable": why_not,
         "chain": chain,
         "version_number": sum(1 for each in chain if not each.is_newer),

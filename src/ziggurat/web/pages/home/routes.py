@@ -171,10 +171,15 @@ def menu(request: Request, studio: StudioDep, _who: TrainerUser, job_id: str) ->
         "home/menu.html",
         job=job,
         actions=actions_of(job),
-        is_trainable=is_dataset and not why_not_trainable(studio.datasets.describe(job_id)["kind"]),
+        is_trainable=is_dataset and _is_trainable(studio, job_id),
         renaming=address(request, query.page.path, query.values(offset=query.offset, rename=job_id)),
         back=query.text_form,
     )
+
+
+def _is_trainable(studio: Studio, job_id: str) -> bool:
+    described = studio.datasets.describe(job_id)
+    return not why_not_trainable(described["kind"], tuple(described["classes"] or ()))
 
 
 @router.get("/parts/names", include_in_schema=False)

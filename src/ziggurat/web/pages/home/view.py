@@ -152,9 +152,10 @@ class Row:
         kind = self.facts.get("kind")
         if not isinstance(kind, str):
             return ""
-        if why_not_trainable(kind):
+        has_classes = bool(self.facts.get("classes"))
+        if why_not_trainable(kind, ("?",) if has_classes else ()):
             return "No network trains on it yet"
-        return f"For {default_title(kind, bool(self.facts.get('classes')))}"
+        return f"For {default_title(kind, has_classes)}"
 
     @property
     def result(self) -> tuple[str, str]:

@@ -49,17 +49,13 @@ def fill_in(studio: Studio, form: ModelForm) -> None:
     if form.parent is not None:
         return
     picked = form.picked
-    recipe = _recipe_of(studio, form)
+    recommended = _recipe_of(studio, form)
     wanted: dict[str, str] = {}
-    if recipe is not None and form["method"] == "standard":
-        if form[_NETWORK] == form.first_text(_NETWORK):
-            form.values[_NETWORK] = picked[_NETWORK] = recipe.network
-        if form["recipe"] != _OFF:
-            wanted = _texts_of(recipe)
-    network = standard_network(form[_NETWORK]) if form["method"] == "standard" else None
-    is_of_recipe = recipe is not None and form[_NETWORK] == recipe.network and form["recipe"] != _OFF
-    if network is not None and network.learning_rate is not None and not is_of_recipe:
-        wanted[_RATE] = f"{network.learning_rate:g}"
+    if form["method"] == "standard":
+        if recommended is not None and form[_NETWORK] == form.first_text(_NETWORK):
+            form.values[_NETWORK] = picked[_NETWORK] = recommended.network
+        recipe = None if form["recipe"] == _OFF else _recipe_of(studio, form, form[_NETWORK])
+        wanted = _of_network(standard_network(form[_NETWORK])) if recipe is None else _texts_of(recipe)
     wanted["name"] = _name_of(studio, form)
     first = first_form()
     for name in {*wanted, *picked} - {_NETWORK}:
@@ -70,6 +66,14 @@ def fill_in(studio: Studio, form: ModelForm) -> None:
         if name not in wanted:
             picked.pop(name, None)
     form.values["picked"] = json.dumps(picked, separators=(",", ":"), sort_keys=True) if picked else ""
+
+
+def _of_network(network: StandardNetwork | None) -> dict[str, str]:
+    """Return the rate that is usual for a network, with the optimizer that it is for."""
+    if network is None or network.learning_rate is None:
+        return {}
+    optimizer = {path: value for path, value in network.recipe.items() if path.startswith("optimizer.")}
+    return _texts({_RATE: network.learning_rate, **optimizer})
 
 
 def recipe_state(studio: Studio, form: ModelForm) -> RecipeState | None:
@@ -109,13 +113,14 @@ def standard_network(value: str) -> StandardNetwork | None:
     return None if info is None else info.network(name)
 
 
-def _recipe_of(studio: Studio, form: ModelForm) -> Recipe | None:
+def _recipe_of(studio: Studio, form: ModelForm, network: str | None = None) -> Recipe | None:
+    """Return the recipe for the chosen data and a network, None for the recommended one; None where there is none."""
     chosen = form["dataset"]
     if not chosen or chosen.startswith("source:"):
         return None
     try:
-        return studio.training.recipe(chosen)
-    except ZigguratError:  # the dataset is gone, or cannot be read; its field says so
+        return studio.training.recipe(chosen, network=network)
+    except ZigguratError:  # dataset or network is gone, or cannot be read; its field says so
         return None
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from ziggurat.errors import ZigguratError
 from ziggurat.formatting import as_number
+from ziggurat.tasks import Task
+from ziggurat.web.pages.new_model.chosen_data import input_form, learned_by, unused_fields
 from ziggurat.web.pages.new_model.form import CHOICE_TEXTS, FormField, ModelForm, model_fields
 from ziggurat.workspace.previews import rate_curve
+from ziggurat.workspace.training_checks import KnownData
 
 __all__ = ["Fold", "folds_of"]
 
@@ -20,7 +23,7 @@ _DATA: Final = (
     "validation-every_epochs", "sample_predictions", "steps_per_epoch", "shuffle", "class_weights", "freeze", "seed",
     "data-options",
 )  # fmt: skip
-_BASICS: Final = ("epochs", "batch_size", "learning_rate")
+_BASICS: Final = ("epochs", "batch_size", "learning_rate", "task")
 """Fields that are always open."""
 
 _NOTES: Final = ("project", "tags", "priority", "notes")
@@ -48,33 +51,41 @@ class Fold:
     fields: tuple[FormField, ...]
 
 
-def folds_of(form: ModelForm, problems: Mapping[str, str]) -> tuple[Fold, ...]:
+def folds_of(form: ModelForm, problems: Mapping[str, str], data: KnownData | None) -> tuple[Fold, ...]:
     """Return the sections with what is in force.
 
     Args:
         form: what stands in the fields.
         problems: id of a field → what is wrong there.
+        data: that is chosen; None where nothing is known of it.
     """
     every = model_fields()
     schedule, optimizer = (tuple(name for name, each in every.items() if name == path or each.owner == path)
                            for path in ("schedule", "optimizer"))  # fmt: skip
+    unused = unused_fields(data)
     sections = (
         ("schedule", "Schedule", schedule, _schedule(form)),
         ("optimizer", "Optimizer", (*optimizer, *_UPDATE), _optimizer(form)),
         ("augmentation", "Augmentation", _below("augmentation"), _augmentation(form)),
-        ("preprocessing", "Preprocessing", _below("preprocessing"), _preprocessing(form)),
-        ("early_stopping", "Early stopping", _below("early_stopping"), _early_stopping(form)),
-        ("checkpoints", "Checkpoints", _below("checkpoints"), _checkpoints(form)),
-        ("devices", "Devices, loading", ("device", *_LOADING), _devices(form)),
-        ("data", "Validation, samples", _DATA, _data(form)),
+        ("preprocessing", "Preprocessing", _below("preprocessing"), _preprocessing(form, input_form(data))),
+        ("early_stopping", "Early stopping", _below("early_stopping"), _early_stopping(form, learned_by(form, data))),
+        ("checkpoints", "Checkpoints", _below("checkpoints"), _checkpoints(form, learned_by(form, data))),
+        ("devices", "Devices, loading", ("device", *_LOADING), _devices(form, unused)),
+        ("data", "Validation, samples", _DATA, _data(form, unused)),
         ("process", "Process, plug-ins", _others(), _process(form)),
         ("notes", "Project, tags, notes", _NOTES, _notes(form)),
     )
-    return tuple(_fold(form, problems, *section) for section in sections)
+    return tuple(_fold(form, problems, unused, *section) for section in sections)
 
 
 def _fold(
-    form: ModelForm, problems: Mapping[str, str], name: str, title: str, ids: Sequence[str], summary: str
+    form: ModelForm,
+    problems: Mapping[str, str],
+    unused: Set[str],
+    name: str,
+    title: str,
+    ids: Sequence[str],
+    summary: str,
 ) -> Fold:
     every = model_fields()
     in_force = [each for each in ids if each == "device" or each not in every or _is_in_force(form, every[each])]
@@ -82,7 +93,7 @@ def _fold(
         id=name,
         title=title,
         summary=summary,
-        changed=sum(_is_touched(form, each) for each in in_force),
+        changed=sum(_is_touched(form, each) for each in in_force if each not in unused),
         errors=sum(each in problems for each in ids),
         fields=tuple(every[each] for each in ids if each in every and not every[each].variant),
     )
@@ -152,7 +163,15 @@ def _augmentation(form: ModelForm) -> str:
     return _sentence([*parts, *_differing(form, names)], "None")
 
 
-def _preprocessing(form: ModelForm) -> str:
+def _preprocessing(form: ModelForm, shape: str) -> str:
+    if shape == "table":
+        numbers = form["preprocessing-numbers"]
+        return {"none": "Numbers as they are", "standardize": "Numbers standardized", "whiten": "Numbers whitened"}.get(
+            numbers, numbers
+        )
+    if shape == "text":
+        length, size = form["preprocessing-text_length"].strip(), form["preprocessing-vocabulary_size"].strip()
+        return f"{length or 'Usual number of'} tokens of a text, {size} different ones at most"
     size, mode = form["preprocessing-size"].strip(), form["preprocessing-resize_mode"].replace("_", " ")
     first = f"Resize to {size} px ({mode})" if size else "Size of the dataset"
     channels = CHOICE_TEXTS["preprocessing-channels"].get(form["preprocessing-channels"], "")
@@ -161,30 +180,33 @@ def _preprocessing(form: ModelForm) -> str:
     return ", ".join(part for part in [*parts, "whitening" if form["preprocessing-whitening"] else ""] if part)
 
 
-def _early_stopping(form: ModelForm) -> str:
+def _early_stopping(form: ModelForm, learned: Task | None) -> str:
     tag = form["early_stopping-tag"].strip()
     patience = form["early_stopping-patience"].strip()
-    return f"After {patience} epochs without a better {_readable(tag)}" if tag else "None"
+    return f"After {patience} epochs without a better {_readable(tag, learned)}" if tag else "None"
 
 
-def _checkpoints(form: ModelForm) -> str:
+def _checkpoints(form: ModelForm, learned: Task | None) -> str:
     every, last = form["checkpoints-every_epochs"].strip(), form["checkpoints-keep_last"].strip()
     when = {"1": "Every epoch", "0": "At the end"}.get(every, f"Every {every} epochs")
     kept = "keep all" if last == "null" else f"keep the last {last}"
     best = form["checkpoints-keep_best-tag"].strip()
-    return f"{when}, {kept}" + (f" and the best {_readable('' if best == 'auto' else best)}".rstrip() if best else "")
+    return f"{when}, {kept}" + (f" and the best by {_readable(best, learned)}" if best else "")
 
 
-def _devices(form: ModelForm) -> str:
+def _devices(form: ModelForm, unused: Set[str]) -> str:
     shown = {"cpu:0": "CPU only"}
     names = ", ".join(shown.get(each, each.replace("gpu:", "GPU ")) for each in form.devices)
-    return ", ".join([names or "A free GPU, else the CPU", *_differing(form, _LOADING)])
+    return ", ".join(
+        [names or "A free GPU, else the CPU", *_differing(form, [each for each in _LOADING if each not in unused])]
+    )
 
 
-def _data(form: ModelForm) -> str:
+def _data(form: ModelForm, unused: Set[str]) -> str:
     every = form["validation-every_epochs"].strip()
     first = {"1": "Validation every epoch", "0": "No validation"}.get(every, f"Validation every {every} epochs")
-    return ", ".join([first, *_differing(form, [each for each in _DATA if each != "validation-every_epochs"])])
+    others = [each for each in _DATA if each != "validation-every_epochs" and each not in unused]
+    return ", ".join([first, *_differing(form, others)])
 
 
 def _process(form: ModelForm) -> str:
@@ -236,5 +258,7 @@ def _sentence(parts: Sequence[str], otherwise: str) -> str:
     return text[:1].upper() + text[1:] if text else otherwise
 
 
-def _readable(tag: str) -> str:
+def _readable(tag: str, learned: Task | None) -> str:
+    if tag == "auto":
+        return "main metric" if learned is None else f"validation {learned.primary_metric.title}"
     return tag.replace("_", " ").replace("val/", "validation ")

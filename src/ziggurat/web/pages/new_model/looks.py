@@ -13,6 +13,7 @@ from ziggurat.errors import SpecError, ZigguratError, nearest_names
 from ziggurat.formatting import as_number, plural
 from ziggurat.web.caches import ImageCache
 from ziggurat.web.forms import small_number
+from ziggurat.web.pages.new_model.chosen_data import data_of
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm
 from ziggurat.web.pages.new_model.request import Asked, place_of
 from ziggurat.web.pages.new_model.view import input_of, summary_of
@@ -239,7 +240,7 @@ def network_look(studio: Studio, form: ModelForm, asked: Asked, how: str) -> dic
         asked: what that asks for.
         how: ``visualize`` or ``debug``.
     """
-    spec, summary = asked.request.spec, summary_of(studio, form["dataset"])
+    spec, summary = asked.request.spec, summary_of(studio, form, data_of(studio, form))
     network = spec.get("network")
     text = network.get("text", "") or "" if isinstance(network, dict) else ""
     if isinstance(network, dict) and network.get("source") == "zoo":
@@ -398,8 +399,7 @@ def _limit_s(form: ModelForm) -> float:
 
 
 def _another_row(studio: Studio, dataset: str, split: str) -> str:
-    what = summary_of(studio, dataset)["what"]
-    count = what["splits"].get(split, 0) if what else 0
+    count = studio.datasets.describe(dataset)["splits"].get(split, 0)
     return str(secrets.randbelow(count)) if count else ""
 
 
@@ -409,7 +409,7 @@ def _kept(pictures: list[dict[str, Any]], kept: ImageCache) -> list[dict[str, An
     shown = []
     for each in pictures:
         first = len(content)
-        content += [base64.b64decode(png) for png in (each["original_png"], *each["augmented_png"])]
-        shown.append({**each, "first": first, "count": len(each["augmented_png"])})
+        content += [base64.b64decode(png) for png in (each["original_png"], *each["augmented_png"], *each["mask_png"])]
+        shown.append({**each, "first": first, "count": len(each["augmented_png"]), "has_masks": bool(each["mask_png"])})
     name = kept.keep(*content)
     return [{**each, "set": name} for each in shown]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from ziggurat.entities import Job
 from ziggurat.errors import JobError, UsageError, ZigguratError
 from ziggurat.specs import parse_spec
 from ziggurat.web.forms import priority_of
+from ziggurat.web.pages.new_model.chosen_data import data_of, unused_fields
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm, field_id, model_fields, value_of
 from ziggurat.workspace.network_checks import check_network
 from ziggurat.workspace.new_jobs import JobRequest, expand_sweep
@@ -71,7 +72,7 @@ class Asked:
 
 def read_form(studio: Studio, form: ModelForm) -> Asked:
     """Return what the form asks for, with all that is wrong with it."""
-    content, sweep = _spec_content(form)
+    content, sweep = _spec_content(form, unused_fields(data_of(studio, form)))
     problems: dict[str, str] = {}
     model, checkpoint = _add_network(studio, form, content, problems)
     dataset = _add_data(form, content)
@@ -109,13 +110,13 @@ def problems_of(form: ModelForm, error: ZigguratError) -> dict[str, str]:
     return found
 
 
-def _spec_content(form: ModelForm) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+def _spec_content(form: ModelForm, unused: Set[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     content: dict[str, Any] = {"kind": "train", "version": 1}
     sweep: dict[str, list[Any]] = {}
     chosen = {"schedule": form["schedule"], "optimizer": form["optimizer"]}
     for shown in model_fields().values():
         text = form[shown.id].strip()
-        if shown.variant and shown.variant != chosen[shown.owner]:
+        if shown.id in unused or (shown.variant and shown.variant != chosen[shown.owner]):
             continue
         if text == shown.default or (not text and shown.kind != "boolean"):
             continue

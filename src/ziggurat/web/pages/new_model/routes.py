@@ -18,6 +18,7 @@ from ziggurat.server.errors import HTTPError, status_of
 from ziggurat.server.permissions import identity_of, new_router
 from ziggurat.web.caches import image_cache
 from ziggurat.web.drafts import drop_draft
+from ziggurat.web.pages.new_model.chosen_data import data_of, task_choice
 from ziggurat.web.pages.new_model.fill_in import (
     apply_recipe,
     fill_in,
@@ -355,10 +356,12 @@ def show_look(request: Request, studio: StudioDep, _who: TrainerUser, look: _Loo
 def _filled_in(studio: Studio, form: ModelForm, problems: Mapping[str, str]) -> dict[str, Any]:
     """Return all that follows from the choice of data or network."""
     network = standard_network(form["standard_network"]) if form["method"] == "standard" else None
-    summary = summary_of(studio, form["dataset"])
+    data = data_of(studio, form)
+    summary = summary_of(studio, form, data)
     return {
+        "task_choice": task_choice(form, data),
         "summary": summary,
-        "choices": choices_of(studio, form, summary["what"], problems),
+        "choices": choices_of(studio, form, summary["what"], problems, data),
         "usual_rate": None if network is None else network.learning_rate,
         "fields": model_fields(),
         "recipe": recipe_state(studio, form),
@@ -370,7 +373,7 @@ def _checked(studio: Studio, form: ModelForm, asked: Asked, *, whole: bool) -> d
     """Return the check before the start, and the lines of the sections."""
     return {
         "preflight": preflight_look(studio, form, asked, whole=whole),
-        "folds": folds_of(form, asked.problems),
+        "folds": folds_of(form, asked.problems, data_of(studio, form)),
         "recipe": recipe_state(studio, form),
     }
 

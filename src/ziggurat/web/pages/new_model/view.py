@@ -10,7 +10,9 @@ from ziggurat.entities import Job, JobFilter
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos, backend_title
 from ziggurat.errors import ZigguratError
 from ziggurat.formatting import as_bytes, as_count, as_duration
+from ziggurat.records.schema import KINDS
 from ziggurat.web.forms import small_number
+from ziggurat.web.pages.new_model.chosen_data import input_form, learned_by, weights_classes
 from ziggurat.web.pages.new_model.folds import Fold, folds_of
 from ziggurat.web.pages.new_model.form import DIGITS, FormField, ModelForm, model_fields
 from ziggurat.workspace.checkpoints import checkpoint_choices
@@ -18,7 +20,7 @@ from ziggurat.workspace.frameworks import FrameworkState
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.models import PublishedModel
 from ziggurat.workspace.studio.recipes import NetworkCard
-from ziggurat.workspace.training_checks import why_no_fit, why_not_trainable
+from ziggurat.workspace.training_checks import KnownData, why_no_fit, why_not_trainable
 from ziggurat.zoo.backends import why_not_usable
 
 __all__ = ["Choices", "checkpoints_of", "choices_of", "framework_choices", "input_of", "summary_of"]
@@ -83,7 +85,13 @@ class Choices:
         ]
 
 
-def choices_of(studio: Studio, form: ModelForm, what: Mapping[str, Any] | None, problems: Mapping[str, str]) -> Choices:
+def choices_of(
+    studio: Studio,
+    form: ModelForm,
+    what: Mapping[str, Any] | None,
+    problems: Mapping[str, str],
+    data: KnownData | None,
+) -> Choices:
     """Return what can be chosen, whatever stands in the form among it.
 
     Args:
@@ -91,6 +99,7 @@ def choices_of(studio: Studio, form: ModelForm, what: Mapping[str, Any] | None, 
         form: what stands in it.
         what: of the chosen dataset, as ``summary_of`` has it.
         problems: id of a field → what is wrong there.
+        data: that is chosen; None where nothing is known of it.
     """
     models = _models(studio, form)
     return Choices(
@@ -102,7 +111,7 @@ def choices_of(studio: Studio, form: ModelForm, what: Mapping[str, Any] | None, 
         frameworks=framework_choices(studio),
         devices=_devices(studio, form),
         projects=[project.name for project, _ in studio.projects.all()],
-        folds=folds_of(form, problems),
+        folds=folds_of(form, problems, data),
     )
 
 
@@ -111,27 +120,44 @@ def checkpoints_of(studio: Studio, form: ModelForm) -> list[tuple[str, str]]:
     return _checkpoints(form, _models(studio, form))
 
 
-def summary_of(studio: Studio, chosen: str) -> dict[str, Any]:
-    """Return what is known of the chosen data: ``state``, ``facts`` (name → value), and the job where it is one."""
+def summary_of(studio: Studio, form: ModelForm, data: KnownData | None) -> dict[str, Any]:
+    """Return what is known of the chosen data.
+
+    Args:
+        studio: that is held.
+        form: what stands in it.
+        data: that is chosen; None where nothing is known of it.
+
+    Returns:
+        ``state``, ``facts`` (name → value), ``job`` and ``what`` (its description) where it is one of the studio,
+        ``why_not`` (why nothing is trained on it), ``strip`` (images), ``input`` (what the network gets), and
+        ``weights`` (whether classes may be weighted).
+    """
+    learned = learned_by(form, data)
+    found: dict[str, Any] = {
+        "state": "done",
+        "facts": {},
+        "job": None,
+        "what": None,
+        "why_not": "",
+        "strip": [],
+        "input": input_form(data),
+        "weights": weights_classes(data),
+    }
+    task = {} if learned is None else {"Task": learned.title[:1].upper() + learned.title[1:]}
+    chosen = form["dataset"]
     if chosen == DIGITS:
-        facts = {"Training images": "1,252", "Classes": "10", "Task": "Classification", "Size": "28 × 28 px"}
-        return {"state": "done", "facts": facts, "job": None, "what": None, "why_not": "", "strip": []}
+        return {**found, "facts": {"Training images": "1,252", "Classes": "10", **task, "Size": "28 × 28 px"}}
     try:
         job = studio.jobs.get(chosen)
         what = studio.datasets.describe(chosen) if job.state == "done" else None
     except ZigguratError as error:
-        sentence = str(error)
-        return {
-            "state": "missing",
-            "facts": {},
-            "job": None,
-            "what": None,
-            "sentence": sentence,
-            "why_not": "",
-            "strip": [],
-        }
-    facts, why_not = ({}, "") if what is None else (_facts(what), why_not_trainable(what["kind"]))
-    return {"state": job.state, "facts": facts, "job": job, "what": what, "why_not": why_not, "strip": _strip(what)}
+        return {**found, "state": "missing", "sentence": str(error)}
+    found |= {"state": job.state, "job": job, "what": what, "strip": _strip(what)}
+    if what is not None:
+        found["facts"] = _facts(what, task)
+        found["why_not"] = why_not_trainable(what["kind"], tuple(what.get("classes") or ()))
+    return found
 
 
 def _strip(what: Mapping[str, Any] | None) -> list[str]:
@@ -162,20 +188,16 @@ def _shape_of(form: ModelForm, what: Mapping[str, Any] | None) -> list[int | Non
     return [height, width, shape[2] if known is None else known]
 
 
-_TASKS: Final = {
-    "image-classification": "Classification",
-    "detection": "Detection",
-    "segmentation": "Segmentation",
-}
+_UNITS: Final = {"image": "images", "row": "rows", "text": "texts"}
 
 
-def _facts(what: Mapping[str, Any]) -> dict[str, str]:
+def _facts(what: Mapping[str, Any], task: Mapping[str, str]) -> dict[str, str]:
     image, splits = what.get("image") or {}, what["splits"]
-    unit = "images" if what.get("image") else "samples"
+    unit = _UNITS.get(KINDS[what["kind"]][0], "samples")
     facts = {f"Training {unit}": as_count(splits.get("train", 0))}
     if names := what.get("classes") or ():
         facts["Classes"] = as_count(len(names))
-    facts["Task"] = _TASKS.get(what["kind"], str(what["kind"]).replace("-", " ").capitalize())
+    facts |= task
     if image.get("height_px"):
         facts["Size"] = f"{image['width_px']} × {image['height_px']} px"
     elif image:
@@ -238,10 +260,12 @@ class _Fit:
     Args:
         kind: of the dataset; empty where it is not known.
         size: (height, width) of what a network gets; None where it is not known.
+        classes: names of the classes.
     """
 
     kind: str
     size: tuple[int, int] | None
+    classes: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, form: ModelForm, what: Mapping[str, Any] | None) -> _Fit:
@@ -250,13 +274,16 @@ class _Fit:
             return cls("", None)
         height, width, _ = _shape_of(form, what)
         kind = "image-classification" if what is None else what["kind"]
-        return cls(kind, None if height is None or width is None else (height, width))
+        classes = None if what is None else tuple(what.get("classes") or ())
+        return cls(kind, None if height is None or width is None else (height, width), classes)
 
     def why_not(self, network: StandardNetwork, card: NetworkCard) -> str:
         """Return why a network cannot be trained on the data; empty where it can, or where no network can."""
-        if not self.kind or why_not_trainable(self.kind):
+        if not self.kind or why_not_trainable(self.kind, self.classes):
             return ""
-        return why_no_fit(network, self.kind, self.size) or (card.why_not if card.badge == "Too large" else "")
+        return why_no_fit(network, self.kind, self.size, self.classes) or (
+            card.why_not if card.badge == "Too large" else ""
+        )
 
 
 def _cards(studio: Studio, form: ModelForm) -> list[NetworkCard]:
@@ -271,13 +298,15 @@ def _cards(studio: Studio, form: ModelForm) -> list[NetworkCard]:
 def _network(
     card: NetworkCard, network: StandardNetwork | None, framework: str, *, has_text: bool, why_not: str
 ) -> dict[str, Any]:
-    about = [each for each in (card.year, card.about) if each]
+    is_synthetic = card.name.startswith("null/")
+    # Its networks have the names of others.
+    about = [each for each in (card.year, card.about, framework if is_synthetic else "") if each]
     return {
         "value": card.name,
         "title": card.title,
         "about": ", ".join(about),
         "framework": framework,
-        "is_synthetic": card.name.startswith("null/"),
+        "is_synthetic": is_synthetic,
         "source": "" if network is None else network.source,
         "figures": [
             ("Parameters", _short_count(card.parameters)),

@@ -1,0 +1,84 @@
+"""A mask that is shown before a training lies over its image as the network gets both."""
+
+from __future__ import annotations
+
+import base64
+
+import cv2
+import numpy as np
+import pytest
+
+from ziggurat.datasets.creation import CreationRequest, create_dataset
+from ziggurat.datasets.splitting import SplitRule
+from ziggurat.worker.commands.previews import augmented, loading
+
+
+@pytest.fixture(scope="module")
+def roads(tmp_path_factory):
+    """A dataset of 8 images, each white where its mask has class 1, else black."""
+    source = tmp_path_factory.mktemp("masks") / "roads"
+    for name in ("images", "masks"):
+        (source / name).mkdir(parents=True)
+    for number in range(8):
+        mask = np.zeros((24, 24), np.uint8)
+        mask[2 + number : 12 + number, 3:9] = 1
+        cv2.imwrite(str(source / "masks" / f"{number}.png"), mask)
+        cv2.imwrite(str(source / "images" / f"{number}.png"), np.repeat(mask[:, :, None] * 255, 3, axis=2))
+    folder = source.parent / "stored"
+    create_dataset(CreationRequest(source=str(source), name="roads", rule=SplitRule(val_share=0.25), workers=0), folder)
+    return folder
+
+
+def request_of(roads, split, **fields):
+    spec = {"kind": "train", "version": 1, "network": "unet_small", "data": str(roads), "batch_size": 2, **fields}
+    return {"spec": spec, "row": None, "split": split, "count": 3}
+
+
+def array_of(png):
+    return cv2.imdecode(np.frombuffer(base64.b64decode(png), np.uint8), cv2.IMREAD_UNCHANGED)
+
+
+@pytest.mark.parametrize(
+    ("split", "fields"),
+    [
+        ("train", {"augmentation": {"flip": "fliplrud", "quad_rotation": "rotall"}}),
+        ("train", {"preprocessing": {"crop": 16}}),
+        ("val", {"preprocessing": {"crop": 16}}),
+    ],
+)
+def test_a_mask_moves_with_its_image(roads, split, fields):
+    found = augmented(request_of(roads, split, **fields))
+
+    masks = []
+    for each in found["pictures"]:
+        assert len(each["mask_png"]) == len(each["augmented_png"]) >= 1
+        for image, mask in zip(each["augmented_png"], each["mask_png"], strict=True):
+            picture, colors = array_of(image), array_of(mask)
+            assert picture.shape[:2] == colors.shape[:2]
+            is_road = colors[:, :, :3].any(axis=2)
+            np.testing.assert_array_equal(is_road, picture[:, :, 0] == 255)
+            assert (colors[:, :, 3] == 255).all(), "each pixel has a class"
+            masks.append(is_road.tobytes())
+    assert len(set(masks)) > 1
+
+
+def test_images_without_masks_have_none(tmp_path):
+    spec = {"kind": "train", "version": 1, "network": "lenet", "data": "digits"}
+    for split in ("train", "val"):
+        found = augmented({"spec": spec, "row": None, "split": split, "count": 2})
+        assert [each["mask_png"] for each in found["pictures"]] == [[], []]
+
+
+def test_the_rows_of_a_table_are_measured(tmp_path):
+    rows = [f"{row},{'ab'[row % 2]},{row * 2}" for row in range(40)]
+    (tmp_path / "table.csv").write_text("\n".join(["size,kind,result", *rows]))
+    rule = SplitRule(method="share", val_share=0.25, test_share=0)
+    create_dataset(
+        CreationRequest(source=str(tmp_path / "table.csv"), name="table", rule=rule, workers=0), tmp_path / "stored"
+    )
+    spec = {"kind": "train", "version": 1, "network": "table_mlp", "data": str(tmp_path / "stored"), "batch_size": 4}
+    found = loading({"spec": spec})
+
+    assert found["input_shape"] == [2]
+    assert found["classes"] == 0
+    assert found["records_per_s"] > 0
