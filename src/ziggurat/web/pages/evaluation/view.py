@@ -215,7 +215,7 @@ def evaluation_state(studio: Studio, job: Job) -> EvaluationState:
 
 
 def found_view(studio: Studio, job: Job, asked: Asked) -> Found:
-    """Return what a job that is done found.
+    """Return what a job that is done found with a network that classifies.
 
     Raises:
         StorageError: where its results are not whole.
@@ -223,8 +223,6 @@ def found_view(studio: Studio, job: Job, asked: Asked) -> Found:
     """
     summary = studio.evaluations.summary(job.id)
     source = sample_source(studio, job, summary)
-    if not summary["classifier"]:
-        return Found(summary=summary, asked=asked, source=source, has_labels=False, at={})
     _check_classes(summary["classes"], asked)
     has_labels = bool(summary["confusion"])
     at = studio.evaluations.at_threshold(job.id, asked.threshold)
