@@ -28,7 +28,7 @@ from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.records.schema import Schema
 from ziggurat.specs import FileNetwork, TrainSpec, load_spec
-from ziggurat.tasks import AUTO_TASK, tasks, tasks_for
+from ziggurat.tasks import AUTO_TASK, task, tasks_for
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS
 from ziggurat.zoo.network_task import file_task, why_not_learned
@@ -363,11 +363,13 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
 
 
 def _task_problems(name: str, data: KnownData) -> Iterator[tuple[str, ZigguratError]]:
-    if name not in tasks():
-        yield "task", UnknownNameError("task", name, tasks())
+    try:
+        chosen = task(name)
+    except ZigguratError as error:  # unknown, or the package that brings it does not load
+        yield "task", error
         return
     classes = _SOME_CLASSES if data.known_classes is None else data.known_classes
-    reason = tasks()[name].accepts(_schema(data.kind, classes))
+    reason = chosen.accepts(_schema(data.kind, classes))
     if reason:
         rule = f"The task `{name}` must fit the data. {reason}"
         yield "task", DataError(rule, advice="Choose another task, or leave it to the network.")
