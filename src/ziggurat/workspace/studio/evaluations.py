@@ -57,13 +57,22 @@ class Evaluations:
 
     # ---- making
 
-    def create(self, model_id: str, *, split: str = "val", checkpoint: str = "", owner: str = "") -> Job:
+    def create(
+        self,
+        model_id: str,
+        *,
+        split: str = "val",
+        checkpoint: str = "",
+        after_training: bool = False,
+        owner: str = "",
+    ) -> Job:
         """Put the evaluation of a model into the queue.
 
         Args:
             model_id: of a training that has a checkpoint; it need not be done.
             split: ``train``, ``val`` or ``test``.
             checkpoint: its name, a given name, ``best`` or ``latest``; empty: the best, or else the latest.
+            after_training: whether it waits until the training is done, whose checkpoint need not be there yet.
             owner: name of who asks.
 
         Raises:
@@ -71,9 +80,10 @@ class Evaluations:
             CheckpointError: where it has no such checkpoint.
             UnknownNameError: where its dataset has no such split.
         """
-        model = self._model(model_id, checkpoint)
+        model = self._jobs.of_kind(model_id, "train") if after_training else self._model(model_id, checkpoint)
         _check_split(model, split)
-        return self._submit(model, owner, {"kind": "evaluate", "checkpoint": checkpoint, "split": split}, on=split)
+        asked = {"kind": "evaluate", "checkpoint": checkpoint, "split": split, "after_training": after_training}
+        return self._submit(model, owner, asked, on=split)
 
     def create_many(
         self,
