@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import threading
 from collections.abc import Iterator, Mapping
@@ -81,6 +80,17 @@ class Retrainings:
             if _comparable(job.spec) == wanted
         ]
         return max(found, key=lambda job: (job.created, job.id), default=None)
+
+    def known(self, dataset_id: str, model_id: str) -> Retraining | None:
+        """Return the retraining that ``start`` would return without making anything; None where there is none."""
+        model, former = self.find(dataset_id, model_id), self._jobs.of_kind(model_id, "train")
+        if model is None:
+            return None
+        for after in self._usable(model):
+            before = self._newest(former, str(after.spec["split"]))
+            if before is not None:
+                return Retraining(former=former, model=model, former_evaluation=before, evaluation=after, is_new=False)
+        return None
 
     def start(
         self, dataset_id: str, *, model_id: str = "", evaluation_id: str = "", split: str = "", owner: str = ""
@@ -163,12 +173,11 @@ class Retrainings:
 
     def _newest(self, model: Job, split: str) -> Job | None:
         """Return the newest evaluation of a model on a split, or on any: one that is done, else one under way."""
-        found = [
-            job
-            for job in self._evaluations.of_model(model.id)
-            if job.kind == "evaluate" and job.state in _USABLE and split in ("", job.spec.get("split"))
-        ]
+        found = [job for job in self._usable(model) if split in ("", job.spec.get("split"))]
         return next((job for job in found if job.state == "done"), found[0] if found else None)
+
+    def _usable(self, model: Job) -> list[Job]:
+        return [job for job in self._evaluations.of_model(model.id) if job.kind == "evaluate" and job.state in _USABLE]
 
     def _checked_split(self, dataset_id: str, split: str) -> str:
         splits: Mapping[str, int] = self._datasets.describe(dataset_id)["splits"]
@@ -191,8 +200,12 @@ def _rule(evaluation: Job) -> str:
 
 
 def _comparable(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all of a training's spec but its name and the place of its data."""
-    content = copy.deepcopy(train_spec(spec).model_dump(mode="json"))
+    """Return all of a training's spec but its name and the place of its data.
+
+    Raises:
+        SpecError: where it is not valid.
+    """
+    content = train_spec(spec).model_dump(mode="json")
     content.pop("name", None)
     content["data"].pop("source", None)
     return content
