@@ -36,8 +36,8 @@ _TITLES: Final[Mapping[str, tuple[str, str, str]]] = {
     "worse": ("Worse", "The second has a worse score.", "No sample has a worse score."),
     "equal": ("Equal", "The scores differ by less than the margin.", "No sample has an equal score."),
     "label_changed": ("Label changed", "The two datasets have another label.", "No label changed."),
-    "only_first": ("Only in the first", "The second dataset does not have them in this split.", "None."),
-    "only_second": ("Only in the second", "The first dataset does not have them in this split.", "None."),
+    "only_first": ("Only in the first", "The second dataset does not have them in this split.", "No sample."),
+    "only_second": ("Only in the second", "The first dataset does not have them in this split.", "No sample."),
 }
 """List of samples → its title, what it holds, and what is said where it is empty."""
 
