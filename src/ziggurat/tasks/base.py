@@ -121,6 +121,16 @@ class Task(ABC):
 
     # ---- data
 
+    def why_not_mixed(self, schema: Schema) -> str:
+        """Return why the samples of a batch cannot be mixed (Mixup, CutMix), as a full sentence; empty where they can.
+
+        Where they can, the target is a class number; a batch of training is then ``[x, y, second_y, share]``.
+
+        Args:
+            schema: of the dataset.
+        """
+        return f"Mixup and CutMix mix the classes of two images; {self.title} does not learn one class for each image."
+
     @abstractmethod
     def accepts(self, schema: Schema) -> str:
         """Return why a dataset cannot be trained on, as a full sentence; empty where it can."""

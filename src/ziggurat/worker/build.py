@@ -29,7 +29,7 @@ from ziggurat.engine.callbacks.stopping import DivergenceWatch, EarlyStopping
 from ziggurat.engine.callbacks.summaries import LogScalars, SummariseBatch
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
 from ziggurat.engine.callbacks.validation import Inferencer, InferenceRunner, MetricStats, ScalarStats
-from ziggurat.engine.capabilities import HasEvaluationNames, HasSummaries, SupportsCheckpoints
+from ziggurat.engine.capabilities import HasEvaluationNames, HasSummaries, SupportsCheckpoints, TrainsOnMixedLabels
 from ziggurat.engine.checkpoints import CheckpointStore, with_averages
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.program import Program
@@ -108,6 +108,7 @@ def build_job(
         save_context(data.context, folder)
     backend = load_backend(with_backend(spec).backend)
     request = program_request(spec, data, backend)
+    _check_mixing(request, backend)
     with limit or nullcontext():
         program = backend.build(request)
     steps = spec.steps_per_epoch or len(data.train)
@@ -200,6 +201,7 @@ def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = No
         network_text=network.text if is_file else None,
         inputs={"x": context.task.input(context)},
         targets={} if target is None else {"y": target},
+        mixes_labels=data.mixes_labels,
         class_weights=tuple(spec.class_weights),
         batch_size=spec.batch_size * spec.gradient_accumulation_steps,
         optimizer=spec.optimizer.name,
@@ -216,6 +218,16 @@ def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = No
         seed=spec.seed,
         options=spec.backend_options,
     )
+
+
+def _check_mixing(request: ProgramRequest, backend: Backend) -> None:
+    """Refuse mixed labels where the backend would leave the second ones out."""
+    if request.mixes_labels and not isinstance(backend, TrainsOnMixedLabels):
+        raise ConfigurationError(
+            f"The backend `{backend.name}` cannot train on mixed labels.",
+            received="`augmentation.mixup` or `augmentation.cutmix` above 0",
+            advice="Set both to 0, or use another backend.",
+        )
 
 
 def _pretrained(spec: TrainSpec, backend: Backend | None) -> dict[str, np.ndarray] | None:
