@@ -118,6 +118,15 @@ CASES = {
         inputs={"texts": ["a lovely film", "unheard of"]},
         fields=ADAM,
     ),
+    "mixed images": Case(
+        data="class folders",
+        network="lenet",
+        task="classification",
+        metrics=CLASSIFIED,
+        arrays=("labels", "predicted"),
+        predicted=("classes",),
+        fields={"augmentation": {**VARIED, "mixup": 0.4, "cutmix": 1.0}},
+    ),
     "several labels": Case(
         data="several labels",
         network="multilabel",
@@ -170,7 +179,8 @@ CASES = {
     ),
 }  # fmt: skip
 ALL = pytest.mark.parametrize("name", CASES)
-TASKS = dict.fromkeys(case.task for case in CASES.values())
+KILLED = dict.fromkeys([*({case.task: name for name, case in reversed(CASES.items())}.values()), "mixed images"])
+"""The first case of each task, and what only mixed batches have."""
 # The number of steps decides when, not the clock: some of these networks need less than a millisecond for a step.
 KILLED_BEHIND_A_CHECKPOINT = """
 import os, signal, sys
@@ -311,7 +321,9 @@ def test_going_on_in_mid_epoch_gives_the_same_job(name: str, tmp_path: Path) -> 
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", [next(name for name in CASES if CASES[name].task == each) for each in TASKS])
+@pytest.mark.parametrize(
+    "name", [*(next(name for name in CASES if CASES[name].task == each) for each in TASKS), "mixed images"]
+)
 def test_a_killed_training_goes_on_bit_for_bit(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "job"
     folder.mkdir()

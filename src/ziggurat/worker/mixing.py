@@ -8,8 +8,11 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.dataflow.imgaug.mixing import blended, pasted, random_box
+from ziggurat.dataflow.preprocessing import Augmentation
+from ziggurat.errors import DataError
+from ziggurat.tasks.base import TaskContext
 
-__all__ = ["MixSamples", "Mixture"]
+__all__ = ["MixSamples", "Mixture", "check_mixing"]
 
 _HALF: Final = 0.5
 
@@ -89,3 +92,31 @@ class MixSamples:
         first, second, share = mixture.labels(labels, labels[mixture.order])
         shares = np.full(count, share, np.float32)
         return [mixture.images(images, images[mixture.order]), first, second, shares]
+
+
+def check_mixing(augmentation: Augmentation, batch_size: int, context: TaskContext) -> None:
+    """Refuse to mix samples where it makes no sense.
+
+    Args:
+        augmentation: of a job.
+        batch_size: samples of a batch.
+        context: task and schema of the job.
+
+    Raises:
+        DataError: with the reason of the task, or where there is nothing to mix a sample with.
+    """
+    if not augmentation.mixes:
+        return
+    reason = context.task.why_not_mixed(context.schema)
+    if reason:
+        raise DataError(
+            f"Samples are mixed where they can be. {reason}",
+            received=f"`augmentation.mixup` {augmentation.mixup:g}, `augmentation.cutmix` {augmentation.cutmix:g}",
+            advice="Set both to 0.",
+        )
+    if batch_size < 2:
+        raise DataError(
+            "Mixup and CutMix mix the samples of a batch, so it must have two or more.",
+            received=f"`batch_size` {batch_size}",
+            advice="Make it larger, or set `augmentation.mixup` and `augmentation.cutmix` to 0.",
+        )

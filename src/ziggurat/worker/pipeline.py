@@ -22,7 +22,7 @@ from ziggurat.dataflow.stages.batching import BatchBuffers, BatchData
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DataError
 from ziggurat.tasks.base import Task, TaskContext
-from ziggurat.worker.mixing import MixSamples, Mixture
+from ziggurat.worker.mixing import MixSamples, Mixture, check_mixing
 from ziggurat.worker.source import DataSource, FilePath, ImportedSplit
 
 __all__ = ["DataOptions", "JobData", "Pipeline", "TrainingStages", "prepare_data"]
@@ -665,7 +665,7 @@ def prepare_data(source: DataSource, options: DataOptions, context: TaskContext)
             received=f"`batch_size` {options.batch_size} for {len(train)} samples",
             advice="Make `batch_size` smaller.",
         )
-    _check_mixing(options, context)
+    check_mixing(options.augmentation, options.batch_size, context)
     if isinstance(context.preprocessing, Preprocessing):
         options.augmentation.check_size(context.preprocessing.size)
         _check_crop(context.preprocessing, context.task)
@@ -678,25 +678,6 @@ def prepare_data(source: DataSource, options: DataOptions, context: TaskContext)
         source=source,
         mixes_labels=options.augmentation.mixes,
     )
-
-
-def _check_mixing(options: DataOptions, context: TaskContext) -> None:
-    """Refuse to mix samples where it makes no sense."""
-    if not options.augmentation.mixes:
-        return
-    reason = context.task.why_not_mixed(context.schema)
-    if reason:
-        raise DataError(
-            f"Samples are mixed where they can be. {reason}",
-            received=f"`augmentation.mixup` {options.augmentation.mixup:g}, `.cutmix` {options.augmentation.cutmix:g}",
-            advice="Set both to 0.",
-        )
-    if options.batch_size < 2:
-        raise DataError(
-            "Mixup and CutMix mix the samples of a batch, so that it needs two or more.",
-            received=f"`batch_size` {options.batch_size}",
-            advice="Make it larger, or set `augmentation.mixup` and `augmentation.cutmix` to 0.",
-        )
 
 
 def _check_crop(preprocessing: Preprocessing, task: Task) -> None:
