@@ -116,6 +116,9 @@ class Task(ABC):
     moves_with_image: ClassVar[tuple[str, ...]] = ()
     """Parts of a sample after the image that its geometry moves: ``image`` or ``mask`` for each, in order."""
 
+    generates: ClassVar[bool] = False
+    """Whether a network for it may make something without a sample: a page then asks for a seed and a count."""
+
     image_form: ClassVar[str] = "image"
     """Form of the input of a network for it that takes images, as ``ziggurat.entities.StandardNetwork`` has it."""
 
