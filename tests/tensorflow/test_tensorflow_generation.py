@@ -9,7 +9,11 @@ from tensorflow_jobs import digit_pictures, quick_job, save_pictures
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
+from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.engine.run_state import RunState
+from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.errors import ConfigurationError, UnknownNameError, UsageError
+from ziggurat.layout import JobFolder
 from ziggurat.worker.commands.evaluation import evaluate
 from ziggurat.worker.commands.prediction import predict
 from ziggurat.worker.inference.generation import generate
@@ -128,3 +132,17 @@ def test_a_free_network_is_evaluated_with_and_without_classes(job: str) -> None:
     assert (found["task"], found["samples"]) == ("free", 270)
     assert np.isfinite(list(found["scalars"].values())).all()
     assert {"discriminator_loss", "generator_loss"} <= set(found["scalars"])
+
+
+def test_the_newest_checkpoint_of_a_generator_is_used(tmp_path: Path) -> None:
+    """The loss of a generator is smallest before it has learned; a metric that a person names still decides."""
+    folder = quick_job(tmp_path / "job", "gan")
+    store = CheckpointStore(folder / "checkpoints")
+    state = store.latest()[1]
+    for step, cost in ((4, 1.0), (8, 3.0)):
+        meta = {**state.meta, "global_step": step, "latest": {"validation_cost": [step, cost]}}
+        store.save(RunState(meta, state.arrays))
+    found = best_checkpoint(JobFolder(folder))
+    assert (found.checkpoint.step, found.basis) == (8, "newest")
+    store.give_name("min-validation_cost", store.list()[1].name)
+    assert best_checkpoint(JobFolder(folder)).checkpoint.step == 4

@@ -116,6 +116,9 @@ class Task(ABC):
     moves_with_image: ClassVar[tuple[str, ...]] = ()
     """Parts of a sample after the image that its geometry moves: ``image`` or ``mask`` for each, in order."""
 
+    has_best: ClassVar[bool] = True
+    """Whether the primary metric tells which checkpoint is better; where it does not, the newest is used."""
+
     generates: ClassVar[bool] = False
     """Whether a network for it may make something without a sample: a page then asks for a seed and a count."""
 

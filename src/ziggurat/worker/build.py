@@ -35,7 +35,7 @@ from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.program import Program
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities.backend_info import BackendInfo, backend_info, checkpoint_advice, open_backend
-from ziggurat.entities.best_checkpoint import best_checkpoint
+from ziggurat.entities.best_checkpoint import PRIMARY_METRIC, best_checkpoint
 from ziggurat.errors import CheckpointError, ConfigurationError, MissingDependencyError, NetworkCodeError
 from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.plugins import load
@@ -259,7 +259,7 @@ def _callbacks(
         *_samples(spec, program, data, folder),  # after the validation, which uses the same weights
         DivergenceWatch(),  # behind those whose numbers it judges
         *_early_stopping(spec),
-        *_savers(spec, store),
+        *_savers(spec, store, data.context.task),
         ThroughputTracker(spec.batch_size * spec.gradient_accumulation_steps),
         StepTimes(),
         EstimatedTimeLeft(),  # behind those that measure
@@ -331,7 +331,7 @@ def _early_stopping(spec: TrainSpec) -> list[Callback]:
     return [] if rule is None else [EarlyStopping(rule.tag, rule.patience, rule.min_delta, rule.direction)]
 
 
-def _savers(spec: TrainSpec, store: CheckpointStore) -> list[Callback]:
+def _savers(spec: TrainSpec, store: CheckpointStore, learned: Task) -> list[Callback]:
     rule = spec.checkpoints
     saver = ModelSaver(
         store,
@@ -343,7 +343,7 @@ def _savers(spec: TrainSpec, store: CheckpointStore) -> list[Callback]:
         save_on_stop=spec.on_stop == "save",
     )
     best, validated = rule.best_rule, spec.validation.every_epochs or None
-    if best is None:
+    if best is None or (best.tag == PRIMARY_METRIC and not learned.has_best):
         return [saver]
     # It judges when the validation has just run, which may be within an epoch.
     return [saver, KeepBest(best.tag, mode=best.direction, store=store, every_k_epochs=validated)]

@@ -24,6 +24,7 @@ class Free(Task):
     order = 1000
     is_default = False
     generates = True
+    has_best = False
 
     def accepts(self, schema: Schema) -> str:
         """Return why a network cannot read a dataset; empty where it can."""
