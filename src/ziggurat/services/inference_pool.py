@@ -277,6 +277,33 @@ class InferencePool:
         fields = {**{name: list(values) for name, values in inputs.items()}, "top": top, "drawn": drawn}
         return self._ask(folder, checkpoint, device, "predict", fields, timeout_s)
 
+    def generate(
+        self,
+        folder: Path,
+        checkpoint: str | None,
+        count: int,
+        device: str | int | None = None,
+        *,
+        drawn: bool = False,
+        timeout_s: float | None = None,
+        **given: Any,
+    ) -> dict[str, Any]:
+        """Return what a network makes without any sample; the answer is that of ``predict``, ``file`` from 1.
+
+        It has ``inputs`` beside, what the network may be given: name → ``shape`` and ``dtype`` of a row.
+
+        Args:
+            folder: the job folder.
+            checkpoint: as for ``predict``.
+            count: how many samples.
+            device: as for ``predict``.
+            drawn: as for ``predict``.
+            timeout_s: as for ``predict``.
+            given: ``seed``, ``inputs`` and ``first``, see ``ziggurat.worker.commands.given_inputs``.
+        """
+        fields = {"count": count, "drawn": drawn, **given}
+        return self._ask(folder, checkpoint, device, "generate", fields, timeout_s)
+
     def samples(
         self,
         folder: Path,

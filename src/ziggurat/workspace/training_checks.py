@@ -356,10 +356,28 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
         rule = "A batch must not be larger than the training split."
         received = f"{batch:,} for {train:,} samples"
         yield "batch_size", DataError(rule, received=received, advice="Make `batch_size` smaller.")
+    if not problems:
+        yield from _mixing_problems(spec, data, named)
     weights = len(spec.class_weights)
     if weights and data.classes is not None and weights != data.classes:
         rule = f"There must be a class weight for each of the {data.classes} classes."
         yield "class_weights", ConfigurationError(rule, received=str(weights), advice="Exclude for equal ones.")
+
+
+def _mixing_problems(spec: TrainSpec, data: KnownData, named: str) -> Iterator[tuple[str, ZigguratError]]:
+    """Yield why samples cannot be mixed."""
+    varied, network = spec.augmentation, standard_network(spec)
+    fields = [name for name in ("mixup", "cutmix") if getattr(varied, name)]
+    if not fields:
+        return
+    schema = _schema(data.kind, ("?",) if data.known_classes is None else data.known_classes)
+    names = (named,) if named else () if network is None else network.tasks
+    learned = [tasks()[name] for name in names if not tasks()[name].accepts(schema)] or tasks_for(schema)[:1]
+    reasons = [each.why_not_mixed(schema) for each in learned]
+    if reasons and all(reasons):
+        field = f"augmentation.{fields[0]}"
+        rule = f"Samples are mixed where they can be. {reasons[0]}"
+        yield field, DataError(rule, received=f"`{field}` {getattr(varied, fields[0]):g}", advice="Set it to 0.")
 
 
 def _task_problems(name: str, data: KnownData) -> Iterator[tuple[str, ZigguratError]]:

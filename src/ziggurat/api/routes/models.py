@@ -149,6 +149,31 @@ def predict(
     return answer({**found, "grad_cam": heat})
 
 
+class _Generate(RequestBody):
+    count: int = Field(16, ge=1, le=1000, description="Samples.")
+    seed: int | None = Field(None, ge=0, lt=2**63, description="Of the noise that is drawn; 0 where it is left out.")
+    inputs: dict[str, list[Any]] = Field(
+        default={}, description="Input of the network → the numbers of one row for all samples, or of one row for each."
+    )
+    first: dict[str, list[float]] = Field(
+        default={}, description="Input of the network → numbers in the place of the first ones that are drawn."
+    )
+    checkpoint: str = Field("", max_length=200, description="A name, `best` or `latest`; empty: the best, or latest.")
+    device: str = Field("", pattern="^(cpu|[0-9]{1,3})?$")
+    pictures: bool = Field(False, description="Also samples that are images, as `picture`: PNG in base64.")
+
+
+@router.post("/models/{job_id}/generate", response_model=Json)
+def generate(studio: StudioDep, _who: ImageViewerUser, job_id: str, body: _Generate) -> Response:
+    """Return what a network that generates makes of noise: ``predictions``, ``file`` a number from 1.
+
+    ``inputs`` has what the network may be given: name → ``shape`` and ``dtype`` of a row. The same seed gives the same
+    samples.
+    """
+    options = body.model_dump(exclude={"pictures"})
+    return answer(studio.models.generate(job_id, **options, drawn=body.pictures))
+
+
 @router.post("/models/{job_id}/activations", response_model=Json)
 def activations(
     studio: StudioDep,

@@ -18,6 +18,7 @@ from ziggurat.specs import TrainSpec, parse_spec
 from ziggurat.tasks.segmentation import palette
 from ziggurat.worker.build import data_options, learned_task
 from ziggurat.worker.context import new_context
+from ziggurat.worker.mixing import check_mixing
 from ziggurat.worker.pipeline import DataOptions, Pipeline, TrainingStages
 from ziggurat.worker.source import DataSource, open_source
 
@@ -46,8 +47,9 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
         ``seed``, ``epochs`` (how often each is shown at most), ``varied`` (whether chance has a part in them) and
         ``pictures``: ``row``, ``label``, ``label_name``, ``original_png`` (as it is stored, at most 512 px wide or
         high), ``augmented_png`` (one for each epoch), and ``mask_png`` (as many, in the colors of the classes and
-        clear where nothing is learned; none where there are no masks), all PNG in base64. A mean that is taken off, and
-        whitening, are not shown.
+        clear where nothing is learned; none where there are no masks), all PNG in base64; ``mixed``: for each
+        augmented image its classes, ``label``, ``label_name`` and ``share``, the largest share first, which sum to 1;
+        none where samples are not mixed. A mean that is taken off, and whitening, are not shown.
     """
     spec = _train_spec(request)
     source = open_source(spec.data.source, spec.data.options, spec.seed)
@@ -67,6 +69,7 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
             received=f"data of kind {source.schema.kind}",
             advice="Look at the samples on the page of the dataset.",
         )
+    check_mixing(options.augmentation, options.batch_size, pipeline.context)
     rows = pipeline.training(by_row=True)
     try:
         chosen = [row] if row is not None else _first_rows(rows, split, len(flow), count)
@@ -74,7 +77,9 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
         images = [_shown_image(pipeline, rows, split, number, epochs) for number in chosen]
     finally:
         rows.close()
-    varied = split == "train" and (pipeline.crops or bool(options.augmentation.augmentors(rows.preprocessing.channels)))
+    augmentation = options.augmentation
+    is_random = pipeline.crops or augmentation.mixes or bool(augmentation.augmentors(rows.preprocessing.channels))
+    varied = split == "train" and is_random
     return {"seed": spec.seed, "epochs": epochs, "varied": varied, "pictures": images}
 
 
@@ -139,8 +144,14 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
     key = flow.key(row)
     parts = pipeline.context.task.moves_with_image
     place = parts.index("mask") + 1 if "mask" in parts else None
+    mixed: list[list[dict[str, Any]]] = []
     if split == "train":
-        shown = _variants(rows, row, epochs)
+        variants = _variants(rows, row, epochs)
+        shown = [arrays for _, arrays in variants]
+        if rows.mix is not None:
+            mixtures = [_mixed(rows, row, epoch, arrays) for epoch, arrays in variants]
+            shown = [[image] for image, _ in mixtures]
+            mixed = [_named_shares(shares, pipeline) for _, shares in mixtures]
     else:
         arrays = pipeline.context.task.sample(pipeline.context, flow.datapoint(row), key)
         moving = [_middle_of(rows, each) for each in arrays[1 : 1 + len(parts)]]
@@ -151,20 +162,47 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
         "label_name": pipeline.context.class_names[int(label)] if is_class else "",
         "original_png": _base64(shrink_image(_as_stored(stored, rows.preprocessing, key), _ORIGINAL_SIDE_PX)),
         "augmented_png": [_base64(arrays[0]) for arrays in shown],
+        "mixed": mixed,
         "mask_png": [] if place is None else [_mask_png(arrays[place], pipeline) for arrays in shown],
     }
 
 
-def _variants(rows: TrainingStages, row: int, count: int) -> list[list[np.ndarray]]:
-    """Return the arrays that become of a row in the first epochs that it is in."""
-    found: list[list[np.ndarray]] = []
+def _variants(rows: TrainingStages, row: int, count: int) -> list[tuple[int, list[np.ndarray]]]:
+    """Return the first epochs that a row is in, with the arrays that become of it there."""
+    found: list[tuple[int, list[np.ndarray]]] = []
     for epoch in range(count + _EPOCHS_BESIDE):
         seen = rows.sample(row, epoch)
         if seen is not None:
-            found.append(seen)
+            found.append((epoch, seen))
         if len(found) == count:
             break
     return found
+
+
+def _mixed(
+    rows: TrainingStages, row: int, epoch: int, arrays: Sequence[np.ndarray]
+) -> tuple[np.ndarray, dict[int, float]]:
+    """Return a row mixed with another one of its batch, and class → share, the largest first.
+
+    Args:
+        rows: mix their samples.
+        row: of the training split.
+        epoch: in which it fills a batch.
+        arrays: image and class of the row in this epoch.
+    """
+    found = rows.mixture(row, epoch)
+    assert found is not None
+    mixture, partner = found
+    other = rows.sample(partner, epoch)
+    assert other is not None  # it is in the same batch
+    first, second, share = mixture.labels(int(arrays[1]), int(other[1]))
+    shares = {first: 1.0} if first == second else {first: share, second: 1.0 - share}
+    return mixture.images(arrays[0][None], other[0][None])[0], shares
+
+
+def _named_shares(shares: Mapping[int, float], pipeline: Pipeline) -> list[dict[str, Any]]:
+    names = pipeline.context.class_names
+    return [{"label": label, "label_name": names[label], "share": share} for label, share in shares.items()]
 
 
 def _in_the_middle(preprocessing: Preprocessing, image: np.ndarray) -> np.ndarray:

@@ -40,6 +40,7 @@ __all__ = [
     "fitted_image",
     "png_of",
     "predict",
+    "prediction_of",
     "top_of",
 ]
 
@@ -205,7 +206,7 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
             outputs = {name: np.asarray(each) for name, each in model.network.predict(batch).items()}
             for row, (request, name, decoded) in enumerate(fitted):
                 seen = _in_the_middle(decoded, context.preprocessing)
-                request.predictions.append(_prediction(name, _row(outputs, row), request, context, seen))
+                request.predictions.append(prediction_of(name, _row(outputs, row), request, context, seen))
 
 
 def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -381,13 +382,22 @@ def _input_of(preprocessing: InputPreprocessing) -> dict[str, Any]:
     return {"picture": {"size": list(size), "channels": channels, "resize_mode": mode}}
 
 
-def _prediction(
+def prediction_of(
     name: str,
     outputs: Mapping[str, np.ndarray],
     request: PredictRequest,
     context: TaskContext,
     seen: np.ndarray | None = None,
 ) -> dict[str, Any]:
+    """Return what the task says of one sample, and what else a request asks for.
+
+    Args:
+        name: of the sample.
+        outputs: name → values of this sample.
+        request: how it is asked.
+        context: of the job.
+        seen: the image as the network gets it; None where there is none.
+    """
     found = {"file": name, **context.task.decode(context, outputs, top=request.top)}
     if request.drawn:
         picture = context.task.picture(context, outputs)

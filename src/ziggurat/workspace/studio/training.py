@@ -103,7 +103,7 @@ class Training:
         Returns:
             ``seed``, ``sentence`` and ``pictures``: ``row``, ``label``, ``label_name``, ``original_png`` and
             ``augmented_png`` (one for each epoch from the first on) and ``mask_png`` (as many, or none), all PNG in
-            base64.
+            base64; ``mixed``: for each augmented image its classes (``label``, ``label_name``, ``share``), or none.
 
         Raises:
             JobError: where the dataset is not done.
