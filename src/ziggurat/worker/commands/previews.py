@@ -47,17 +47,11 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
         ``seed``, ``epochs`` (how often each is shown at most), ``varied`` (whether chance has a part in them),
         ``second`` (what the second images are: ``target``, or ``second``; empty where there are none) and
         ``pictures``: ``row``, ``label``, ``label_name``, ``original_png`` (as it is stored, at most 512 px wide or
-<<<<<<< HEAD
-        high), ``augmented_png`` (one for each epoch), and ``mask_png`` (as many, in the colors of the classes and
-        clear where nothing is learned; none where there are no masks), all PNG in base64; ``mixed``: for each
-        augmented image its classes, ``label``, ``label_name`` and ``share``, the largest share first, which sum to 1;
-        none where samples are not mixed. A mean that is taken off, and whitening, are not shown.
-=======
         high), ``augmented_png`` (one for each epoch), ``mask_png`` (as many, in the colors of the classes and clear
         where nothing is learned; none where there are no masks), and ``second_png`` (as many: the target image, or the
-        second of a pair; none where it is the image itself), all PNG in base64. A mean that is taken off, and
-        whitening, are not shown.
->>>>>>> h4
+        second of a pair; none where it is the image itself), all PNG in base64; ``mixed``: for each augmented image
+        its classes, ``label``, ``label_name`` and ``share``, the largest share first, which sum to 1; none where
+        samples are not mixed. A mean that is taken off, and whitening, are not shown.
     """
     spec = _train_spec(request)
     source = open_source(spec.data.source, spec.data.options, spec.seed)
@@ -85,17 +79,12 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
         images = [_shown_image(pipeline, rows, split, number, epochs) for number in chosen]
     finally:
         rows.close()
-<<<<<<< HEAD
     augmentation = options.augmentation
     is_random = pipeline.crops or augmentation.mixes or bool(augmentation.augmentors(rows.preprocessing.channels))
+    is_random = is_random or any(len(set(each["second_png"])) > 1 for each in images)  # drawn anew in each epoch
     varied = split == "train" and is_random
-    return {"seed": spec.seed, "epochs": epochs, "varied": varied, "pictures": images}
-=======
-    varied = split == "train" and (pipeline.crops or bool(options.augmentation.augmentors(rows.preprocessing.channels)))
-    varied = varied or any(len(set(each["second_png"])) > 1 for each in images)  # others are drawn in each epoch
     second = pipeline.context.task.sample_pictures[1:2] if images and images[0]["second_png"] else ()
     return {"seed": spec.seed, "epochs": epochs, "varied": varied, "second": "".join(second), "pictures": images}
->>>>>>> h4
 
 
 def loading(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,12 +147,8 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
     is_class = target is not None and target.is_class_number and target.classes is not None
     key = flow.key(row)
     parts = pipeline.context.task.moves_with_image
-<<<<<<< HEAD
-    place = parts.index("mask") + 1 if "mask" in parts else None
-    mixed: list[list[dict[str, Any]]] = []
-=======
     mask, second = (parts.index(kind) + 1 if kind in parts else None for kind in ("mask", "image"))
->>>>>>> h4
+    mixed: list[list[dict[str, Any]]] = []
     if split == "train":
         variants = _variants(rows, row, epochs)
         shown = [arrays for _, arrays in variants]
@@ -179,13 +164,9 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
         "label_name": pipeline.context.class_names[int(label)] if is_class else "",
         "original_png": _base64(shrink_image(_as_stored(stored, rows.preprocessing, key), _ORIGINAL_SIDE_PX)),
         "augmented_png": [_base64(arrays[0]) for arrays in shown],
-<<<<<<< HEAD
         "mixed": mixed,
-        "mask_png": [] if place is None else [_mask_png(arrays[place], pipeline) for arrays in shown],
-=======
         "mask_png": [] if mask is None else [_mask_png(arrays[mask], pipeline) for arrays in shown],
         "second_png": [] if second is None else _second_png([(arrays[0], arrays[second]) for arrays in shown]),
->>>>>>> h4
     }
 
 
@@ -201,7 +182,6 @@ def _variants(rows: TrainingStages, row: int, count: int) -> list[tuple[int, lis
     return found
 
 
-<<<<<<< HEAD
 def _mixed(
     rows: TrainingStages, row: int, epoch: int, arrays: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, dict[int, float]]:
@@ -228,16 +208,16 @@ def _named_shares(shares: Mapping[int, float], pipeline: Pipeline) -> list[dict[
     return [{"label": label, "label_name": names[label], "share": share} for label, share in shares.items()]
 
 
-def _in_the_middle(preprocessing: Preprocessing, image: np.ndarray) -> np.ndarray:
-    plain = replace(preprocessing, whitening=False)
-    return plain.finish(image[None])[0].astype(np.uint8)
-=======
 def _second_png(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[str]:
     """Return the second image of each; none where all are the first ones."""
     if all(np.array_equal(first, second) for first, second in pairs):
         return []
     return [_base64(second.astype(np.uint8)) for _, second in pairs]
->>>>>>> h4
+
+
+def _in_the_middle(preprocessing: Preprocessing, image: np.ndarray) -> np.ndarray:
+    plain = replace(preprocessing, whitening=False)
+    return plain.finish(image[None])[0].astype(np.uint8)
 
 
 def _middle_of(rows: TrainingStages, array: np.ndarray) -> np.ndarray:

@@ -19,9 +19,7 @@ from ziggurat.web.pages.evaluation.view import SampleSource
 from ziggurat.workspace.checkpoints import chosen_checkpoint
 from ziggurat.workspace.studio import Studio
 
-<<<<<<< HEAD
 __all__ = [
-    "SampleContent",
     "TaskTile",
     "drawn_picture",
     "metric_text",
@@ -30,32 +28,11 @@ __all__ = [
     "task_tiles",
     "why_not_drawn",
 ]
-=======
-__all__ = ["TaskTile", "drawn_picture", "metric_text", "score_text", "task_tiles", "why_not_drawn"]
->>>>>>> h4
 
 _KEPT_SAMPLES: Final = 512
 _KEPT_BYTES: Final = 64 << 20
 _DRAWN_PX: Final = 512
-<<<<<<< HEAD
-_TEXT_CHARACTERS: Final = 400
 _LABEL_CHARACTERS: Final = 80
-_IMAGES: Final = "image"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SampleContent:
-    """What was given to the network, where it is no image.
-
-    Args:
-        text: of a text, cut where it is long.
-        cells: of a row, column and value; the target is left out.
-    """
-
-    text: str = ""
-    cells: Sequence[tuple[str, Any]] = ()
-=======
->>>>>>> h4
 
 
 @dataclass(frozen=True, kw_only=True)
