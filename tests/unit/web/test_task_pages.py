@@ -453,7 +453,7 @@ def test_lists_and_comparisons_name_the_metric_that_counts(
     assert studio.jobs.results(jobs)[priced]["primary"] == "rmse"
     listed = visit.get("/evaluations")
     assert listed.status_code == 200
-    assert "Rmse" in listed.text
+    assert "RMSE" in listed.text
     compared = html_of(visit.get(f"/compare?job={jobs[0].parent}&job={jobs[1].parent}"))
     cells = [each.text for each in compared.all(".compare-scroll td.number a")]
     assert [text.split()[-1] for text in cells] == ["better", "worse", "equal"]

@@ -391,7 +391,8 @@ def _encoded(pixels: np.ndarray, ending: str, quality: int = _JPEG_QUALITY) -> b
 
 
 def _palette(given: Sequence[Sequence[int]], ignore_class: int | None) -> bytes:
-    colours = [(0, 0, 0)] + [MASK_PALETTE[number % len(MASK_PALETTE)] for number in range(_PNG_COLOURS - 1)]
+    colours: list[Sequence[int]] = [(0, 0, 0)]
+    colours += [MASK_PALETTE[number % len(MASK_PALETTE)] for number in range(_PNG_COLOURS - 1)]
     if len({tuple(colour) for colour in given}) > 1:
         for number, colour in enumerate(given[:_PNG_COLOURS]):
             colours[number] = tuple(colour)
