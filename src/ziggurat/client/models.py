@@ -88,6 +88,21 @@ class ModelClient:
             data = {"paths": list(paths), "url": url, **given(options)}
             return self._connection.ask("POST", f"/models/{job_id}/predict", files=sent or None, data=data)
 
+    def generate(self, job_id: str, count: int = 16, **options: Any) -> dict[str, Any]:
+        """Return what a network that generates makes of noise.
+
+        Args:
+            job_id: of a training.
+            count: how many samples.
+            options: ``seed``; ``inputs`` (input of the network → the numbers of a row, for all samples or for each);
+                ``first`` (input → numbers in the place of the first ones that are drawn); ``checkpoint``, ``device``;
+                ``pictures=True`` for samples that are images, as ``picture`` (PNG, base64).
+
+        Returns:
+            ``predictions``, and ``inputs``: what the network may be given, name → ``shape`` and ``dtype`` of a row.
+        """
+        return self._connection.ask("POST", f"/models/{job_id}/generate", json={"count": count, **given(options)})
+
     def activations(self, job_id: str, file: Path, *, checkpoint: str = "") -> dict[str, Any]:
         """Return what each layer makes of an image: shape, mean, deviation, histogram, images (base64)."""
         with file.open("rb") as opened:

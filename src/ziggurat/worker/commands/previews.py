@@ -18,6 +18,7 @@ from ziggurat.specs import TrainSpec, parse_spec
 from ziggurat.tasks.segmentation import palette
 from ziggurat.worker.build import data_options, learned_task
 from ziggurat.worker.context import new_context
+from ziggurat.worker.mixing import check_mixing
 from ziggurat.worker.pipeline import DataOptions, Pipeline, TrainingStages
 from ziggurat.worker.source import DataSource, open_source
 
@@ -43,11 +44,14 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
             place of the spec's.
 
     Returns:
-        ``seed``, ``epochs`` (how often each is shown at most), ``varied`` (whether chance has a part in them) and
+        ``seed``, ``epochs`` (how often each is shown at most), ``varied`` (whether chance has a part in them),
+        ``second`` (what the second images are: ``target``, or ``second``; empty where there are none) and
         ``pictures``: ``row``, ``label``, ``label_name``, ``original_png`` (as it is stored, at most 512 px wide or
-        high), ``augmented_png`` (one for each epoch), and ``mask_png`` (as many, in the colors of the classes and
-        clear where nothing is learned; none where there are no masks), all PNG in base64. A mean that is taken off, and
-        whitening, are not shown.
+        high), ``augmented_png`` (one for each epoch), ``mask_png`` (as many, in the colors of the classes and clear
+        where nothing is learned; none where there are no masks), and ``second_png`` (as many: the target image, or the
+        second of a pair; none where it is the image itself), all PNG in base64; ``mixed``: for each augmented image
+        its classes, ``label``, ``label_name`` and ``share``, the largest share first, which sum to 1; none where
+        samples are not mixed. A mean that is taken off, and whitening, are not shown.
     """
     spec = _train_spec(request)
     source = open_source(spec.data.source, spec.data.options, spec.seed)
@@ -67,6 +71,7 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
             received=f"data of kind {source.schema.kind}",
             advice="Look at the samples on the page of the dataset.",
         )
+    check_mixing(options.augmentation, options.batch_size, pipeline.context)
     rows = pipeline.training(by_row=True)
     try:
         chosen = [row] if row is not None else _first_rows(rows, split, len(flow), count)
@@ -74,8 +79,12 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
         images = [_shown_image(pipeline, rows, split, number, epochs) for number in chosen]
     finally:
         rows.close()
-    varied = split == "train" and (pipeline.crops or bool(options.augmentation.augmentors(rows.preprocessing.channels)))
-    return {"seed": spec.seed, "epochs": epochs, "varied": varied, "pictures": images}
+    augmentation = options.augmentation
+    is_random = pipeline.crops or augmentation.mixes or bool(augmentation.augmentors(rows.preprocessing.channels))
+    is_random = is_random or any(len(set(each["second_png"])) > 1 for each in images)  # drawn anew in each epoch
+    varied = split == "train" and is_random
+    second = pipeline.context.task.sample_pictures[1:2] if images and images[0]["second_png"] else ()
+    return {"seed": spec.seed, "epochs": epochs, "varied": varied, "second": "".join(second), "pictures": images}
 
 
 def loading(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,33 +147,72 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
     is_class = target is not None and target.is_class_number and target.classes is not None
     key = flow.key(row)
     parts = pipeline.context.task.moves_with_image
-    place = parts.index("mask") + 1 if "mask" in parts else None
+    mask, second = (parts.index(kind) + 1 if kind in parts else None for kind in ("mask", "image"))
+    mixed: list[list[dict[str, Any]]] = []
     if split == "train":
-        shown = _variants(rows, row, epochs)
+        variants = _variants(rows, row, epochs)
+        shown = [arrays for _, arrays in variants]
+        if rows.mix is not None:
+            mixtures = [_mixed(rows, row, epoch, arrays) for epoch, arrays in variants]
+            shown = [[image] for image, _ in mixtures]
+            mixed = [_named_shares(shares, pipeline) for _, shares in mixtures]
     else:
-        arrays = pipeline.context.task.sample(pipeline.context, flow.datapoint(row), key)
-        moving = [_middle_of(rows, each) for each in arrays[1 : 1 + len(parts)]]
-        shown = [[_in_the_middle(rows.preprocessing, arrays[0]), *moving]]
+        shown = [[_middle_of(rows, each) for each in pipeline.reader(split)(row)[: 1 + len(parts)]]]
     return {
         "row": row,
         "label": int(label) if is_class else None,
         "label_name": pipeline.context.class_names[int(label)] if is_class else "",
         "original_png": _base64(shrink_image(_as_stored(stored, rows.preprocessing, key), _ORIGINAL_SIDE_PX)),
         "augmented_png": [_base64(arrays[0]) for arrays in shown],
-        "mask_png": [] if place is None else [_mask_png(arrays[place], pipeline) for arrays in shown],
+        "mixed": mixed,
+        "mask_png": [] if mask is None else [_mask_png(arrays[mask], pipeline) for arrays in shown],
+        "second_png": [] if second is None else _second_png([(arrays[0], arrays[second]) for arrays in shown]),
     }
 
 
-def _variants(rows: TrainingStages, row: int, count: int) -> list[list[np.ndarray]]:
-    """Return the arrays that become of a row in the first epochs that it is in."""
-    found: list[list[np.ndarray]] = []
+def _variants(rows: TrainingStages, row: int, count: int) -> list[tuple[int, list[np.ndarray]]]:
+    """Return the first epochs that a row is in, with the arrays that become of it there."""
+    found: list[tuple[int, list[np.ndarray]]] = []
     for epoch in range(count + _EPOCHS_BESIDE):
         seen = rows.sample(row, epoch)
         if seen is not None:
-            found.append(seen)
+            found.append((epoch, seen))
         if len(found) == count:
             break
     return found
+
+
+def _mixed(
+    rows: TrainingStages, row: int, epoch: int, arrays: Sequence[np.ndarray]
+) -> tuple[np.ndarray, dict[int, float]]:
+    """Return a row mixed with another one of its batch, and class → share, the largest first.
+
+    Args:
+        rows: mix their samples.
+        row: of the training split.
+        epoch: in which it fills a batch.
+        arrays: image and class of the row in this epoch.
+    """
+    found = rows.mixture(row, epoch)
+    assert found is not None
+    mixture, partner = found
+    other = rows.sample(partner, epoch)
+    assert other is not None  # it is in the same batch
+    first, second, share = mixture.labels(int(arrays[1]), int(other[1]))
+    shares = {first: 1.0} if first == second else {first: share, second: 1.0 - share}
+    return mixture.images(arrays[0][None], other[0][None])[0], shares
+
+
+def _named_shares(shares: Mapping[int, float], pipeline: Pipeline) -> list[dict[str, Any]]:
+    names = pipeline.context.class_names
+    return [{"label": label, "label_name": names[label], "share": share} for label, share in shares.items()]
+
+
+def _second_png(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[str]:
+    """Return the second image of each; none where all are the first ones."""
+    if all(np.array_equal(first, second) for first, second in pairs):
+        return []
+    return [_base64(second.astype(np.uint8)) for _, second in pairs]
 
 
 def _in_the_middle(preprocessing: Preprocessing, image: np.ndarray) -> np.ndarray:

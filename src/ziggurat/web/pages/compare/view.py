@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import ENDED_STATES, Job, JobFilter
-from ziggurat.entities.best_checkpoint import metric_title
+from ziggurat.entities.best_checkpoint import metric_title, primary_metric
 from ziggurat.errors import NotThereError, ZigguratError
 from ziggurat.web.columns import metric_mode
 from ziggurat.web.pages.job.view import UNSHOWN_TAGS
@@ -241,7 +241,8 @@ def _labels(runs: Sequence[Job]) -> list[str]:
 def _results(runs: Sequence[Job]) -> list[CurveResult]:
     tags = {tag for job in runs for tag in job.scalars if not tag.startswith(UNSHOWN_TAGS) and _PENALTY not in tag}
     tags -= {f"{start}error" for start in ("", "validation_") if f"{start}accuracy" in tags}  # the same, upside down
-    first = [tag for tag in _FIRST_TAGS if tag in tags]
+    judged = primary_metric(tags)
+    first = [tag for tag in dict.fromkeys((*((judged[0],) if judged else ()), *_FIRST_TAGS)) if tag in tags]
     rest = sorted(tags - set(first), key=lambda tag: (not tag.startswith("validation"), tag))
     return [_result(tag, runs) for tag in (*first, *rest)[:_SHOWN_RESULTS]]
 

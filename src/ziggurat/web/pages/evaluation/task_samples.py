@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +14,12 @@ from ziggurat.errors import JobError, ZigguratError
 from ziggurat.formatting import as_number, as_percent
 from ziggurat.tasks.report import SHARE, MetricInfo, ScoreInfo
 from ziggurat.web.caches import BoundedCache, of_application
+from ziggurat.web.pages.evaluation.sample_content import SampleContent
 from ziggurat.web.pages.evaluation.view import SampleSource
 from ziggurat.workspace.checkpoints import chosen_checkpoint
 from ziggurat.workspace.studio import Studio
 
 __all__ = [
-    "SampleContent",
     "TaskTile",
     "drawn_picture",
     "metric_text",
@@ -33,22 +32,7 @@ __all__ = [
 _KEPT_SAMPLES: Final = 512
 _KEPT_BYTES: Final = 64 << 20
 _DRAWN_PX: Final = 512
-_TEXT_CHARACTERS: Final = 400
 _LABEL_CHARACTERS: Final = 80
-_IMAGES: Final = "image"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SampleContent:
-    """What was given to the network, where it is no image.
-
-    Args:
-        text: of a text, cut where it is long.
-        cells: of a row, column and value; the target is left out.
-    """
-
-    text: str = ""
-    cells: Sequence[tuple[str, Any]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,12 +103,12 @@ def task_tiles(
     """
     task = studio.evaluations.results(job.id).task
     names = task.sample_pictures if is_drawn else ()
-    kind, contents = _contents(studio, source, found)
+    contents = source.contents(found)
     return [
         TaskTile(
             sample=each,
             score=score_text(each["score"], task.score),
-            picture=source.picture(each) if kind == _IMAGES else "",
+            picture=source.picture(each),
             page=source.page(each),
             drawn={name: f"/evaluations/{job.id}/drawn/{each['row']}/{name}" for name in names},
             content=contents.get(each["row"]),
@@ -144,46 +128,6 @@ def _second(sample: Mapping[str, Any], info: ScoreInfo) -> dict[str, str]:
         labels = (str(as_number(sample[name]))[:_LABEL_CHARACTERS] for name in ("label_before", "label_after"))
         changed = {"label_change": " → ".join(labels)}
     return {"second": score_text(sample["second"]["score"], info), "verdict": verdict, **changed}
-
-
-def _contents(
-    studio: Studio, source: SampleSource, found: Sequence[Mapping[str, Any]]
-) -> tuple[str, dict[int, SampleContent]]:
-    """Return what the data consists of, and row → what was given, where that is no image."""
-    if not source.dataset:
-        return "", {}
-    try:
-        with studio.datasets.opened(source.dataset) as dataset:
-            kind, schema = dataset.schema.parts[0], dataset.schema
-            if kind == _IMAGES:
-                return kind, {}
-            parts = {each["row"]: dataset.sample(each["split"], each["row"]).part(0) for each in found}
-            return kind, {row: _content(part, kind, schema) for row, part in parts.items()}
-    except ZigguratError:  # it was deleted or damaged meanwhile: the results are shown without
-        return "", {}
-
-
-def _content(part: Any, kind: str, schema: Any) -> SampleContent:
-    text = part.decode("utf-8", "replace") if isinstance(part, bytes) else str(part)
-    if kind == "text":
-        return SampleContent(text=text if len(text) <= _TEXT_CHARACTERS else f"{text[:_TEXT_CHARACTERS]}…")
-    return SampleContent(cells=_cells(json.loads(text), schema)) if kind == "row" else SampleContent()
-
-
-def _cells(row: Any, schema: Any) -> list[tuple[str, Any]]:
-    if len(row) != len(schema.columns):
-        return []
-    return [
-        (column.name, _cell(value))
-        for column, value in zip(schema.columns, row, strict=True)
-        if column.name != schema.target and column.type != "identifier"  # it is the name of the sample
-    ]
-
-
-def _cell(value: Any) -> Any:
-    if value is None:
-        return "–"
-    return ("yes" if value else "no") if isinstance(value, bool) else value
 
 
 # ---- images that the network is asked for
