@@ -232,7 +232,7 @@ def test_binary_segmentation_gives_an_image_of_the_inside(tmp_path: Path) -> Non
     assert common / np.sum([(a | b).sum() for a, b in zip(found, insides, strict=True)]) > 0.7
 
 
-def test_95_segmentation_is_the_argmax_with_the_names_of_the_file(tmp_path: Path) -> None:
+def test_95_segmentation_is_the_argmax_named_by_the_file(tmp_path: Path) -> None:
     """Behavior 95: the class of a pixel is that of the largest number; the legend has the names of the class file."""
     files, _ = validation("segmentation", tmp_path)
     model = WarmModel(Path(trained("segmentation")))

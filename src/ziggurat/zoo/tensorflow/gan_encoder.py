@@ -1,7 +1,7 @@
 """A conditional generative adversarial network (Mirza and Osindero, 2014) with an encoder (Perarnau et al., 2016).
 
 The generator makes pictures of noise and attributes, which are the shares of the classes; the encoder finds both in a
-picture. A picture is thus taken apart and made anew with other attributes: give `attributes` or `noise` to a prediction.
+picture. So a picture is taken apart and made anew with other attributes: give `attributes` or `noise` to a prediction.
 For small pictures, such as 28 x 28 or 32 x 32, with or without classes.
 """
 
