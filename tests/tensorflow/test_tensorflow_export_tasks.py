@@ -228,7 +228,7 @@ def test_a_mask_keeps_its_palette(jobs: dict[str, str], tmp_path: Path) -> None:
     task = json.loads((tmp_path / "out" / "task.json").read_text())
     assert task["task"] == "segmentation"
     assert task["schema"]["class_names"] == ["ground", "square"]
-    assert task["postprocessing"] == {"form": "mask", "output": "output", "palette": [[0, 0, 0], [128, 0, 0]]}
+    assert task["postprocessing"] == {"form": "mask", "output": "output", "palette": [[0, 0, 0], [90, 174, 245]]}
 
 
 def test_both_images_of_a_pair_are_preprocessed(jobs: dict[str, str]) -> None:

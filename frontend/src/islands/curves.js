@@ -6,7 +6,7 @@
 // page can be used meanwhile.
 import { bring } from "../brought.js";
 import { el } from "./curves/dom.js";
-import { groupsOf } from "./curves/groups.js";
+import { groupsOf, learnMetrics } from "./curves/groups.js";
 import { marksText } from "./curves/marks.js";
 import { readPinned, readSettings, writePinned, writeSettings } from "./curves/memory.js";
 import { Run } from "./curves/run.js";
@@ -20,6 +20,7 @@ class Curves {
   constructor(element) {
     this.element = element;
     this.api = element.dataset.api;
+    learnMetrics(JSON.parse(element.dataset.metrics ?? "{}"));
     this.isEqual = Boolean(element.dataset.runs);
     const named = this.isEqual ? JSON.parse(element.dataset.runs) : [JSON.parse(element.dataset.job)];
     this.runs = named.map((each) => new Run(this.api, each));

@@ -241,7 +241,7 @@ def prediction_text(prediction: Mapping[str, Any]) -> str:
     lines = [
         f"{name} {_shape(each['shape'])}: {_values(each['values'])}" for name, each in prediction["outputs"].items()
     ]
-    drawn = [f"picture {prediction['picture']}"] if prediction.get("picture") else []
+    drawn = [f"image {prediction['picture']}"] if prediction.get("picture") else []
     return "\n  ".join([f"{prediction['file']}:", *lines, *drawn])
 
 

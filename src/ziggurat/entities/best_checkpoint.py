@@ -26,6 +26,8 @@ __all__ = [
     "given_names",
     "is_better",
     "kept_checkpoints",
+    "known_mode",
+    "metric_names",
     "metric_text",
     "metric_title",
     "primary_metric",
@@ -44,6 +46,9 @@ _GENERAL: Final[tuple[tuple[str, Mode], ...]] = (
     ("cost", "min"),
     ("loss", "min"),
 )
+_SHARE: Final = "share"
+"""Unit of a metric that is read in percent, as tasks name it."""
+
 _SPLITS: Final = ("validation", "val", "test", "train")
 _SHARES: Final = ("accuracy", "precision", "recall", "f1", "iou", "map", "auc", "dice", "top1", "top5")
 _GIVEN: Final = re.compile(r"(min|max)-(.+)")
@@ -138,6 +143,42 @@ def primary_tags() -> tuple[str, ...]:
     return tuple(f"{part}{sign}{base}" for part in ("validation", "val") for sign in "_/" for base, _ in _primary())
 
 
+@functools.cache
+def _described() -> Mapping[str, tuple[str, str, str]]:
+    """Return metric → title, unit and mode, as the tasks describe them, where they say the same."""
+    found: dict[str, set[tuple[str, str, str]]] = {}
+    for entry in available("tasks"):
+        try:
+            infos = load("tasks", entry.name).metric_info
+        except (PluginError, AttributeError):  # the registry of tasks tells of it
+            continue
+        for name, info in infos.items():
+            found.setdefault(name, set()).add((info.title, info.unit, info.mode))
+    return {name: next(iter(all_)) for name, all_ in found.items() if len(all_) == 1 and name not in dict(_GENERAL)}
+
+
+def known_mode(tag: str) -> Mode | Literal[""] | None:
+    """Return whether small or large values of a metric of a task are good, empty for neither; None for any other."""
+    found = _VALIDATION.fullmatch(tag)
+    known = _described().get(found.group(1) if found else tag)
+    return None if known is None else "min" if known[2] == "min" else "max" if known[2] == "max" else ""
+
+
+def metric_names() -> dict[str, Any]:
+    """Return what the charts of a page know of metrics, as JSON values.
+
+    Returns:
+        ``titles`` (metric → title), ``shares`` (metric → whether it is read in percent), and ``first``: the metrics by
+        which trainings are judged, which are shown before others.
+    """
+    known = _described()
+    return {
+        "titles": {name: title for name, (title, *_) in known.items()},
+        "shares": {name: unit == _SHARE for name, (_, unit, _) in known.items()},
+        "first": [name for name, _ in _primary() if name not in dict(_GENERAL)],
+    }
+
+
 def is_better(mode: Mode, value: float, other: float) -> bool:
     """Return whether a value is strictly better than another one; NaN never is."""
     return value < other if mode == "min" else value > other
@@ -148,15 +189,22 @@ def metric_title(tag: str) -> str:
     found = _VALIDATION.fullmatch(tag)
     base = found.group(1) if found else tag
     words = {"cost": "loss"}.get(base, base.replace("_", " "))
+    if base in _described():
+        title = _described()[base][0]
+        words = title[:1].lower() + title[1:] if title[1:2].islower() else title  # RMSE stays as it is
     part = "validation " if found else "training " if base in dict(_primary()) else ""
     return f"{part}{words}"
 
 
 def metric_text(tag: str, value: float | None) -> str:
-    """Return a value of a metric for people: ``91.4 %`` of an accuracy, ``0.318`` of a loss; a dash for None."""
+    """Return a value of a metric for people: ``91.4 %`` of an accuracy, ``22.6 dB`` of a PSNR; a dash for None."""
+    found = _VALIDATION.fullmatch(tag)
+    known = _described().get(found.group(1) if found else tag)
+    if known is not None and known[1] != _SHARE:
+        return as_number(value) + (f" {known[1]}" if known[1] and value is not None else "")
     words = [word for word in re.split(r"[^a-z0-9]+", tag.lower()) if word not in _SPLITS]
     # The error of a classifier is a share; a mean absolute error is none.
-    is_share = words == ["error"] or any(word in _SHARES for word in words)
+    is_share = known is not None or words == ["error"] or any(word in _SHARES for word in words)
     return as_percent(value) if is_share and value is not None and 0 <= value <= 1 else as_number(value)
 
 

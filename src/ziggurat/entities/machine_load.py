@@ -25,7 +25,7 @@ QUANTITIES: Final[dict[str, tuple[str, str]]] = {
     "disk_read_bytes_per_s": ("Disk read", "bytes/s"),
     "disk_write_bytes_per_s": ("Disk written", "bytes/s"),
     "disk_free_bytes": ("Disk free", "bytes"),
-    "images_per_s": ("Throughput", "images/s"),
+    "images_per_s": ("Throughput", "samples/s"),
 }
 """Name of a quantity → title and unit. CPU shares are of all cores together; the memory of a job is that of its
 processes, pages that they share counted in each."""
@@ -61,7 +61,7 @@ class LoadCurve:
     Args:
         name: such as ``job_cpu_percent`` or ``gpu_0_memory_bytes``.
         title: displayed name.
-        unit: ``%``, ``bytes``, ``bytes/s`` or ``images/s``.
+        unit: ``%``, ``bytes``, ``bytes/s`` or ``samples/s``.
         values: one for each time; None where it was not measured.
         limit: largest possible value, in the same unit; None if there is none.
     """

@@ -227,7 +227,6 @@ class InferencePool:
         top: int = 5,
         device: str | int | None = None,
         *,
-        raw: bool = False,
         drawn: bool = False,
         timeout_s: float | None = None,
     ) -> dict[str, Any]:
@@ -239,7 +238,6 @@ class InferencePool:
             images: name and content of image files.
             top: how many classes are named.
             device: index of an accelerator, or ``cpu``; None for the devices of the training.
-            raw: whether each prediction has its outputs as ``arrays`` too.
             drawn: whether each prediction that is an image has it as ``picture`` too (PNG), else None.
             timeout_s: longest time for the answer, once the network is open.
 
@@ -251,7 +249,7 @@ class InferencePool:
             ZigguratError: of the family of what went wrong there.
             JobError: where the process was killed, or did not answer in time.
         """
-        fields = {"pictures": _checked(images), "top": top, "raw": raw, "drawn": drawn}
+        fields = {"pictures": _checked(images), "top": top, "drawn": drawn}
         return self._ask(folder, checkpoint, device, "predict", fields, timeout_s)
 
     def predict_values(

@@ -13,6 +13,7 @@ from ziggurat.entities.best_checkpoint import (
     BestCheckpoint,
     Mode,
     is_better,
+    known_mode,
     metric_text,
     metric_title,
     primary_metric,
@@ -86,6 +87,9 @@ class Best:
 
 def metric_mode(tag: str) -> Mode | None:
     """Return whether small or large values of a metric are good; None if that is unknown."""
+    known = known_mode(tag)
+    if known is not None:
+        return known or None
     if _LARGE_IS_GOOD.search(tag):
         return "max"
     return "min" if _SMALL_IS_GOOD.search(tag) else None

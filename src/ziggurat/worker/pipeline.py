@@ -144,11 +144,13 @@ class TrainingStages:
             DatapointError: where it cannot be read.
             DataError: where it does not fit to the others of its batch.
         """
-        place = int(np.flatnonzero(self.order(epoch) == row)[0])
+        order = self.order(epoch)
+        # Samples that a task draws anew have other indices in each epoch: their numbers, and the epochs before.
+        place = int(np.flatnonzero(order % len(self.rows) == row)[0])
         batch, inside = divmod(place, self.batches.batch_size)
         if (batch + 1) * self.batches.batch_size > len(self.rows):
             return None
-        point: Any = self.rows.datapoint(row)
+        point: Any = self.rows.datapoint(int(order[place]))
         if isinstance(self.batches, JpegCropBatches):
             return [self.batches.crop_of(point, epoch, place), *point[1:]]
         if self.vary is not None:

@@ -33,7 +33,7 @@ def test_machine_load_has_units_and_columns(ask, recorded):
     assert answer["times"] == [2.0]
     assert answer["steps"] == [3]
     (curve,) = answer["curves"]
-    assert (curve["name"], curve["unit"], curve["values"]) == ("images_per_s", "images/s", [7.5])
+    assert (curve["name"], curve["unit"], curve["values"]) == ("images_per_s", "samples/s", [7.5])
 
 
 def test_sample_predictions_have_samples_and_records(ask, recorded):

@@ -96,7 +96,7 @@ def test_load_is_drawn_with_value_unit_and_table(visit, told):
     assert names == ["load-gpu-utilization", "load-gpu-memory", "load-throughput", "load-cpu"]
     shown = {figure["id"]: figure.one(".load-now").text for figure in section.all("figure")}
     assert shown["load-gpu-memory"].startswith("5.1 GB of 12.0 GB")
-    assert shown["load-throughput"] == "220 images/s"
+    assert shown["load-throughput"] == "220 samples/s"
     cpu = section.one("#load-cpu")
     assert cpu.has("path.context"), "the machine stands behind the job"
     data = json.loads(cpu.one(".load-chart")["data-chart"])

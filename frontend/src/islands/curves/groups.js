@@ -1,10 +1,16 @@
 // Which curves stand in one chart: a value in training and the same value in validation belong together.
 const PREFIX = /^(validation|val|test|train)[_/]/;
+// What the tasks say of their metrics; the page gives it: titles, which are shares, and those that judge a training.
+const known = { titles: {}, shares: {}, first: [] };
 const TITLES = { cost: "Loss", loss: "Loss", accuracy: "Accuracy", error: "Error", learning_rate: "Learning rate", f1: "F1", iou: "IoU", map: "mAP", auc: "AUC" };
 const UNITS = { cost: "Mean of the samples", loss: "Mean of the samples", accuracy: "Percent of samples", error: "Percent of samples", learning_rate: "Factor of the update" };
 const ORDER = ["accuracy", "cost", "loss", "error"];
 const SHARES = /(^|[_/ ])(accuracy|precision|recall|f1|iou|dice|auc|map)$|^error$/; // a mean absolute error is no share
 const NEVER_USUAL = ["learning_rate", "regularization", "weight_decay", "gradient_norm"];
+
+export function learnMetrics(given) {
+  Object.assign(known, given);
+}
 
 export function baseOf(tag) {
   return tag.replace(PREFIX, "");
@@ -18,8 +24,10 @@ export function partOf(tag) {
 
 export function titleOf(key) {
   const words = key.replaceAll("_", " ");
-  return TITLES[key] ?? words[0].toUpperCase() + words.slice(1);
+  return TITLES[key] ?? known.titles[key] ?? words[0].toUpperCase() + words.slice(1);
 }
+
+const titleKey = (key) => titleOf(key).toLowerCase().replaceAll(" ", "_");
 
 // What stands at the y axis.
 export function unitOf(key, isPercent) {
@@ -28,7 +36,7 @@ export function unitOf(key, isPercent) {
 
 // Whether values from 0 to 1 of a metric are read as percent; an error of a regression may be above 1.
 export function isShare(key, curves) {
-  return SHARES.test(key) && curves.every((curve) => curve.values.every((value) => !(value > 1.000001 || value < 0)));
+  return (known.shares[key] ?? SHARES.test(key)) && curves.every((curve) => curve.values.every((value) => !(value > 1.000001 || value < 0)));
 }
 
 // Groups in the order in which they are shown; `isUsual`: shown where nobody chose otherwise. `isApart`: each curve by
@@ -40,7 +48,8 @@ export function groupsOf(tags, { isApart = false } = {}) {
     const key = baseOf(tag);
     members.set(key, [...(members.get(key) ?? []), tag]);
   }
-  const place = (key) => (ORDER.includes(key) ? ORDER.indexOf(key) : ORDER.length);
+  const order = [...known.first, ...ORDER];
+  const place = (key) => (order.includes(key) ? order.indexOf(key) : order.length);
   return [...members]
     .map(([key, own]) => ({ key, base: key, title: titleOf(key), tags: own, isUsual: isUsual(key, own, members) }))
     .sort((a, b) => place(a.key) - place(b.key) || Number(b.isUsual) - Number(a.isUsual) || (a.key < b.key ? -1 : 1));
@@ -60,6 +69,7 @@ function apart(tags) {
 
 function isUsual(key, tags, members) {
   if (["cost", "loss", "accuracy"].includes(key)) return true;
+  if (key !== titleKey(key) && members.has(titleKey(key))) return false; // a summary of the network says the same
   if (NEVER_USUAL.includes(key)) return false;
   if (key === "error" && members.has("accuracy")) return false; // the same, upside down
   return tags.some((tag) => partOf(tag) === "validation");

@@ -22,7 +22,7 @@ router = new_router(prefix="/api/v1", tags=["jobs"])
 def machine_load(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return the load of the machine while a training ran: ``times``, and ``curves`` with a value for each.
 
-    A curve has ``name``, ``title``, ``unit`` (``%``, ``bytes``, ``bytes/s``, ``images/s``), ``values`` (null if not
+    A curve has ``name``, ``title``, ``unit`` (``%``, ``bytes``, ``bytes/s``, ``samples/s``), ``values`` (null if not
     measured) and ``limit``. Everything is empty for a job without records.
     """
     return answer(studio.outputs.machine_load(job_id))

@@ -20,7 +20,13 @@ from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.report import SHARE, MetricInfo, ScoreInfo
 from ziggurat.tasks.segmentation_metrics import SegmentationMetric, sample_iou
 
-__all__ = ["SEGMENTATION", "palette"]
+__all__ = ["SEGMENTATION", "class_colors", "palette"]
+
+_COLORS: Final = (
+    *("5aaef5", "e6b434", "e8577f", "9470ff", "cdeccf", "b8589c", "2ee59d", "57962f"),
+    *("ff8a3d", "8a5a2b", "00c2d7", "f4f466", "0b64a0", "ff5ad0", "8d979e", "b3201d"),
+)
+"""RGB of the classes 1 to 16: ``--series-1`` to ``--series-8`` of the pages on dark ground, and eight more."""
 
 _LOOKED_AT: Final = 2000
 """Masks that are looked at where a dataset does not name its classes."""
@@ -180,11 +186,9 @@ class Segmentation(Task):
         counts = mask < len(colors) if ignored is None else (mask < len(colors)) & (mask != ignored)
         target = colors[np.where(counts, mask, 0)]
         alpha = np.where(counts, 255, 0).astype(np.uint8)[..., None]
-        return {
-            "image": as_color(arrays[0]),
-            "target": np.concatenate([target, alpha], axis=2),
-            "predicted": self.picture(context, outputs),
-        }
+        found = {"image": as_color(arrays[0]), "target": np.concatenate([target, alpha], axis=2)}
+        predicted = self.picture(context, outputs)
+        return found if predicted is None else {**found, "predicted": predicted}
 
 
 def palette(schema: Schema) -> np.ndarray:
@@ -192,12 +196,19 @@ def palette(schema: Schema) -> np.ndarray:
     count = len(schema.class_names)
     if len(schema.colours) >= count:
         return np.array(schema.colours[:count], np.uint8).reshape(count, 3)
-    # The colors of Pascal VOC masks: the bits of the number go to red, green and blue in turn, highest first.
+    return class_colors(count)
+
+
+def class_colors(count: int) -> np.ndarray:
+    """Return (count, 3) uint8, RGB of classes that no color was given for; the first one is black."""
+    # Beyond the chosen ones, the colors of Pascal VOC masks: the bits of the number go to red, green and blue in turn.
     numbers = np.arange(count)
     colors = np.zeros((count, 3), np.uint8)
     for place in range(8):
         for channel in range(3):
             colors[:, channel] |= (((numbers >> (3 * place + channel)) & 1) << (7 - place)).astype(np.uint8)
+    chosen = [tuple(bytes.fromhex(text)) for text in _COLORS[: max(0, count - 1)]]
+    colors[1 : 1 + len(chosen)] = np.array(chosen, np.uint8).reshape(-1, 3)
     return colors
 
 

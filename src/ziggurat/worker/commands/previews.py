@@ -44,12 +44,14 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
             place of the spec's.
 
     Returns:
-        ``seed``, ``epochs`` (how often each is shown at most), ``varied`` (whether chance has a part in them) and
+        ``seed``, ``epochs`` (how often each is shown at most), ``varied`` (whether chance has a part in them),
+        ``second`` (what the second images are: ``target``, or ``second``; empty where there are none) and
         ``pictures``: ``row``, ``label``, ``label_name``, ``original_png`` (as it is stored, at most 512 px wide or
-        high), ``augmented_png`` (one for each epoch), and ``mask_png`` (as many, in the colors of the classes and
-        clear where nothing is learned; none where there are no masks), all PNG in base64; ``mixed``: for each
-        augmented image its classes, ``label``, ``label_name`` and ``share``, the largest share first, which sum to 1;
-        none where samples are not mixed. A mean that is taken off, and whitening, are not shown.
+        high), ``augmented_png`` (one for each epoch), ``mask_png`` (as many, in the colors of the classes and clear
+        where nothing is learned; none where there are no masks), and ``second_png`` (as many: the target image, or the
+        second of a pair; none where it is the image itself), all PNG in base64; ``mixed``: for each augmented image
+        its classes, ``label``, ``label_name`` and ``share``, the largest share first, which sum to 1; none where
+        samples are not mixed. A mean that is taken off, and whitening, are not shown.
     """
     spec = _train_spec(request)
     source = open_source(spec.data.source, spec.data.options, spec.seed)
@@ -79,8 +81,10 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
         rows.close()
     augmentation = options.augmentation
     is_random = pipeline.crops or augmentation.mixes or bool(augmentation.augmentors(rows.preprocessing.channels))
+    is_random = is_random or any(len(set(each["second_png"])) > 1 for each in images)  # drawn anew in each epoch
     varied = split == "train" and is_random
-    return {"seed": spec.seed, "epochs": epochs, "varied": varied, "pictures": images}
+    second = pipeline.context.task.sample_pictures[1:2] if images and images[0]["second_png"] else ()
+    return {"seed": spec.seed, "epochs": epochs, "varied": varied, "second": "".join(second), "pictures": images}
 
 
 def loading(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,7 +147,7 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
     is_class = target is not None and target.is_class_number and target.classes is not None
     key = flow.key(row)
     parts = pipeline.context.task.moves_with_image
-    place = parts.index("mask") + 1 if "mask" in parts else None
+    mask, second = (parts.index(kind) + 1 if kind in parts else None for kind in ("mask", "image"))
     mixed: list[list[dict[str, Any]]] = []
     if split == "train":
         variants = _variants(rows, row, epochs)
@@ -153,9 +157,7 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
             shown = [[image] for image, _ in mixtures]
             mixed = [_named_shares(shares, pipeline) for _, shares in mixtures]
     else:
-        arrays = pipeline.context.task.sample(pipeline.context, flow.datapoint(row), key)
-        moving = [_middle_of(rows, each) for each in arrays[1 : 1 + len(parts)]]
-        shown = [[_in_the_middle(rows.preprocessing, arrays[0]), *moving]]
+        shown = [[_middle_of(rows, each) for each in pipeline.reader(split)(row)[: 1 + len(parts)]]]
     return {
         "row": row,
         "label": int(label) if is_class else None,
@@ -163,7 +165,8 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
         "original_png": _base64(shrink_image(_as_stored(stored, rows.preprocessing, key), _ORIGINAL_SIDE_PX)),
         "augmented_png": [_base64(arrays[0]) for arrays in shown],
         "mixed": mixed,
-        "mask_png": [] if place is None else [_mask_png(arrays[place], pipeline) for arrays in shown],
+        "mask_png": [] if mask is None else [_mask_png(arrays[mask], pipeline) for arrays in shown],
+        "second_png": [] if second is None else _second_png([(arrays[0], arrays[second]) for arrays in shown]),
     }
 
 
@@ -203,6 +206,13 @@ def _mixed(
 def _named_shares(shares: Mapping[int, float], pipeline: Pipeline) -> list[dict[str, Any]]:
     names = pipeline.context.class_names
     return [{"label": label, "label_name": names[label], "share": share} for label, share in shares.items()]
+
+
+def _second_png(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[str]:
+    """Return the second image of each; none where all are the first ones."""
+    if all(np.array_equal(first, second) for first, second in pairs):
+        return []
+    return [_base64(second.astype(np.uint8)) for _, second in pairs]
 
 
 def _in_the_middle(preprocessing: Preprocessing, image: np.ndarray) -> np.ndarray:

@@ -161,13 +161,11 @@ class PredictRequest:
     Args:
         inputs: name and content of image files, rows or texts.
         top: how many classes are named.
-        raw: whether the outputs come as arrays too.
         drawn: whether predictions that are images come as PNG too.
     """
 
     inputs: list[tuple[str, Any]]
     top: int = _TOP
-    raw: bool = False
     drawn: bool = False
     predictions: list[dict[str, Any]] = field(default_factory=list)
     failures: list[dict[str, Any]] = field(default_factory=list)
@@ -179,17 +177,15 @@ class PredictRequest:
         Raises:
             UsageError: where it was asked wrongly.
         """
-        raw, drawn = bool(request.get("raw")), bool(request.get("drawn"))
-        return cls(inputs_of(model, request), top_of(request), raw, drawn)
+        return cls(inputs_of(model, request), top_of(request), bool(request.get("drawn")))
 
 
 def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
     """Fill in the answers of requests; their inputs share batches.
 
     ``predictions`` gets, in the order of the inputs, ``file`` (for a row or text its number from 1) and what the task
-    says, as ``Task.decode`` has it; with ``raw`` also ``arrays`` (name → array), with ``drawn`` also ``picture`` (PNG,
-    or None where the prediction is no image) and ``input`` (PNG, the image as the network gets it). ``failures`` gets
-    ``file`` and the error's JSON shape.
+    says, as ``Task.decode`` has it; with ``drawn`` also ``picture`` (PNG, or None where the prediction is no image) and
+    ``input`` (PNG, the image as the network gets it). ``failures`` gets ``file`` and the error's JSON shape.
 
     Args:
         model: the open network.
@@ -408,8 +404,7 @@ def prediction_of(
         found["picture"] = None if picture is None else png_of(picture)
         if picture is not None and seen is not None:
             found["input"] = png_of(as_color(seen))
-    # A copy: a row is a view that would keep the outputs of the whole batch.
-    return {**found, "arrays": {key: np.array(value) for key, value in outputs.items()}} if request.raw else found
+    return found
 
 
 def png_of(image: np.ndarray) -> bytes:

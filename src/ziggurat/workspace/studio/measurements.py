@@ -205,10 +205,10 @@ def _batch_key(spec: TrainSpec) -> str:
 def _shipped(backend: str, network: str, shape: Sequence[int], classes: int | None) -> NetworkFacts | None:
     """Return the facts of a standard network that come with the program, for common input sizes."""
     known = _shipped_facts(backend).get(network, {}).get("x".join(map(str, shape)))
-    if known is None or classes is None:
+    if known is None or (classes is None and known[1]):  # of data without classes, those whose size needs none
         return None
     parameters, per_class, other, per_sample = known
-    trained = parameters + per_class * classes
+    trained = parameters + per_class * (classes or 0)
     return NetworkFacts(
         parameters=trained, variables=trained + other, per_sample=per_sample, outputs=classes if per_class else None
     )

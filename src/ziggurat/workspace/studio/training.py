@@ -101,9 +101,10 @@ class Training:
             seed: of the training; the same seed gives the same bytes.
 
         Returns:
-            ``seed``, ``sentence`` and ``pictures``: ``row``, ``label``, ``label_name``, ``original_png`` and
-            ``augmented_png`` (one for each epoch from the first on) and ``mask_png`` (as many, or none), all PNG in
-            base64; ``mixed``: for each augmented image its classes (``label``, ``label_name``, ``share``), or none.
+            ``seed``, ``sentence``, ``second`` (what the second images are, empty for none) and ``pictures``: ``row``,
+            ``label``, ``label_name``, ``original_png`` and ``augmented_png`` (one for each epoch from the first on),
+            ``mask_png`` and ``second_png`` (as many, or none), all PNG in base64; ``mixed``: for each augmented image
+            its classes (``label``, ``label_name``, ``share``), or none.
 
         Raises:
             JobError: where the dataset is not done.
@@ -123,7 +124,8 @@ class Training:
         found = self._tasks.augmented(
             draft, row=row, split=split, count=count, seed=seed, time_limit_s=_PREVIEW_LIMIT_S
         )
-        return {"seed": seed, "pictures": found["pictures"], "sentence": _sentence(found, split)}
+        known = {name: found[name] for name in ("second", "pictures")}
+        return {"seed": seed, **known, "sentence": _sentence(found, split)}
 
     def preflight(self, request: JobRequest, *, describe: bool = True) -> dict[str, Any]:
         """Find out what a training will take, before it is started.

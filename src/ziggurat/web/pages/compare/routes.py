@@ -8,7 +8,7 @@ from fastapi import Form, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from ziggurat.entities import ENDED_STATES
-from ziggurat.entities.best_checkpoint import metric_text
+from ziggurat.entities.best_checkpoint import metric_names, metric_text
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.compare.view import MOST_COMPARED, Comparison, chosen_runs, compared, found_runs, sweep_of
@@ -35,6 +35,7 @@ class _Wanted(BaseModel):
 def compare(request: Request, studio: StudioDep, _who: ViewerUser, wanted: Annotated[_Wanted, Query()]) -> Response:
     """Return the comparison of the named runs or of a sweep's, or what helps to choose some."""
     words: dict[str, Any] = {"metric_name": metric_name, "metric_text": metric_text, "curve": wanted.curve}
+    words["metric_names"] = metric_names
     if wanted.group:
         sweep = sweep_of(studio, wanted.group)
         shown = {"runs": sweep.runs, "left_out": [], "most": MOST_COMPARED, "text": "", "sweep": sweep, **words}

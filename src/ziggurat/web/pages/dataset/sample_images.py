@@ -14,6 +14,7 @@ from PIL import Image
 
 from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.errors import DataError, MissingEntryError, UsageError, ZigguratError
+from ziggurat.tasks.segmentation import class_colors
 from ziggurat.workspace.studio import Studio
 
 __all__ = [
@@ -263,20 +264,14 @@ def mask_classes(studio: Studio, job_id: str, split: str, row: int, part: int) -
     return [(int(numbers[at]), int(counts[at]) / total) for at in order]
 
 
-MASK_PALETTE: Final = tuple(
-    tuple(int(text[place : place + 2], 16) for place in (0, 2, 4))
-    for text in (
-        *("5aaef5", "e6b434", "e8577f", "9470ff", "cdeccf", "b8589c", "2ee59d", "57962f"),
-        *("ff8a3d", "8a5a2b", "00c2d7", "f4f466", "0b64a0", "ff5ad0", "8d979e", "b3201d"),
-    )
-)
-"""(R, G, B) of classes that no color was given for: ``--series-1`` to ``--series-8`` on dark ground, and eight more."""
+_PNG_COLOURS: Final = 256
+MASK_PALETTE: Final = tuple((int(red), int(green), int(blue)) for red, green, blue in class_colors(_PNG_COLOURS)[1:])
+"""(R, G, B) of the classes from 1 on that no color was given for."""
 
 _LARGEST_LOSSLESS: Final = 128
 """Longest side of an image that is sent as PNG after it was made smaller; larger ones are sent as JPEG."""
 
 _JPEG_QUALITY: Final = 88
-_PNG_COLOURS: Final = 256
 _PNG: Final = b"\x89PNG"
 
 

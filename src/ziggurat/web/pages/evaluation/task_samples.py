@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,30 +14,25 @@ from ziggurat.errors import JobError, ZigguratError
 from ziggurat.formatting import as_number, as_percent
 from ziggurat.tasks.report import SHARE, MetricInfo, ScoreInfo
 from ziggurat.web.caches import BoundedCache, of_application
+from ziggurat.web.pages.evaluation.sample_content import SampleContent
 from ziggurat.web.pages.evaluation.view import SampleSource
 from ziggurat.workspace.checkpoints import chosen_checkpoint
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["SampleContent", "TaskTile", "drawn_picture", "metric_text", "score_text", "task_tiles", "why_not_drawn"]
+__all__ = [
+    "TaskTile",
+    "drawn_picture",
+    "metric_text",
+    "score_factor",
+    "score_text",
+    "task_tiles",
+    "why_not_drawn",
+]
 
 _KEPT_SAMPLES: Final = 512
 _KEPT_BYTES: Final = 64 << 20
 _DRAWN_PX: Final = 512
-_TEXT_CHARACTERS: Final = 400
-_IMAGES: Final = "image"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SampleContent:
-    """What was given to the network, where it is no image.
-
-    Args:
-        text: of a text, cut where it is long.
-        cells: of a row, column and value; the target is left out.
-    """
-
-    text: str = ""
-    cells: Sequence[tuple[str, Any]] = ()
+_LABEL_CHARACTERS: Final = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +48,7 @@ class TaskTile:
         content: what was given, where it is no image; None where that is not known.
         second: score by another model, for people; empty where there is none.
         verdict: ``better`` or ``worse`` of the second score; empty where there is none.
+        label_change: old and new label, where two versions of the data differ; empty for none.
     """
 
     sample: Mapping[str, Any]
@@ -64,6 +59,7 @@ class TaskTile:
     content: SampleContent | None = None
     second: str = ""
     verdict: str = ""
+    label_change: str = ""
 
     @property
     def name(self) -> str:
@@ -88,6 +84,11 @@ def score_text(score: float | None, info: ScoreInfo) -> str:
     return as_percent(value) if info.unit == SHARE else as_number(value + 0.0) + (f" {info.unit}" if info.unit else "")
 
 
+def score_factor(info: ScoreInfo) -> float:
+    """Return the score that one of what people see stands for."""
+    return info.sign * (0.01 if info.unit == SHARE else 1.0)
+
+
 def task_tiles(
     studio: Studio, job: Job, found: Sequence[Mapping[str, Any]], source: SampleSource, *, is_drawn: bool
 ) -> list[TaskTile]:
@@ -102,12 +103,12 @@ def task_tiles(
     """
     task = studio.evaluations.results(job.id).task
     names = task.sample_pictures if is_drawn else ()
-    kind, contents = _contents(studio, source, found)
+    contents = source.contents(found)
     return [
         TaskTile(
             sample=each,
             score=score_text(each["score"], task.score),
-            picture=source.picture(each) if kind == _IMAGES else "",
+            picture=source.picture(each),
             page=source.page(each),
             drawn={name: f"/evaluations/{job.id}/drawn/{each['row']}/{name}" for name in names},
             content=contents.get(each["row"]),
@@ -120,49 +121,13 @@ def task_tiles(
 def _second(sample: Mapping[str, Any], info: ScoreInfo) -> dict[str, str]:
     if "second" not in sample:
         return {}
-    gap = sample["difference"]
+    gap = sample["difference"] or 0.0
     verdict = "better" if gap > 0 else "worse" if gap < 0 else ""
-    return {"second": score_text(sample["second"]["score"], info), "verdict": verdict}
-
-
-def _contents(
-    studio: Studio, source: SampleSource, found: Sequence[Mapping[str, Any]]
-) -> tuple[str, dict[int, SampleContent]]:
-    """Return what the data consists of, and row → what was given, where that is no image."""
-    if not source.dataset:
-        return "", {}
-    try:
-        with studio.datasets.opened(source.dataset) as dataset:
-            kind, schema = dataset.schema.parts[0], dataset.schema
-            if kind == _IMAGES:
-                return kind, {}
-            parts = {each["row"]: dataset.sample(each["split"], each["row"]).part(0) for each in found}
-            return kind, {row: _content(part, kind, schema) for row, part in parts.items()}
-    except ZigguratError:  # it was deleted or damaged meanwhile: the results are shown without
-        return "", {}
-
-
-def _content(part: Any, kind: str, schema: Any) -> SampleContent:
-    text = part.decode("utf-8", "replace") if isinstance(part, bytes) else str(part)
-    if kind == "text":
-        return SampleContent(text=text if len(text) <= _TEXT_CHARACTERS else f"{text[:_TEXT_CHARACTERS]}…")
-    return SampleContent(cells=_cells(json.loads(text), schema)) if kind == "row" else SampleContent()
-
-
-def _cells(row: Any, schema: Any) -> list[tuple[str, Any]]:
-    if len(row) != len(schema.columns):
-        return []
-    return [
-        (column.name, _cell(value))
-        for column, value in zip(schema.columns, row, strict=True)
-        if column.name != schema.target and column.type != "identifier"  # it is the name of the sample
-    ]
-
-
-def _cell(value: Any) -> Any:
-    if value is None:
-        return "–"
-    return ("yes" if value else "no") if isinstance(value, bool) else value
+    changed = {}
+    if "label_before" in sample:
+        labels = (str(as_number(sample[name]))[:_LABEL_CHARACTERS] for name in ("label_before", "label_after"))
+        changed = {"label_change": " → ".join(labels)}
+    return {"second": score_text(sample["second"]["score"], info), "verdict": verdict, **changed}
 
 
 # ---- images that the network is asked for

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from ziggurat.web.pages.evaluation.curves import (
     line_of,
     worst_classes,
 )
+from ziggurat.web.pages.evaluation.sample_content import IMAGES, SampleContent, contents_of, held_by
 from ziggurat.web.pages.job.view import Failure, JobAction, actions_of, failure_of
 from ziggurat.workspace.checkpoints import best_of_model, checkpoints_of_model
 from ziggurat.workspace.studio import Studio
@@ -52,6 +54,7 @@ COLUMNS: Final = {
 _STRIP: Final = 10
 _ROWS: Final = 200
 _OTHERS: Final = 200
+_VERSIONS: Final = 30
 _COUNTED_CLASSES: Final = 40
 _CURVE_POINTS: Final = 200
 
@@ -215,7 +218,7 @@ def evaluation_state(studio: Studio, job: Job) -> EvaluationState:
 
 
 def found_view(studio: Studio, job: Job, asked: Asked) -> Found:
-    """Return what a job that is done found.
+    """Return what a job that is done found with a network that classifies.
 
     Raises:
         StorageError: where its results are not whole.
@@ -223,8 +226,6 @@ def found_view(studio: Studio, job: Job, asked: Asked) -> Found:
     """
     summary = studio.evaluations.summary(job.id)
     source = sample_source(studio, job, summary)
-    if not summary["classifier"]:
-        return Found(summary=summary, asked=asked, source=source, has_labels=False, at={})
     _check_classes(summary["classes"], asked)
     has_labels = bool(summary["confusion"])
     at = studio.evaluations.at_threshold(job.id, asked.threshold)
@@ -283,24 +284,27 @@ def _is_alike(one: Job, other: Job) -> bool:
 
 
 def other_runs(studio: Studio, job: Job) -> list[Job]:
-    """Return jobs whose samples are the same as those of this one, the newest first."""
+    """Return jobs whose samples are those of this one, the newest first; then those on the versions before it."""
     chosen = JobFilter(kinds=(job.kind,), states=("done",), limit=_OTHERS)
     others = [each for each in studio.jobs.page(chosen).jobs if each.id != job.id]
     if job.kind == "infer":
         names = ("source", "image_folder", "limit")
         return [each for each in others if all(each.spec.get(name) == job.spec.get(name) for name in names)]
-    models = _models_on_the_same_data(studio, job)
-    return [each for each in others if each.spec.get("split") == job.spec.get("split") and each.parent in models]
+    alike = [each for each in others if each.spec.get("split") == job.spec.get("split")]
+    by_version = _models_by_version(studio, job)
+    return [each for models in by_version for each in alike if each.parent in models]
 
 
-def _models_on_the_same_data(studio: Studio, job: Job) -> set[str]:
+def _models_by_version(studio: Studio, job: Job) -> list[set[str]]:
+    """Return the models that were trained on the dataset of an evaluation, then those of the version before it, ..."""
     model = studio.jobs.some([job.parent]).get(job.parent)
-    dataset_ids = (
-        [each.id for each in studio.jobs.some(model.depends_on).values() if each.kind == "dataset"] if model else []
-    )
-    if not dataset_ids:
-        return {job.parent}
-    return {job.parent, *(each.id for each in studio.jobs.dependents(dataset_ids[0]))}
+    needed = studio.jobs.some(model.depends_on).values() if model else ()
+    at = next((each for each in needed if each.kind == "dataset"), None)
+    found: list[set[str]] = [] if at else [{job.parent}]
+    while at is not None and len(found) < _VERSIONS:
+        found.append({each.id for each in studio.jobs.dependents(at.id)})
+        at = studio.jobs.some([at.parent]).get(at.parent) if at.parent else None
+    return found
 
 
 def _check_classes(classes: Sequence[str], asked: Asked) -> None:
@@ -399,18 +403,27 @@ class SampleSource:
         dataset: id of the dataset; empty where the studio has it not.
         kind: ``evaluate`` or ``infer``.
         tiny: whether images are so small that their pixels are shown as squares.
+        held: what the samples are, as ``held_by`` says it.
+        read: returns row → what was given to the network, of samples that are no images.
     """
 
     job: str
     dataset: str
     kind: str
     tiny: bool
+    held: str = IMAGES
+    read: Callable[[Sequence[Mapping[str, Any]]], Mapping[int, SampleContent]] | None = None
+
+    def contents(self, samples: Sequence[Mapping[str, Any]]) -> Mapping[int, SampleContent]:
+        """Return row → what was given to the network; none of images, and where it cannot be read."""
+        return {} if self.read is None or self.held == IMAGES else self.read(samples)
 
     def picture(self, sample: Mapping[str, Any]) -> str:
         """Return the path of a sample's image; empty if there is none."""
         if self.kind == "infer":
             return f"/api/v1/evaluations/{self.job}/pictures/{sample['row']}"
-        return f"/api/v1/datasets/{self.dataset}/pictures/{sample['split']}/{sample['row']}" if self.dataset else ""
+        is_there = self.dataset and self.held == IMAGES
+        return f"/api/v1/datasets/{self.dataset}/pictures/{sample['split']}/{sample['row']}" if is_there else ""
 
     def page(self, sample: Mapping[str, Any]) -> str:
         """Return the path of a sample's page, where its label can be changed; empty where there is none."""
@@ -439,4 +452,6 @@ def sample_source(studio: Studio, job: Job, summary: Mapping[str, Any]) -> Sampl
     dataset = studio.jobs.some([dataset_id]).get(dataset_id) if dataset_id else None
     size = dataset.spec.get("size") if dataset is not None else None
     is_tiny = isinstance(size, list | tuple) and bool(size) and max(size) <= _TINY_PX
-    return SampleSource(job=job.id, dataset=dataset_id, kind=job.kind, tiny=is_tiny)
+    held = held_by(studio, dataset_id) if dataset_id else IMAGES
+    read = functools.partial(contents_of, studio, dataset_id) if dataset_id else None
+    return SampleSource(job=job.id, dataset=dataset_id, kind=job.kind, tiny=is_tiny, held=held, read=read)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ziggurat.entities import ACTIVE_STATES, ENDED_STATES, Job, JobFilter, SweepSummary
-from ziggurat.entities.best_checkpoint import metric_text
+from ziggurat.entities.best_checkpoint import metric_text, metric_title
 from ziggurat.errors import UsageError
 from ziggurat.formatting import as_clock
 from ziggurat.web.columns import (
@@ -163,7 +163,8 @@ class Row:
         for name in (str(self.facts.get("primary", "")), "accuracy", "loss", "cost", *self.facts):
             value = self.facts.get(name)
             if name not in _NO_METRICS and isinstance(value, int | float):
-                return metric_text(name, value), name.replace("_", " ").capitalize()
+                title = metric_title(name).removeprefix("training ")
+                return metric_text(name, value), title[:1].upper() + title[1:]
         return "", ""
 
 

@@ -324,7 +324,7 @@ def _now(curve: LoadCurve, *, is_active: bool) -> str:
         return _text(known[-1], curve.unit)
     if curve.unit == "bytes":
         return f"peak {_text(max(known), curve.unit)}"
-    busy = [value for value in known if value > 0] if curve.unit == "images/s" else known
+    busy = [value for value in known if value > 0] if curve.unit == "samples/s" else known
     return f"mean {_text(sum(busy) / max(1, len(busy)), curve.unit)}"
 
 

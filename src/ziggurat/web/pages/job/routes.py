@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from fastapi import Depends, Form, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from ziggurat.entities.best_checkpoint import metric_text
+from ziggurat.entities.best_checkpoint import metric_names, metric_text
 from ziggurat.errors import ConfigurationError, NotThereError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
@@ -216,6 +216,7 @@ def _shown(studio: Studio, now: JobNow, tab: str) -> dict[str, Any]:
         "results": best_values(studio, now.users) if tab == "predictions" else {},
         "metric_name": metric_name,
         "metric_text": metric_text,
+        "metric_names": metric_names,
     }
 
 

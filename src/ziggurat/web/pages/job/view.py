@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Attempt, Checkpoint, Job, ScalarSummary
-from ziggurat.entities.best_checkpoint import BestCheckpoint, metric_title
+from ziggurat.entities.best_checkpoint import BestCheckpoint, metric_title, primary_metric
 from ziggurat.errors import JobError, UnknownNameError
 from ziggurat.layout import JobFolder
 from ziggurat.specs.describe import describe_fields
@@ -200,7 +200,9 @@ def checkpoint_table(job: Job, checkpoints: Sequence[Checkpoint]) -> CheckpointT
 
 def _scalar_tags(checkpoints: Sequence[Checkpoint]) -> tuple[str, ...]:
     tags = {tag for each in checkpoints for tag in each.scalars if not tag.startswith(UNSHOWN_TAGS)}
-    known = [tag for tag in _FIRST if tag in tags]
+    judged = primary_metric(tags)
+    first = () if judged is None else (judged[0],)
+    known = [tag for tag in dict.fromkeys((*first, *_FIRST)) if tag in tags]
     further = sorted(tags - set(known), key=lambda tag: (not tag.startswith("validation"), tag))
     return tuple([*known, *further][:_SHOWN_SCALARS])
 

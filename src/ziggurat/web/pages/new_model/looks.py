@@ -45,7 +45,9 @@ _MEMBERS: Final = (
     "loss",
     "nclasses",
     "summaries",
+    "target_mean",
     "target_shape",
+    "target_std",
     "train",
     "vocabulary_size",
     "x",
@@ -299,7 +301,10 @@ def preview_look(studio: Studio, form: ModelForm, asked: Asked, kept: ImageCache
         )
     except ZigguratError as error:
         return {"error": error.as_dict()}
-    return {"error": None, "sentence": found["sentence"], "pictures": _kept(found["pictures"], kept)}
+    second = {"second": "second image"}.get(found["second"], found["second"])
+    return {
+        "error": None, "sentence": found["sentence"], "second": second, "pictures": _kept(found["pictures"], kept)
+    }  # fmt: skip
 
 
 _EMPTY: Final[dict[str, Any]] = {"findings": [], "error": None, "steps": None, "parameters": None, "expected_s": None}
@@ -409,7 +414,9 @@ def _kept(pictures: list[dict[str, Any]], kept: ImageCache) -> list[dict[str, An
     shown = []
     for each in pictures:
         first = len(content)
-        content += [base64.b64decode(png) for png in (each["original_png"], *each["augmented_png"], *each["mask_png"])]
-        shown.append({**each, "first": first, "count": len(each["augmented_png"]), "has_masks": bool(each["mask_png"])})
+        drawn = (each["original_png"], *each["augmented_png"], *each["mask_png"], *each["second_png"])
+        content += [base64.b64decode(png) for png in drawn]
+        has = {"has_masks": bool(each["mask_png"]), "has_seconds": bool(each["second_png"])}
+        shown.append({**each, **has, "first": first, "count": len(each["augmented_png"])})
     name = kept.keep(*content)
     return [{**each, "set": name} for each in shown]
