@@ -123,9 +123,8 @@ def generated_outputs(
 
 
 def _outputs(network: TrainedNetwork, x: np.ndarray, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    taker: Any = network  # the `predict` of the two protocols differ
-    takes_more = given and isinstance(network, HasInferenceInputs)
-    found = taker.predict(x, given) if takes_more else taker.predict(x)
+    taker: Any = network
+    found = taker.predict(x, given) if given and isinstance(taker, HasInferenceInputs) else network.predict(x)
     return {name: np.asarray(each) for name, each in found.items()}
 
 
