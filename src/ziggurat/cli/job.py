@@ -12,6 +12,7 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
+from ziggurat.cli.job_comparisons import job_differences, job_retrain
 from ziggurat.cli.job_records import job_load, job_samples, job_timeline
 from ziggurat.cli.job_requests import (
     JobId,
@@ -113,6 +114,7 @@ def job_download(application: Application, job_id: str, target: Path, checkpoint
 for _command in (
     *(job_dataset, job_train, job_predict, job_evaluate, job_infer, job_checkpoints, job_download, job_rate),
     *(job_load, job_samples, job_timeline),
+    *(job_retrain, job_differences),
 ):
     job.add_command(_command)
 

@@ -60,6 +60,13 @@ def evaluate(
     "--seed", metavar="N", type=click.IntRange(min=0), help="Seed of the noise that a network is given.  [default: own]"
 )
 @click.option(
+    "--input",
+    "inputs",
+    metavar="NAME=NUMBERS",
+    multiple=True,
+    help="Numbers of an input that a network takes beside FILEs, such as noise=0.5,-1,2; can be repeated.",
+)
+@click.option(
     "--pictures",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
@@ -73,6 +80,7 @@ def predict(
     folder: Path,
     images: tuple[str, ...],
     top: int,
+    inputs: tuple[str, ...],
     pictures: Path | None,
     checkpoint: str | None,
     time_limit: float | None,
@@ -90,11 +98,29 @@ def predict(
             advice="Name files; of a model that generates, say how many with --count.",
         )
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if inputs:
+        options["inputs"] = dict(_named_numbers(each) for each in inputs)
     if pictures is not None:
         options["pictures"] = str(pictures)
     tasks = open_workspace(application).tasks
     found = tasks.predict(folder, images, top=top, checkpoint=checkpoint, time_limit_s=time_limit, **options)
     return _show_predictions(application, found)
+
+
+def _named_numbers(text: str) -> tuple[str, list[float]]:
+    """Return name and numbers of ``NAME=NUMBERS``."""
+    name, _, numbers = text.partition("=")
+    try:
+        found = [float(each) for each in numbers.split(",")]
+    except ValueError:
+        found = []
+    if not name or not found:
+        raise UsageError(
+            "An input is given as NAME=NUMBERS, with commas between the numbers.",
+            received=text[:80],
+            advice="Such as: --input noise=0.5,-1,2.",
+        )
+    return name.strip(), found
 
 
 @click.command(cls=Command)
@@ -215,7 +241,7 @@ def prediction_text(prediction: Mapping[str, Any]) -> str:
     lines = [
         f"{name} {_shape(each['shape'])}: {_values(each['values'])}" for name, each in prediction["outputs"].items()
     ]
-    drawn = [f"picture {prediction['picture']}"] if prediction.get("picture") else []
+    drawn = [f"image {prediction['picture']}"] if prediction.get("picture") else []
     return "\n  ".join([f"{prediction['file']}:", *lines, *drawn])
 
 

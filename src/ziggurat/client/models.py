@@ -88,6 +88,21 @@ class ModelClient:
             data = {"paths": list(paths), "url": url, **given(options)}
             return self._connection.ask("POST", f"/models/{job_id}/predict", files=sent or None, data=data)
 
+    def generate(self, job_id: str, count: int = 16, **options: Any) -> dict[str, Any]:
+        """Return what a network that generates makes of noise.
+
+        Args:
+            job_id: of a training.
+            count: how many samples.
+            options: ``seed``; ``inputs`` (input of the network → the numbers of a row, for all samples or for each);
+                ``first`` (input → numbers in the place of the first ones that are drawn); ``checkpoint``, ``device``;
+                ``pictures=True`` for samples that are images, as ``picture`` (PNG, base64).
+
+        Returns:
+            ``predictions``, and ``inputs``: what the network may be given, name → ``shape`` and ``dtype`` of a row.
+        """
+        return self._connection.ask("POST", f"/models/{job_id}/generate", json={"count": count, **given(options)})
+
     def activations(self, job_id: str, file: Path, *, checkpoint: str = "") -> dict[str, Any]:
         """Return what each layer makes of an image: shape, mean, deviation, histogram, images (base64)."""
         with file.open("rb") as opened:
@@ -178,9 +193,14 @@ class EvaluationClient:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def create(self, model_id: str, *, split: str = "val", checkpoint: str = "") -> dict[str, Any]:
-        """Put the evaluation of a model on a split into the queue; return the job."""
-        body = {"split": split, "checkpoint": checkpoint}
+    def create(
+        self, model_id: str, *, split: str = "val", checkpoint: str = "", after_training: bool = False
+    ) -> dict[str, Any]:
+        """Put the evaluation of a model on a split into the queue; return the job.
+
+        With ``after_training``, it waits until the training is done.
+        """
+        body = {"split": split, "checkpoint": checkpoint, "after_training": after_training}
         return self._connection.ask("POST", f"/models/{model_id}/evaluations", json=body)
 
     def create_many(self, model_id: str, source: str, **options: Any) -> dict[str, Any]:
@@ -224,12 +244,32 @@ class EvaluationClient:
         return self._connection.ask("GET", f"/evaluations/{job_id}/top/{class_index}", params={"limit": limit})
 
     def differences(self, first_job_id: str, second_job_id: str, **chosen: Any) -> dict[str, Any]:
-        """Return the samples that a second evaluation got right or wrong: ``which``, ``offset``, ``limit``.
+        """Return how a second evaluation differs: ``counts``, ``accuracy`` with its difference, ``samples`` of a list.
 
-        Where the network does not classify, those with a better, worse or equal score; then also ``margin``.
+        Args:
+            first_job_id: of an evaluation.
+            second_job_id: of one of the same split, also of another version of the dataset.
+            chosen: ``offset``, ``limit`` and ``which``: ``fixed``, ``broken``, ``still_wrong``; where the network does
+                not classify ``better``, ``worse``, ``equal``, and also ``margin``; of two versions also
+                ``label_changed``, ``only_first``, ``only_second``.
         """
         path = f"/evaluations/{first_job_id}/differences/{second_job_id}"
         return self._connection.ask("GET", path, params=given(chosen))
+
+    def retrain(self, model_id: str, dataset: str, **options: Any) -> dict[str, Any]:
+        """Repeat a training on another version of its dataset, with an evaluation behind it.
+
+        Args:
+            model_id: of the training.
+            dataset: id of the version.
+            options: ``split`` of the evaluations; ``evaluation``, with which the new one is compared.
+
+        Returns:
+            The jobs ``former``, ``model``, ``former_evaluation`` and ``evaluation``; ``is_new``, False where that
+            training was there already. ``differences`` of both evaluations says what changed, once they are done.
+        """
+        body = {"dataset": dataset, **given(options)}
+        return self._connection.ask("POST", f"/models/{model_id}/retrain", json=body)
 
     def picture(self, job_id: str, row: int, *, max_side_px: int = 1024) -> bytes:
         """Return an image that was predicted for as PNG."""

@@ -42,6 +42,8 @@ _BOUNDS: Final = {
     "hue": (0, 0.5),
     "saturation": (0, 0.5),
     "value": (0, 0.5),
+    "mixup": (0, 10),
+    "cutmix": (0, 10),
 }
 
 
@@ -275,6 +277,9 @@ class Augmentation:
         hue: hue varies by up to this share of the circle to both sides, 0 to 0.5; 0.02 is usual.
         saturation: saturation varies by up to this share, 0 to 0.5; 0.04 is usual.
         value: brightness varies by up to this share, 0 to 0.5; 0.06 is usual.
+        mixup: images of a batch are blended in pairs, by shares from Beta(mixup, mixup), 0 to 10; 0.2 is usual.
+        cutmix: a rectangle of each image of a batch comes from another one, of an area from Beta(cutmix, cutmix), 0 to
+            10; 1 is usual. With both, each batch is mixed in one of the two ways.
     """
 
     flip: Literal["none", "fliplr", "flipud", "fliplrud"] = "none"
@@ -286,6 +291,13 @@ class Augmentation:
     hue: float = 0.0
     saturation: float = 0.0
     value: float = 0.0
+    mixup: float = 0.0
+    cutmix: float = 0.0
+
+    @property
+    def mixes(self) -> bool:
+        """Whether the samples of a batch are mixed, and their labels with them."""
+        return self.mixup > 0 or self.cutmix > 0
 
     def __post_init__(self) -> None:
         if self.flip not in _FLIPS:

@@ -264,6 +264,12 @@ class Catalogue:
                 return
             after = rows[-1][0]
 
+    def identities(self, split: str) -> Iterator[tuple[str, bytes | None, Any]]:
+        """Yield key, content hash (None where it is not known) and label of the samples of a split, row by row."""
+        query = "SELECT key, content_hash, label FROM samples WHERE split = ? ORDER BY number"
+        for key, content, label in self._rows(query, [split]):
+            yield key, content, _label_of_text(label)
+
     def find(self, key: str) -> Entry | None:
         """Return the sample of a key, None where there is none."""
         rows = self._all(f"SELECT {COLUMNS} FROM samples WHERE key = ? LIMIT 1", [key])

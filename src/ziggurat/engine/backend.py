@@ -25,6 +25,9 @@ class ProgramRequest:
         inputs: name → what the network gets of a sample, after all preprocessing.
         targets: name → what it learns to give; empty where it learns from its inputs alone. A batch is a list of the
             arrays of ``inputs``, then those of ``targets``, both in their order; it may hold more than a backend uses.
+        mixes_labels: a batch of training has two arrays more: (N) class numbers of the samples that were mixed in, and
+            (N) the share of ``y``, which is the same in a whole batch. The loss is ``share`` of that for ``y`` and the
+            rest of that for the others. Only for backends that ``TrainsOnMixedLabels``.
         class_weights: factor of each class in the classification loss; empty for equal ones.
         batch_size: samples in a step, over all devices.
         optimizer: name of the optimizer.
@@ -47,6 +50,7 @@ class ProgramRequest:
     network_text: str | None = None
     inputs: Mapping[str, ArraySpec] = field(default_factory=dict)
     targets: Mapping[str, ArraySpec] = field(default_factory=dict)
+    mixes_labels: bool = False
     class_weights: tuple[float, ...] = ()
     batch_size: int = 1
     optimizer: str = "sgd"

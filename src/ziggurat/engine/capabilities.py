@@ -4,7 +4,8 @@ A backend without any of them can still train, evaluate and predict, through its
 training is named, by the name of the protocol, in the ``capabilities`` of its
 ``ziggurat.entities.backend_info.BackendInfo``, so that pages know it and only what is asked for is loaded. Of programs
 are ``HasEvaluationNames``, ``HasGraph``, ``HasMovingSummaries``, ``HasSummaries`` and ``SupportsSummaries``; of trained
-networks ``HasInferenceInputs`` and ``SupportsGradients``; of the backend's object ``SupportsCheckpoints``.
+networks ``HasInferenceInputs`` and ``SupportsGradients``; of the backend's object ``SupportsCheckpoints`` and
+``TrainsOnMixedLabels``.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ __all__ = [
     "SupportsSummaries",
     "TensorDescription",
     "TrainedNetwork",
+    "TrainsOnMixedLabels",
 ]
 
 
@@ -92,6 +94,14 @@ class SupportsSummaries(Protocol):
             batch: as ``Program.step`` takes it.
         """
         ...
+
+
+@runtime_checkable
+class TrainsOnMixedLabels(Protocol):
+    """A backend whose programs train on batches of samples that have two labels each (Mixup, CutMix)."""
+
+    trains_on_mixed_labels: bool
+    """True; see ``mixes_labels`` of ``ziggurat.engine.backend.ProgramRequest``."""
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from ziggurat.errors import CheckpointError, MissingCheckpointError, PluginError
+from ziggurat.errors import CheckpointError, MissingCheckpointError, PluginError, UnknownNameError
 from ziggurat.formatting import as_number, as_percent
 from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, JobFolder, best_given_name, checkpoint_step
 from ziggurat.plugins import available, load
@@ -222,12 +222,22 @@ def kept_checkpoints(job: JobFolder) -> list[KeptCheckpoint]:
     return [_read(job, name) for name in _names(job)]
 
 
+def _has_best(job: JobFolder) -> bool:
+    """Return whether the task of a job has a measure of what is better; a job without a task classifies."""
+    try:
+        task = load("tasks", json.loads(job.task.read_bytes())["task"])
+    except (OSError, ValueError, KeyError, TypeError, PluginError, UnknownNameError):
+        return True
+    return bool(getattr(task, "has_best", True))
+
+
 def best_checkpoint(job: JobFolder) -> BestCheckpoint | None:
     """Return the checkpoint that is used if none is named; None where the job has none.
 
     The best one is that which a name marks: ``best``, ``min-…`` or ``max-…``. Where none is marked, as in a run of
     0.1, it is the one with the best primary metric of those that are left, the earlier one of equals. Only a value
-    that was measured at the very step of a checkpoint counts. Without a validation it is the newest one.
+    that was measured at the very step of a checkpoint counts. Without a validation it is the newest one; so it is where
+    the task has no measure of what is better, as a generator has none: its loss is smallest before it has learned.
     """
     names = _names(job)
     if not names:
@@ -237,7 +247,7 @@ def best_checkpoint(job: JobFolder) -> BestCheckpoint | None:
     if mark is not None:
         return _marked(mark, _read(job, given[mark]))
     kept = [_read(job, name) for name in names]
-    metric = primary_metric({tag for each in kept for tag in each.values})
+    metric = primary_metric({tag for each in kept for tag in each.values}) if _has_best(job) else None
     if metric is None:
         return BestCheckpoint(checkpoint=kept[-1], basis="newest")
     tag, mode = metric

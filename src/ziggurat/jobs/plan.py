@@ -35,7 +35,7 @@ __all__ = [
 
 
 _MODEL_USERS: Final = ("evaluate", "infer")
-"""Kinds of job that use a checkpoint that is there already: the training must stay, but need not be done."""
+"""Kinds of job that use a checkpoint: the training must stay, but need only be done where their spec says so."""
 
 
 @dataclass(frozen=True)
@@ -140,15 +140,16 @@ def _by_dependencies(
 ) -> Waiting | Fail | None:
     """Return why the jobs that it depends on keep it from starting; None where they do not."""
     others = {each: known.get(each) for each in job.depends_on}
+    waits = job.kind not in _MODEL_USERS or bool(job.spec.get("after_training"))
     for job_id, other in others.items():
         if other is None:
             return Fail(job.id, dependency_gone(job_id))
-        if job.kind in _MODEL_USERS:
+        if not waits:
             continue
         if other.state == "failed" or other.id in failed:
             return Fail(job.id, dependency_failed(other, failed.get(other.id, other.reason)))
     open_ones = [other for other in others.values() if other is not None and other.state != "done"]
-    if not open_ones or job.kind in _MODEL_USERS:
+    if not open_ones or not waits:
         return None
     first = open_ones[0]
     ends = [now + other.remaining_s for other in open_ones if other.state == "running" and other.remaining_s]

@@ -227,7 +227,6 @@ class InferencePool:
         top: int = 5,
         device: str | int | None = None,
         *,
-        raw: bool = False,
         drawn: bool = False,
         timeout_s: float | None = None,
     ) -> dict[str, Any]:
@@ -239,7 +238,6 @@ class InferencePool:
             images: name and content of image files.
             top: how many classes are named.
             device: index of an accelerator, or ``cpu``; None for the devices of the training.
-            raw: whether each prediction has its outputs as ``arrays`` too.
             drawn: whether each prediction that is an image has it as ``picture`` too (PNG), else None.
             timeout_s: longest time for the answer, once the network is open.
 
@@ -251,7 +249,7 @@ class InferencePool:
             ZigguratError: of the family of what went wrong there.
             JobError: where the process was killed, or did not answer in time.
         """
-        fields = {"pictures": _checked(images), "top": top, "raw": raw, "drawn": drawn}
+        fields = {"pictures": _checked(images), "top": top, "drawn": drawn}
         return self._ask(folder, checkpoint, device, "predict", fields, timeout_s)
 
     def predict_values(
@@ -278,6 +276,33 @@ class InferencePool:
         """
         fields = {**{name: list(values) for name, values in inputs.items()}, "top": top, "drawn": drawn}
         return self._ask(folder, checkpoint, device, "predict", fields, timeout_s)
+
+    def generate(
+        self,
+        folder: Path,
+        checkpoint: str | None,
+        count: int,
+        device: str | int | None = None,
+        *,
+        drawn: bool = False,
+        timeout_s: float | None = None,
+        **given: Any,
+    ) -> dict[str, Any]:
+        """Return what a network makes without any sample; the answer is that of ``predict``, ``file`` from 1.
+
+        It has ``inputs`` beside, what the network may be given: name → ``shape`` and ``dtype`` of a row.
+
+        Args:
+            folder: the job folder.
+            checkpoint: as for ``predict``.
+            count: how many samples.
+            device: as for ``predict``.
+            drawn: as for ``predict``.
+            timeout_s: as for ``predict``.
+            given: ``seed``, ``inputs`` and ``first``, see ``ziggurat.worker.commands.given_inputs``.
+        """
+        fields = {"count": count, "drawn": drawn, **given}
+        return self._ask(folder, checkpoint, device, "generate", fields, timeout_s)
 
     def samples(
         self,

@@ -55,6 +55,12 @@ class EvaluateSpec(_ModelUse):
         help="Split of the data that the model was trained on; that the test split is used is counted.",
         group=_DATA,
     )
+    after_training: bool = spec_field(
+        False,
+        title="After the training",
+        help="Wait until the training is done; default: use the checkpoint that is there already.",
+        group=_MODEL,
+    )
 
 
 class InferSpec(_ModelUse):

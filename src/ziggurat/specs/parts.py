@@ -396,6 +396,14 @@ class Augmentation(SpecModel):
     hue: float = _share(0.5, "Hue", "Hue varies by up to this fraction of the circle; typical: 0.02.")
     saturation: float = _share(0.5, "Saturation", "Saturation varies by up to this fraction; typical: 0.04.")
     value: float = _share(0.5, "Brightness", "Brightness varies by up to this fraction; typical: 0.06.")
+    mixup: float = _share(
+        10,
+        "Mixup",
+        "Blends the images of a batch in pairs, classes alike: alpha of the shares; typical: 0.2.",
+    )
+    cutmix: float = _share(
+        10, "CutMix", "Pastes a part of another image, classes by area: alpha of the areas; typical: 1."
+    )
 
     @property
     def swaps_sides(self) -> bool:

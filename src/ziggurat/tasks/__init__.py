@@ -10,6 +10,7 @@ from ziggurat.tasks.means_metric import MeansMetric
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.preprocessing import InputPreprocessing
 from ziggurat.tasks.registry import AUTO_TASK, default_task, task, tasks, tasks_for
+from ziggurat.tasks.report import MetricInfo, ScoreInfo
 
 __all__ = [
     "AUTO_TASK",
@@ -19,7 +20,9 @@ __all__ = [
     "InputPreprocessing",
     "MeansMetric",
     "Metric",
+    "MetricInfo",
     "PrimaryMetric",
+    "ScoreInfo",
     "Task",
     "TaskContext",
     "default_task",

@@ -116,10 +116,26 @@ class Task(ABC):
     moves_with_image: ClassVar[tuple[str, ...]] = ()
     """Parts of a sample after the image that its geometry moves: ``image`` or ``mask`` for each, in order."""
 
+    has_best: ClassVar[bool] = True
+    """Whether the primary metric tells which checkpoint is better; where it does not, the newest is used."""
+
+    generates: ClassVar[bool] = False
+    """Whether a network for it may make something without a sample: a page then asks for a seed and a count."""
+
     image_form: ClassVar[str] = "image"
     """Form of the input of a network for it that takes images, as ``ziggurat.entities.StandardNetwork`` has it."""
 
     # ---- data
+
+    def why_not_mixed(self, schema: Schema) -> str:
+        """Return why the samples of a batch cannot be mixed (Mixup, CutMix), as a full sentence; empty where they can.
+
+        Where they can, the target is a class number; a batch of training is then ``[x, y, second_y, share]``.
+
+        Args:
+            schema: of the dataset.
+        """
+        return f"Mixup and CutMix mix the classes of two images; {self.title} does not learn one class for each image."
 
     @abstractmethod
     def accepts(self, schema: Schema) -> str:

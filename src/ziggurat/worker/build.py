@@ -29,13 +29,13 @@ from ziggurat.engine.callbacks.stopping import DivergenceWatch, EarlyStopping
 from ziggurat.engine.callbacks.summaries import LogScalars, SummariseBatch
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
 from ziggurat.engine.callbacks.validation import Inferencer, InferenceRunner, MetricStats, ScalarStats
-from ziggurat.engine.capabilities import HasEvaluationNames, HasSummaries, SupportsCheckpoints
+from ziggurat.engine.capabilities import HasEvaluationNames, HasSummaries, SupportsCheckpoints, TrainsOnMixedLabels
 from ziggurat.engine.checkpoints import CheckpointStore, with_averages
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.program import Program
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities.backend_info import BackendInfo, backend_info, checkpoint_advice, open_backend
-from ziggurat.entities.best_checkpoint import best_checkpoint
+from ziggurat.entities.best_checkpoint import PRIMARY_METRIC, best_checkpoint
 from ziggurat.errors import CheckpointError, ConfigurationError, MissingDependencyError, NetworkCodeError
 from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.plugins import load
@@ -108,6 +108,7 @@ def build_job(
         save_context(data.context, folder)
     backend = load_backend(with_backend(spec).backend)
     request = program_request(spec, data, backend)
+    _check_mixing(request, backend)
     with limit or nullcontext():
         program = backend.build(request)
     steps = spec.steps_per_epoch or len(data.train)
@@ -200,6 +201,7 @@ def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = No
         network_text=network.text if is_file else None,
         inputs={"x": context.task.input(context)},
         targets={} if target is None else {"y": target},
+        mixes_labels=data.mixes_labels,
         class_weights=tuple(spec.class_weights),
         batch_size=spec.batch_size * spec.gradient_accumulation_steps,
         optimizer=spec.optimizer.name,
@@ -216,6 +218,16 @@ def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = No
         seed=spec.seed,
         options=spec.backend_options,
     )
+
+
+def _check_mixing(request: ProgramRequest, backend: Backend) -> None:
+    """Refuse mixed labels where the backend would leave the second ones out."""
+    if request.mixes_labels and not isinstance(backend, TrainsOnMixedLabels):
+        raise ConfigurationError(
+            f"The backend `{backend.name}` cannot train on mixed labels.",
+            received="`augmentation.mixup` or `augmentation.cutmix` above 0",
+            advice="Set both to 0, or use another backend.",
+        )
 
 
 def _pretrained(spec: TrainSpec, backend: Backend | None) -> dict[str, np.ndarray] | None:
@@ -247,7 +259,7 @@ def _callbacks(
         *_samples(spec, program, data, folder),  # after the validation, which uses the same weights
         DivergenceWatch(),  # behind those whose numbers it judges
         *_early_stopping(spec),
-        *_savers(spec, store),
+        *_savers(spec, store, data.context.task),
         ThroughputTracker(spec.batch_size * spec.gradient_accumulation_steps),
         StepTimes(),
         EstimatedTimeLeft(),  # behind those that measure
@@ -319,7 +331,7 @@ def _early_stopping(spec: TrainSpec) -> list[Callback]:
     return [] if rule is None else [EarlyStopping(rule.tag, rule.patience, rule.min_delta, rule.direction)]
 
 
-def _savers(spec: TrainSpec, store: CheckpointStore) -> list[Callback]:
+def _savers(spec: TrainSpec, store: CheckpointStore, learned: Task) -> list[Callback]:
     rule = spec.checkpoints
     saver = ModelSaver(
         store,
@@ -331,7 +343,7 @@ def _savers(spec: TrainSpec, store: CheckpointStore) -> list[Callback]:
         save_on_stop=spec.on_stop == "save",
     )
     best, validated = rule.best_rule, spec.validation.every_epochs or None
-    if best is None:
+    if best is None or (best.tag == PRIMARY_METRIC and not learned.has_best):
         return [saver]
     # It judges when the validation has just run, which may be within an epoch.
     return [saver, KeepBest(best.tag, mode=best.direction, store=store, every_k_epochs=validated)]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
 
 from ziggurat.atomic import replaced_file, storage_errors
 from ziggurat.dataflow.preprocessing import Preprocessing, mean_of
@@ -69,7 +72,13 @@ def new_context(
     chosen = learned or task_of(source)
     schema = chosen.completed(replace(source.schema, details={}), lambda: _readable(source))
     statistics = chosen.fit(schema, _labels(source))
-    return TaskContext(chosen, schema, _new_preprocessing(source, options, chosen, with_mean=with_mean), statistics)
+    plain = _new_preprocessing(source, options)
+    context = TaskContext(chosen, schema, plain, statistics)
+    if not with_mean or options.mean == "none" or not isinstance(plain, Preprocessing):
+        return context
+    return replace(
+        context, preprocessing=replace(plain, mean=options.mean, mean_values=_mean(source, options, context))
+    )
 
 
 def _labels(source: DataSource) -> Iterator[Any]:
@@ -88,9 +97,27 @@ def _readable(source: DataSource) -> Iterator[Any]:
     flow.close()
 
 
-def _new_preprocessing(
-    source: DataSource, options: DataOptions, learned: Task, *, with_mean: bool
-) -> InputPreprocessing:
+def _mean(source: DataSource, options: DataOptions, context: TaskContext) -> np.ndarray | None:
+    """Return the mean of the training images, as ``mean_of`` has it.
+
+    Raises:
+        DataError: where no sample can be used; it has the reason of the first.
+    """
+    with Pipeline(source, options, context).fitted("train") as fitted:
+        images = (point[0] for point in fitted)
+        first = next(images, None)
+        dropped = source.policy.counts()
+        if first is None and dropped.first:
+            raise DataError(
+                "At least one sample of the training split can be used.",
+                received=f"none of {dropped.total:,}; the first, {dropped.first[0][0]}: {dropped.first[0][1]}",
+                advice="Mend the data, or the code that reads it.",
+            )
+        return mean_of(images if first is None else chain([first], images), options.mean)
+
+
+def _new_preprocessing(source: DataSource, options: DataOptions) -> InputPreprocessing:
+    """Return the preprocessing of a new job, without a mean image."""
     part = source.schema.parts[0]
     if part == "row":
         rows = (point[0] for point in _readable(source))
@@ -104,19 +131,13 @@ def _new_preprocessing(
             received=f"records of {', '.join(source.schema.parts)}",
             advice="Read them in your own program with: ziggurat.dataflow.RecordData.",
         )
-    plain = Preprocessing(
+    return Preprocessing(
         size=options.size or source.size,
         channels=options.channels or source.channels,  # pyright: ignore[reportArgumentType]
         resize_mode=options.resize_mode,
         crop=options.crop,
         whitening=options.whitening,
     )
-    if options.mean == "none" or not with_mean:
-        return plain
-    context = TaskContext(learned, source.schema, plain)
-    with Pipeline(source, options, context).fitted("train") as fitted:
-        values = mean_of((point[0] for point in fitted), options.mean)
-    return replace(plain, mean=options.mean, mean_values=values)
 
 
 # ---- in the folder of a job

@@ -22,6 +22,7 @@ from ziggurat.dataflow.stages.batching import BatchBuffers, BatchData
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DataError
 from ziggurat.tasks.base import Task, TaskContext
+from ziggurat.worker.mixing import MixSamples, Mixture, check_mixing
 from ziggurat.worker.source import DataSource, FilePath, ImportedSplit
 
 __all__ = ["DataOptions", "JobData", "Pipeline", "TrainingStages", "prepare_data"]
@@ -93,6 +94,7 @@ class TrainingStages:
         vary: decodes and varies single samples; None where nothing is varied, or the batch does all of it.
         batches: the arrays of samples, images as uint8.
         finish: ``[x, y]`` as the network gets them.
+        mix: ``[x, y, second_y, share]``, see ``ziggurat.worker.mixing``; None where samples are not mixed.
     """
 
     preprocessing: Preprocessing
@@ -101,7 +103,13 @@ class TrainingStages:
     vary: MapData | MultiThreadMapData | MultiProcessMapData | None
     batches: BatchData | JpegCropBatches
     finish: MapData
+    mix: MapData | None = None
     _orders: dict[int, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def last(self) -> MapData:
+        """The stage whose batches are trained on."""
+        return self.finish if self.mix is None else self.mix
 
     def order(self, epoch: int) -> np.ndarray:
         """Return the rows in the order of an epoch, counted from 0."""
@@ -159,9 +167,28 @@ class TrainingStages:
         height, width, _ = self.preprocessing.output_shape
         return [point[0][top : top + height, left : left + width], *point[1:]]
 
+    def mixture(self, row: int, epoch: int) -> tuple[Mixture, int] | None:
+        """Return how the batch of a row is mixed, and the row that is mixed into this one.
+
+        Args:
+            row: in the training split.
+            epoch: from 0.
+
+        Returns:
+            None where nothing is mixed, or the row is among those that fill no batch.
+        """
+        order, size = self.order(epoch), self.batches.batch_size
+        batch, inside = divmod(int(np.flatnonzero(order == row)[0]), size)
+        if self.mix is None or (batch + 1) * size > len(self.rows):
+            return None
+        height, width, _ = self.preprocessing.output_shape
+        draw: Any = self.mix.func
+        mixture = draw.draw(size, height, width, self.mix.stream("map").seek(epoch, batch))
+        return mixture, int(order[batch * size + mixture.order[inside]])
+
     def close(self) -> None:
         """Close the split."""
-        self.finish.close()
+        self.last.close()
 
 
 class Pipeline:
@@ -195,7 +222,7 @@ class Pipeline:
             stages = self._samples_in_memory(by_row=by_row)
         else:
             stages = self._files()
-        stages.finish.seed(self.options.seed)
+        stages.last.seed(self.options.seed)
         return stages
 
     @property
@@ -226,7 +253,7 @@ class Pipeline:
             and before.channels == 3
             and before.resize_mode in ("squash", "crop")
             and before.mean != "image"
-            and replace(options.augmentation, flip="none") == Augmentation()
+            and replace(options.augmentation, flip="none", mixup=0.0, cutmix=0.0) == Augmentation()
             and options.augmentation.flip in ("none", "fliplr")
             and not self.source.in_memory
             and _holds_jpeg_files(self.source.splits["train"])
@@ -309,13 +336,17 @@ class Pipeline:
 
     def _stages(self, rows: IndexedFlow, vary: Any, batches: Any, finish: Callable[..., Any]) -> TrainingStages:
         preprocessing: Any = self.context.preprocessing
+        augmentation = self.options.augmentation
+        finished = MapData(batches, finish)
+        mix = MixSamples(augmentation.mixup, augmentation.cutmix) if augmentation.mixes else None
         return TrainingStages(
             preprocessing=preprocessing,
-            augmentation=self.options.augmentation,
+            augmentation=augmentation,
             rows=rows,
             vary=vary,
             batches=batches,
-            finish=MapData(batches, finish),
+            finish=finished,
+            mix=None if mix is None else MapData(finished, mix),
         )
 
     # ---- evaluation
@@ -601,6 +632,7 @@ class JobData:
         context: task, schema and preprocessing.
         sizes: split → number of samples.
         source: its splits, sample by sample; None where there are none, as of a trained model.
+        mixes_labels: whether batches of training are ``[x, y, second_y, share]``, see ``ziggurat.worker.mixing``.
     """
 
     train: DataFlow
@@ -608,6 +640,7 @@ class JobData:
     context: TaskContext
     sizes: Mapping[str, int]
     source: DataSource | None = None
+    mixes_labels: bool = False
 
     @property
     def class_names(self) -> Sequence[str]:
@@ -624,7 +657,8 @@ def prepare_data(source: DataSource, options: DataOptions, context: TaskContext)
         context: task and preprocessing, see ``ziggurat.worker.context``.
 
     Raises:
-        DataError: where a batch is larger than the training split, or quarter turns meet images that are no squares.
+        DataError: where a batch is larger than the training split, quarter turns meet images that are no squares, or
+            samples shall be mixed that cannot be.
     """
     train = source.splits["train"]
     if len(train) < options.batch_size:
@@ -633,16 +667,18 @@ def prepare_data(source: DataSource, options: DataOptions, context: TaskContext)
             received=f"`batch_size` {options.batch_size} for {len(train)} samples",
             advice="Make `batch_size` smaller.",
         )
+    check_mixing(options.augmentation, options.batch_size, context)
     if isinstance(context.preprocessing, Preprocessing):
         options.augmentation.check_size(context.preprocessing.size)
         _check_crop(context.preprocessing, context.task)
     pipeline = Pipeline(source, options, context)
     return JobData(
-        train=pipeline.training().finish,
+        train=pipeline.training().last,
         evaluation={split: pipeline.evaluation(split) for split in source.splits if split != "train"},
         context=context,
         sizes={split: len(flow) for split, flow in source.splits.items()},
         source=source,
+        mixes_labels=options.augmentation.mixes,
     )
 
 

@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import numpy as np
+
+from ziggurat.dataflow.dataset.mnist import idx_labels, idx_shape, is_idx_folder
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
+from ziggurat.datasets.splitting.rule import SplitRule
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos, checkpoint_advice
 from ziggurat.errors import (
     CheckpointError,
@@ -24,7 +28,7 @@ from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.records.schema import Schema
 from ziggurat.specs import FileNetwork, TrainSpec, load_spec
-from ziggurat.tasks import AUTO_TASK, tasks, tasks_for
+from ziggurat.tasks import AUTO_TASK, task, tasks, tasks_for
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS
 from ziggurat.zoo.network_task import file_task, why_not_learned
@@ -64,6 +68,9 @@ _TITLES: Final[Mapping[str, str]] = {
     "generic": "generic arrays",
 }
 """Kind of a dataset → what is learned from it, where that is not its name."""
+
+_SOME_CLASSES: Final = ("?", "??")
+"""In place of classes that are not known yet."""
 
 _LOOKED_AT: Final = 10_000
 """Files of a folder that are looked at for an image."""
@@ -150,7 +157,22 @@ def known_data(source: str, options: Mapping[str, Any]) -> KnownData:
             class_counts=_DIGITS_COUNTS,
         )
     _check_folder(source, folder)
-    return KnownData(channels=None if any(folder.glob("train-images*idx3*")) else 3)
+    return _of_idx(folder, options) if is_idx_folder(folder) else KnownData(channels=3)
+
+
+def _of_idx(folder: Path, options: Mapping[str, Any]) -> KnownData:
+    """Return what the headers and labels of the files of MNIST say; the shares of a split are rounded."""
+    (count, height, width), labels = idx_shape(folder, "train"), idx_labels(folder, "train")
+    val = round(count * float(options.get("validation_share", SplitRule().val_share)))
+    counts = np.bincount(labels).tolist()
+    return KnownData(
+        sizes={"train": count - val, "val": val, "test": idx_shape(folder, "test")[0]},
+        classes=len(counts),
+        size=(height, width),
+        channels=1,
+        class_names=[str(number) for number in range(len(counts))],
+        class_counts=counts,
+    )
 
 
 def why_not_trainable(kind: str, class_names: Sequence[str] | None = None) -> str:
@@ -160,9 +182,9 @@ def why_not_trainable(kind: str, class_names: Sequence[str] | None = None) -> st
         kind: of the dataset.
         class_names: its classes; None where they are not known.
     """
-    if tasks_for(_schema(kind, ("?",) if class_names is None else class_names)):
+    if tasks_for(_schema(kind, _SOME_CLASSES if class_names is None else class_names)):
         return ""
-    possible = tasks_for(_schema(kind, ("?",)))
+    possible = tasks_for(_schema(kind, _SOME_CLASSES))
     if possible:
         return possible[0].accepts(_schema(kind, ()))
     title = _TITLES.get(kind, kind)
@@ -176,7 +198,7 @@ def _schema(kind: str, class_names: Sequence[str]) -> Schema:
 
 def default_title(kind: str, has_classes: bool) -> str:
     """Return what networks learn from a kind of dataset by default, such as ``image segmentation``; may be empty."""
-    found = tasks_for(_schema(kind, ("?",) if has_classes else ())) or tasks_for(_schema(kind, ("?",)))
+    found = tasks_for(_schema(kind, _SOME_CLASSES if has_classes else ())) or tasks_for(_schema(kind, _SOME_CLASSES))
     return found[0].title if found else ""
 
 
@@ -198,7 +220,7 @@ def why_no_fit(
     """
     if network is None:
         return ""
-    sentence = why_not_learned(network, _schema(kind, ("?",) if class_names is None else class_names), task)
+    sentence = why_not_learned(network, _schema(kind, _SOME_CLASSES if class_names is None else class_names), task)
     if sentence:
         return sentence
     if size is not None and min(size) < network.smallest_px:
@@ -334,18 +356,38 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
         rule = "A batch must not be larger than the training split."
         received = f"{batch:,} for {train:,} samples"
         yield "batch_size", DataError(rule, received=received, advice="Make `batch_size` smaller.")
+    if not problems:
+        yield from _mixing_problems(spec, data, named)
     weights = len(spec.class_weights)
     if weights and data.classes is not None and weights != data.classes:
         rule = f"There must be a class weight for each of the {data.classes} classes."
         yield "class_weights", ConfigurationError(rule, received=str(weights), advice="Exclude for equal ones.")
 
 
-def _task_problems(name: str, data: KnownData) -> Iterator[tuple[str, ZigguratError]]:
-    if name not in tasks():
-        yield "task", UnknownNameError("task", name, tasks())
+def _mixing_problems(spec: TrainSpec, data: KnownData, named: str) -> Iterator[tuple[str, ZigguratError]]:
+    """Yield why samples cannot be mixed."""
+    varied, network = spec.augmentation, standard_network(spec)
+    fields = [name for name in ("mixup", "cutmix") if getattr(varied, name)]
+    if not fields:
         return
-    classes = ("?",) if data.known_classes is None else data.known_classes
-    reason = tasks()[name].accepts(_schema(data.kind, classes))
+    schema = _schema(data.kind, ("?",) if data.known_classes is None else data.known_classes)
+    names = (named,) if named else () if network is None else network.tasks
+    learned = [tasks()[name] for name in names if not tasks()[name].accepts(schema)] or tasks_for(schema)[:1]
+    reasons = [each.why_not_mixed(schema) for each in learned]
+    if reasons and all(reasons):
+        field = f"augmentation.{fields[0]}"
+        rule = f"Samples are mixed where they can be. {reasons[0]}"
+        yield field, DataError(rule, received=f"`{field}` {getattr(varied, fields[0]):g}", advice="Set it to 0.")
+
+
+def _task_problems(name: str, data: KnownData) -> Iterator[tuple[str, ZigguratError]]:
+    try:
+        chosen = task(name)
+    except ZigguratError as error:  # unknown, or the package that brings it does not load
+        yield "task", error
+        return
+    classes = _SOME_CLASSES if data.known_classes is None else data.known_classes
+    reason = chosen.accepts(_schema(data.kind, classes))
     if reason:
         rule = f"The task `{name}` must fit the data. {reason}"
         yield "task", DataError(rule, advice="Choose another task, or leave it to the network.")
@@ -405,7 +447,7 @@ def _check_folder(source: str, folder: Path) -> None:
             received=f"{source}, which is not",
             advice=f"Finish it with: ziggurat resume {source}.",
         )
-    if not any(folder.glob("train-images*idx3*")) and not _has_class_images(folder):
+    if not is_idx_folder(folder) and not _has_class_images(folder):
         raise DataError(
             "A folder of images must have a folder for each class, with the images in it.",
             received=f"`{source}` without any",

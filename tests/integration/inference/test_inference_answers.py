@@ -38,14 +38,6 @@ def test_warm_predictions_are_those_of_the_task(pool: InferencePool, tmp_path: P
     assert [each["file"] for each in warm["failures"]] == [paths[40]]
 
 
-def test_raw_outputs_come_as_arrays(pool: InferencePool) -> None:
-    answer = pool.predict(digits_job(), "latest", digit_pictures(2), 10, raw=True)
-    for each in answer["predictions"]:
-        row = each["arrays"]["probabilities"]
-        assert (row.shape, row.dtype) == ((10,), np.float32)
-        assert {one["number"]: np.float32(one["probability"]) for one in each["classes"]} == dict(enumerate(row))
-
-
 def test_a_warm_evaluation_is_that_of_the_task(pool: InferencePool) -> None:
     cold = evaluate({"folder": str(digits_job()), "split": "val"})
     count = cold["samples"]

@@ -63,6 +63,7 @@ def test_the_first_message_says_what_is_open(warm: Served) -> None:
             "network": "mlp",
             "backend": "null",
             "device": "",
+            "task": "classification",
             "class_names": [str(number) for number in range(10)],
             "picture": {"size": [28, 28], "channels": 1, "resize_mode": "squash"},
             "input_shape": [24, 24, 1],

@@ -71,3 +71,23 @@ def test_the_description_has_both_bodies(ask: Any) -> None:
     content = paths["/api/v1/models/{job_id}/predict"]["post"]["requestBody"]["content"]
     assert {"application/json", "multipart/form-data"} <= set(content)
     assert {"rows", "texts", "pictures"} <= set(content["application/json"]["schema"]["properties"])
+
+
+def test_samples_are_generated(ask: Any, studio: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, asked = "/api/v1/models/20260101-000000-0001/generate", []
+
+    def generate(*arguments: Any, **options: Any) -> dict[str, Any]:
+        asked.append((arguments, options))
+        return {"inputs": {"noise": {"shape": [2], "dtype": "float32"}}, "predictions": [{"picture": b"PNG"}]}
+
+    monkeypatch.setattr(studio.models._inference, "generate", generate)
+    monkeypatch.setattr(studio.models, "_trained", lambda job_id: job_id)
+    answer = ask("POST", place, json={"count": 2, "seed": 5, "first": {"noise": [0.5]}, "pictures": True})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["inputs"]["noise"]["shape"] == [2]
+    assert answer.json()["predictions"][0]["picture"] == base64.b64encode(b"PNG").decode()
+    given = {"seed": 5, "inputs": {}, "first": {"noise": [0.5]}, "drawn": True}
+    assert asked == [(("20260101-000000-0001", None, 2, None), given)]
+    for body, words in [({"count": 0}, "count"), ({"seed": -1}, "seed"), ({"first": {"noise": ["a"]}}, "noise")]:
+        answer = ask("POST", place, json=body)
+        assert (answer.status_code, words in answer.text) == (422, True)

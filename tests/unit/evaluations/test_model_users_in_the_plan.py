@@ -9,9 +9,9 @@ from ziggurat.jobs.plan import Fail, Start, plan
 
 
 def a_job(name: str, state: str, kind: str, **fields: object) -> Job:
-    return Job(
-        id=name, kind=kind, name=name, state=state, folder="", spec={}, needs=ResourceRequest(slot="cpu"), **fields
-    )
+    spec = fields.pop("spec", {})
+    needs = ResourceRequest(slot="cpu")
+    return Job(id=name, kind=kind, name=name, state=state, folder="", spec=spec, needs=needs, **fields)
 
 
 @pytest.mark.parametrize("kind", ["evaluate", "infer"])
@@ -33,3 +33,18 @@ def test_a_training_that_is_gone_fails_it():
 
     (action,) = made.actions
     assert isinstance(action, Fail)
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "stopped", "done", "failed"])
+def test_an_evaluation_after_the_training_waits(state):
+    training = a_job("model", state, "train")
+    waiting = a_job("e", "queued", "evaluate", depends_on=("model",), spec={"after_training": True})
+
+    made = plan([waiting, training], [training] if state == "running" else [], Resources(cpu_slots=1), 0.0)
+
+    actions = {action.job_id: type(action) for action in made.actions}
+    if state in ("done", "failed"):
+        assert actions == {"e": Start if state == "done" else Fail}
+    else:
+        assert "e" not in actions
+        assert made.waiting["e"].blockers == ("model",)

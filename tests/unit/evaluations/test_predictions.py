@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from ziggurat.errors import DataError, JobError, StorageError, UsageError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks import CLASSIFICATION, TaskContext
 from ziggurat.worker.results import SampleResults
+from ziggurat.workspace.studio.evaluation_differences import EvaluationDifferences
 from ziggurat.workspace.studio.prediction_tables import prediction_table
 from ziggurat.workspace.studio.predictions import Predictions, SampleFilter
 
@@ -150,37 +152,55 @@ def test_a_threshold(found, samples):
     assert at["accuracy"] == pytest.approx((probabilities.argmax(axis=1) == labels)[known].mean())
 
 
+def differences(first, second, which=None, **more):
+    """Return how a second evaluation differs; no data is looked at."""
+    return EvaluationDifferences(first, second, lambda each: Path(each.summary["data"])).document(
+        which, more.get("margin"), slice(0, 1000)
+    )
+
+
 def test_what_a_second_model_changed(found, tmp_path, samples):
     rows, keys, labels, probabilities = samples
     second = write(tmp_path / "second", rows, keys, labels, np.roll(probabilities, 1, axis=1))
     first_right = (labels >= 0) & (probabilities.argmax(axis=1) == labels)
     second_right = (labels >= 0) & (np.roll(probabilities, 1, axis=1).argmax(axis=1) == labels)
     known = labels >= 0
+    wanted = {
+        "fixed": known & ~first_right & second_right,
+        "broken": first_right & ~second_right,
+        "still_wrong": known & ~first_right & ~second_right,
+    }
 
-    changed = found.changed(second)
-
-    assert changed["fixed"].tolist() == np.flatnonzero(known & ~first_right & second_right).tolist()
-    assert changed["broken"].tolist() == np.flatnonzero(first_right & ~second_right).tolist()
-    assert changed["still_wrong"].tolist() == np.flatnonzero(known & ~first_right & ~second_right).tolist()
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"split": "test"}, "have the same split. Received: val and test"),
-        ({"data": "cars"}, "have the same dataset. Received: pets and cars"),
-    ],
-)
-def test_other_splits_and_data_are_not_compared(found, tmp_path, samples, change, words):
-    with pytest.raises(JobError, match=words):
-        found.changed(write(tmp_path / "second", *samples, **change))
+    for which, places in wanted.items():
+        changed = differences(found, second, which)
+        assert [each["row"] // 2 for each in changed["samples"]] == np.flatnonzero(places).tolist()
+        assert changed["counts"] == {name: int(each.sum()) for name, each in wanted.items()}
+    accuracy = changed["accuracy"]
+    assert (accuracy["samples"], accuracy["first_by_second_labels"], changed["versions"]) == (known.sum(), None, None)
+    assert accuracy["first"] == pytest.approx(first_right[known].mean())
+    assert accuracy["difference"] == pytest.approx(second_right[known].mean() - first_right[known].mean())
+    assert accuracy["interval"][0] < accuracy["difference"] < accuracy["interval"][1]
 
 
-def test_other_rows_are_not_compared(found, tmp_path, samples):
-    fewer = write(tmp_path / "second", *(part[:-1] for part in samples))
+def test_differences_without_labels_have_no_accuracy(tmp_path, samples):
+    rows, keys, labels, probabilities = samples
+    one, two = (write(tmp_path / name, rows, keys, np.full_like(labels, -1), probabilities) for name in ("one", "two"))
 
-    with pytest.raises(JobError, match=r"have the same samples\. Received: other rows"):
-        found.changed(fewer)
+    found = differences(one, two)
+
+    assert (found["accuracy"], found["p_value"], found["total"]) == (None, 1.0, 0)
+
+
+def test_another_split_is_not_compared(found, tmp_path, samples):
+    with pytest.raises(JobError, match=r"have the same split\. Received: val and test"):
+        differences(found, write(tmp_path / "second", *samples, split="test"))
+
+
+def test_other_data_is_compared_where_it_is_a_dataset(found, tmp_path, samples):
+    fewer = [part[:-1] for part in samples]
+    for second in (write(tmp_path / "one", *samples, data="cars"), write(tmp_path / "two", *fewer)):
+        with pytest.raises(JobError, match="both are of datasets that are still there"):
+            differences(found, second)
 
 
 def test_the_table_has_every_sample_and_no_formula(found, samples):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +16,17 @@ from ziggurat.errors import JobError, PluginError, StorageError
 from ziggurat.records.schema import Column, Schema
 from ziggurat.tasks import TaskContext, task
 from ziggurat.worker.results import SampleResults, write_results
+from ziggurat.workspace.studio.evaluation_differences import EvaluationDifferences
 from ziggurat.workspace.studio.prediction_tables import prediction_table
 from ziggurat.workspace.studio.predictions import Predictions, SampleFilter
 from ziggurat.workspace.studio.score_changes import score_change
 
 COUNT = 40
+
+
+def nowhere(_found):
+    """Return a folder without a dataset."""
+    return Path("/nowhere")
 
 
 def table_context(names=("price",)):
@@ -121,7 +128,7 @@ def test_a_mean_difference_has_an_interval(tmp_path, found, values):
     closer[:5] = known[:5] + 2 * (predicted[:5] - known[:5])
     second = write(tmp_path, table_context(), {"output": closer}, {"y": known}, name="second")
 
-    change = found.score_change(second, 0.0)
+    change = score_change(found.task_scores, second.task_scores, 0.0)
 
     gaps = np.abs(predicted - known)[:, 0].astype(float) - np.abs(closer - known)[:, 0]
     assert change.mean == pytest.approx(gaps.mean(), rel=1e-4)
@@ -129,7 +136,11 @@ def test_a_mean_difference_has_an_interval(tmp_path, found, values):
     assert change.interval == pytest.approx((gaps.mean() - half, gaps.mean() + half), rel=1e-3)
     assert sorted(change.places["worse"].tolist()) == [0, 1, 2, 3, 4]
     assert len(change.places["better"]) + len(change.places["equal"]) == COUNT - 5
-    assert len(found.score_change(second).places["equal"]) >= len(change.places["equal"])
+    usual = score_change(found.task_scores, second.task_scores)
+    assert len(usual.places["equal"]) >= len(change.places["equal"])
+    said = EvaluationDifferences(found, second, nowhere).document("worse", 0.0, slice(0, 2))
+    assert (said["mean"], said["interval"], said["total"]) == (change.mean, change.interval, 5)
+    assert [each["difference"] for each in said["samples"]] == pytest.approx(sorted(gaps[:5])[:2], rel=1e-3)
 
 
 def test_unknown_scores_are_counted_and_left_out():
@@ -145,10 +156,10 @@ def test_other_samples_and_tasks_are_not_compared(tmp_path, found, values):
     fewer = write(tmp_path, table_context(), {"output": predicted[:5]}, {"y": known[:5]}, name="fewer")
     other = write(tmp_path, table_context(), {"output": predicted}, {"y": known}, extra={"task": "free"}, name="other")
 
-    with pytest.raises(JobError, match="the same samples"):
-        found.score_change(fewer)
+    with pytest.raises(JobError, match="both are of datasets that are still there"):
+        EvaluationDifferences(found, fewer, nowhere)
     with pytest.raises(JobError, match=r"the same task\. Received: regression and free"):
-        found.score_change(other)
+        EvaluationDifferences(found, other, nowhere)
 
 
 def test_a_task_that_is_not_installed_is_named(tmp_path, values):

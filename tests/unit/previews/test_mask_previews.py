@@ -1,4 +1,4 @@
-"""A mask that is shown before a training lies over its image as the network gets both."""
+"""Before a training, masks lie over their images as the network gets both, and mixed images have both classes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.splitting import SplitRule
+from ziggurat.errors import DataError
 from ziggurat.worker.commands.previews import augmented, loading
 
 
@@ -69,8 +70,35 @@ def test_images_without_masks_have_none(tmp_path):
         assert [each["mask_png"] for each in found["pictures"]] == [[], []]
 
 
+@pytest.mark.parametrize("mixing", [{"mixup": 1.0}, {"cutmix": 1.0}, {"mixup": 0.4, "cutmix": 1.0}])
+def test_mixed_images_come_with_both_classes(mixing):
+    spec = {"kind": "train", "version": 1, "network": "lenet", "data": "digits", "batch_size": 16}
+    request = {"spec": {**spec, "augmentation": mixing}, "row": None, "split": "train", "count": 4}
+    found = augmented(request)
+    assert found["varied"]
+    two = 0
+    for each in found["pictures"]:
+        assert len(each["mixed"]) == len(each["augmented_png"]) == 4
+        for shares in each["mixed"]:
+            assert sum(part["share"] for part in shares) == pytest.approx(1)
+            assert [part["label_name"] for part in shares] == [str(part["label"]) for part in shares]
+            assert shares[0]["share"] >= 0.5
+            assert each["label"] in [part["label"] for part in shares]
+            two += len(shares) == 2
+    assert two > 8
+    assert augmented(request) == found
+    assert [each["mixed"] for each in augmented({**request, "split": "val"})["pictures"]] == [[]] * 4
+    plain = augmented({**request, "spec": spec})
+    assert (plain["varied"], plain["pictures"][0]["mixed"]) == (False, [])
+
+
+def test_masks_are_not_mixed(roads):
+    with pytest.raises(DataError, match="image segmentation does not learn one class for each image"):
+        augmented(request_of(roads, "train", augmentation={"mixup": 0.2}))
+
+
 def test_the_rows_of_a_table_are_measured(tmp_path):
-    rows = [f"{row},{'ab'[row % 2]},{row * 2}" for row in range(40)]
+    rows = [f"{row * 7 % 20},{'ab'[row % 2]},{row * 2}" for row in range(40)]
     (tmp_path / "table.csv").write_text("\n".join(["size,kind,result", *rows]))
     rule = SplitRule(method="share", val_share=0.25, test_share=0)
     create_dataset(

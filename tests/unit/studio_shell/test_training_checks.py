@@ -53,6 +53,21 @@ def test_obstacle_of_finds_nothing_against_a_sound_job(tmp_path):
     assert obstacle_of(_spec(data=str(_class_folders(tmp_path / "pets")), network="convnet")) is None
 
 
+def test_obstacle_of_says_why_samples_are_not_mixed(tmp_path):
+    mixed = {"augmentation": {"cutmix": 1.0}}
+    assert obstacle_of(_spec(**mixed)) is None
+    assert (
+        obstacle_of(_spec(**mixed, backend="tensorflow", network={"path": __file__, "text": "", "source": "file"}))
+        is None
+    )
+    error = obstacle_of(_spec(**mixed, backend="tensorflow", network="autoencoder"))
+    assert "does not learn one class for each image" in str(error)
+    assert error.details["field"] == "augmentation.cutmix"
+    table = _dataset(_table(tmp_path / "table"), tmp_path / "set")
+    error = obstacle_of(_spec(**mixed, network="table_mlp", backend="tensorflow", data=str(table)))
+    assert "Mixup and CutMix mix" in str(error)
+
+
 def test_obstacle_of_lists_all_that_is_wrong(tmp_path):
     spec = _spec(network="lenett", data=str(tmp_path / "digit"), pretrained=str(tmp_path / "weights"))
 

@@ -16,6 +16,7 @@ from ziggurat.tasks.classification_metrics import (
     log_loss,
     macro_f1,
     mcnemar_p_value,
+    paired_difference_interval,
     quality_measures,
 )
 
@@ -40,6 +41,39 @@ def test_mcnemar_p_value(fixed: int, broken: int, wanted: float) -> None:
 
 def test_mcnemar_exact_and_approximate_agree() -> None:
     assert mcnemar_p_value(520, 480) == pytest.approx(mcnemar_p_value(520, 481), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "wanted"),
+    [
+        ((1, 1, 7, 12), (0.026, 0.507)),  # Fagerland, Lydersen and Laake, Statistics in Medicine 33 (2014), 2850
+        ((14, 5, 0, 22), (-0.226, -0.011)),  # Altman et al., Statistics with confidence (2000), page 52
+    ],
+)
+def test_paired_difference_interval_is_newcombes(outcomes: tuple[int, ...], wanted: tuple[float, float]) -> None:
+    both, first, second, neither = outcomes
+    low, high = paired_difference_interval(both, first, second, neither) or (0.0, 0.0)
+
+    assert (low, high) == pytest.approx(wanted, abs=6e-4)
+    assert paired_difference_interval(both, second, first, neither) == pytest.approx((-high, -low))
+
+
+def test_paired_difference_interval_covers_95_percent() -> None:
+    random = np.random.default_rng(3)
+    chances = np.array([0.55, 0.1, 0.2, 0.15])
+    tables = random.multinomial(80, chances, 2000).tolist()
+
+    found = [paired_difference_interval(*table) or (1.0, -1.0) for table in tables]
+
+    covered = np.mean([low <= chances[2] - chances[1] <= high for low, high in found])
+    assert 0.935 < covered < 0.975
+
+
+def test_paired_difference_interval_of_extremes() -> None:
+    assert paired_difference_interval(0, 0, 0, 0) is None
+    assert paired_difference_interval(10, 0, 0, 0) == pytest.approx((-0.2775, 0.2775), abs=1e-4)
+    low, high = paired_difference_interval(0, 0, 5, 0) or (0.0, 0.0)
+    assert -1 <= low < 1 == high
 
 
 def test_calibration_error_weighs_the_gaps_of_the_bins() -> None:

@@ -456,7 +456,8 @@ def test_cost_and_use_stand_beside_the_button(visit: Any, folder: Path, tmp_path
     table = tmp_path / "table.csv"
     table.write_text("a,b,target\n" + "".join(f"{number},{number % 3},{number % 2}\n" for number in range(40)))
     page = html_of(visit.post(f"{PAGE}/preview", data={"source": str(table), "format": "table"}, headers=HTMX))
-    assert page.has("#use[data-untrainable]")
+    assert not page.has("#use[data-untrainable]")
+    assert "tables" in page.one("#use").text
 
 
 def test_an_archive_says_its_format_after_the_preview(visit: Any, folder: Path, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_the_editor_completes_members_and_helpers_of_contract() -> None:
 
 
 def test_a_misspelt_member_gets_the_nearest_name() -> None:
-    assert len(_members()) == 17
+    assert len(_members()) == 19
     for member in _members() - {"x", "y"}:
         error = NetworkCodeError(f"It failed: AttributeError: 'UserModel' object has no attribute '{member}_'.")
         assert f"`self.{member}`" in network_problem(error, "")["advice"]

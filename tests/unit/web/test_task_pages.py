@@ -384,6 +384,59 @@ def test_an_image_task_shows_its_picture(visit: Any, studio: Any, model: Any, mo
     assert "needs a network that classifies" in few.one(".many .empty").text
 
 
+def test_a_network_that_generates_has_sliders(
+    visit: Any, studio: Any, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id, asked = model("free", Schema(kind="image-classification", class_names=("0", "1"))), []
+
+    def generate(job_id: str, count: int, **options: Any) -> Any:
+        asked.append((count, options["seed"], options["first"]))
+        inputs = {
+            "noise": {"shape": [64], "dtype": "float32"},
+            "style": {"shape": [2], "dtype": "float32"},
+            "digit": {"shape": [], "dtype": "int64"},
+        }
+        return {"predictions": [{"file": "1", "picture": PNG}] * count, "inputs": inputs, "step": 12, "epoch": 2}
+
+    monkeypatch.setattr(studio.models, "generate", generate)
+    page = html_of(visit.get(f"/models/{job_id}/test"))
+    assert [each.text for each in page.all(".tabs a")[-4:]] == ["Generate", "One image", "Many images", "Evaluate"]
+    assert page.one(".tabs a[aria-current]").text == "Generate"
+    assert not page.all(".made img") + page.all('input[type="range"]')
+    place = f"/models/{job_id}/test/generate"
+    page = html_of(visit.post(place, data={"seed": "7", "count": "3"}))
+    assert asked == [(3, 7, None)]
+    assert len(page.all(".made img")) == 3
+    assert visit.get(page.all(".made img")[2]["src"]).content == PNG
+    assert [each["value"] for each in page.all('fieldset input[type="hidden"]')] == ["noise", "style"]
+    assert len(page.all('#sliders-0 input[type="range"]')) == 8
+    assert "and 56 numbers from the seed" in page.one("#sliders-0 legend").text
+    assert len(page.all('#sliders-1 input[type="range"]')) == 2
+    sliders = {"input-0": "noise", "first-0-0": "1.5", "first-0-1": "-3", "input-1": "style", "first-1-0": "0"}
+    page = html_of(visit.post(place, data={"seed": "7", "count": "1", "by_hand": "true", **sliders}))
+    assert asked[1] == (1, 7, {"noise": [1.5, -3.0], "style": [0.0]})
+    assert page.one("#first-0-0")["value"] == "1.5"
+    visit.post(place, data={"count": "1", "another": "seed", **sliders})
+    assert (asked[2][0], asked[2][2]) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"seed": "x"}, "This is a whole number from 0 to 2147483647."),
+        ({"count": "65"}, "This is a whole number from 1 to 64."),
+        ({"by_hand": "true", "input-0": "noise", "first-0-0": "4"}, "A number of an input must be from -3 to 3."),
+        ({"by_hand": "true", "input-0": "noise", "first-0-0": "nan"}, "A number of an input must be from -3 to 3."),
+        ({"device": "x"}, "device must be cpu or a number."),
+    ],
+)
+def test_what_cannot_be_generated_is_said(visit: Any, model: Any, typed: dict[str, str], said: str) -> None:
+    job_id = model("free", Schema(kind="image-classification", class_names=("0", "1")))
+    answer = visit.post(f"/models/{job_id}/test/generate", data=typed)
+    assert answer.status_code == 400
+    assert said in html_of(answer).one("#generate").text
+
+
 def test_a_model_of_a_lost_plug_in_is_one_sentence(visit: Any, model: Any) -> None:
     job_id = model("of-a-plugin", Schema(kind="table"))
     answer = visit.get(f"/models/{job_id}/test")
@@ -400,7 +453,7 @@ def test_lists_and_comparisons_name_the_metric_that_counts(
     assert studio.jobs.results(jobs)[priced]["primary"] == "rmse"
     listed = visit.get("/evaluations")
     assert listed.status_code == 200
-    assert "Rmse" in listed.text
+    assert "RMSE" in listed.text
     compared = html_of(visit.get(f"/compare?job={jobs[0].parent}&job={jobs[1].parent}"))
     cells = [each.text for each in compared.all(".compare-scroll td.number a")]
     assert [text.split()[-1] for text in cells] == ["better", "worse", "equal"]

@@ -26,6 +26,8 @@ const self = {
   input_shape: "[H, W, C]; [F]; [L]",
   nclasses: "number of classes",
   target_shape: "shape of one label",
+  target_mean: "mean of each value to learn",
+  target_std: "standard deviation of each value to learn",
   categories: "of each column of a table; 0 for a number",
   vocabulary_size: "number of tokens",
   inference_inputs: "what inference is given beside x",

@@ -7,12 +7,13 @@ from urllib.parse import quote
 
 from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import JobShape, JobsShape, Json, PageQuery, RequestBody
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
+from ziggurat.workspace.studio.evaluation_differences import Difference
 from ziggurat.workspace.studio.prediction_tables import TABLE_TYPES
 
 __all__ = ["router"]
@@ -26,6 +27,23 @@ _CHECKPOINT = "A name, `best` or `latest`; empty: the best, or else the latest."
 class _Evaluation(RequestBody):
     split: Literal["train", "val", "test"] = "val"
     checkpoint: str = Field("", max_length=200, description=_CHECKPOINT)
+    after_training: bool = Field(False, description="Whether it waits until the training is done.")
+
+
+class _Retraining(RequestBody):
+    dataset: str = Field(min_length=1, max_length=200, description="Id of the version to train on.")
+    split: Literal["", "train", "val", "test"] = Field(
+        "", description="Of the evaluations; empty: that of the evaluation, else `val`."
+    )
+    evaluation: str = Field("", max_length=200, description="Evaluation to compare with; empty: the newest.")
+
+
+class _RetrainingShape(BaseModel):
+    former: JobShape
+    model: JobShape
+    former_evaluation: JobShape
+    evaluation: JobShape
+    is_new: bool
 
 
 class _Inference(RequestBody):
@@ -52,8 +70,10 @@ class _Samples(PageQuery):
 
 
 class _Differences(PageQuery):
-    which: Literal["fixed", "broken", "still_wrong", "better", "worse", "equal"] | None = Field(
-        None, description="Of a classifier `fixed`, `broken`, `still_wrong`; else `better`, `worse`, `equal`."
+    which: Difference | None = Field(
+        None,
+        description="Of a classifier `fixed`, `broken`, `still_wrong`; else `better`, `worse`, `equal`; of two "
+        "datasets also `label_changed`, `only_first`, `only_second`.",
     )
     margin: float | None = Field(
         None,
@@ -77,6 +97,21 @@ def create_many(studio: StudioDep, who: TrainerUser, job_id: str, body: _Inferen
     job = studio.evaluations.create_many(job_id, owner=who.name, **body.model_dump())
     studio.people.note(who, "inference.create", job.id, model=job_id)
     return answer(job, 201)
+
+
+@router.post("/models/{job_id}/retrain", response_model=_RetrainingShape, status_code=201)
+def retrain(studio: StudioDep, who: TrainerUser, job_id: str, body: _Retraining) -> Response:
+    """Repeat a training on another version of its dataset, and evaluate it on the same split behind it.
+
+    Where that training is there already, it is returned with status 200, and ``is_new`` is false. The differences of
+    ``former_evaluation`` and ``evaluation`` say what changed.
+    """
+    found = studio.retrainings.start(
+        body.dataset, model_id=job_id, evaluation_id=body.evaluation, split=body.split, owner=who.name
+    )
+    if found.is_new:
+        studio.people.note(who, "training.create", found.model.id, former=job_id, dataset=body.dataset)
+    return answer(found, 201 if found.is_new else 200)
 
 
 @router.get("/models/{job_id}/evaluations", response_model=JobsShape)
@@ -138,10 +173,12 @@ def top_of_class(
 def differences(
     studio: StudioDep, _who: ViewerUser, job_id: str, other_id: str, query: Annotated[_Differences, Query()]
 ) -> Response:
-    """Return the samples that another evaluation of the same ones got right, got wrong, or still gets wrong.
+    """Return the samples that another evaluation got right, got wrong, or still gets wrong.
 
-    Where the network does not classify: those whose score is better, worse or equal, with the ``mean`` difference and
-    its 95 % ``interval``, by the normal approximation of the paired differences.
+    With the difference of the ``accuracy`` and its 95 % ``interval``, by method 10 of Newcombe (1998). Where the
+    network does not classify: those whose score is better, worse or equal, with the ``mean`` difference and its 95 %
+    ``interval``, by the normal approximation of the paired differences. Two versions of a dataset are joined by the
+    content of the samples: ``versions`` says how many are ``common``, ``unmatched``, and have another label.
     """
     return answer(studio.evaluations.differences(job_id, other_id, **query.model_dump()))
 

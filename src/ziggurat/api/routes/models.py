@@ -49,6 +49,19 @@ def _asked_grad_cam(
     return {"class": grad_cam_class, "layer": grad_cam_layer} if grad_cam else None
 
 
+def _asked_answer(
+    how: _How,
+    top: Annotated[int, Form(ge=1, le=1000, description="Classes of each that are named.")] = 5,
+    drawn: Annotated[
+        bool, Form(alias="pictures", description="Also predictions that are images, as `picture`: PNG in base64.")
+    ] = False,
+) -> dict[str, Any]:
+    return {"top": top, "drawn": drawn, **how}
+
+
+_Answer = Annotated[dict[str, Any], Depends(_asked_answer)]
+"""What of a prediction is answered, and by which checkpoint."""
+
 _GradCam = Annotated[dict[str, str] | None, Depends(_asked_grad_cam)]
 """Which class and layer are looked at; None if not requested."""
 
@@ -104,12 +117,8 @@ def predict(
     job_id: str,
     values: _SentValues,
     pictures: SomePictures,
-    how: _How,
+    asked: _Answer,
     looked: _GradCam,
-    top: Annotated[int, Form(ge=1, le=1000)] = 5,
-    drawn: Annotated[
-        bool, Form(alias="pictures", description="Also predictions that are images, as `picture`: PNG in base64.")
-    ] = False,
 ) -> Response:
     """Predict for images that are sent or named; one that cannot be read is among the failures.
 
@@ -129,14 +138,40 @@ def predict(
     check_some(pictures)
     if looked is not None and len(pictures) != 1:
         raise UsageError("Grad-CAM is of one image.", received=f"{len(pictures)} images")
-    found = studio.models.predict(job_id, pictures, top=top, drawn=drawn, **how)
+    found = studio.models.predict(job_id, pictures, **asked)
     if looked is None:
         return answer(found)
     heat = None
     if not found["failures"]:
+        how = {name: asked[name] for name in ("checkpoint", "device")}
         heat = studio.models.grad_cam(job_id, pictures[0], **how, **looked)
         heat = {name: value for name, value in heat.items() if name not in ("file", "classes")}
     return answer({**found, "grad_cam": heat})
+
+
+class _Generate(RequestBody):
+    count: int = Field(16, ge=1, le=1000, description="Samples.")
+    seed: int | None = Field(None, ge=0, lt=2**63, description="Of the noise that is drawn; 0 where it is left out.")
+    inputs: dict[str, list[Any]] = Field(
+        default={}, description="Input of the network → the numbers of one row for all samples, or of one row for each."
+    )
+    first: dict[str, list[float]] = Field(
+        default={}, description="Input of the network → numbers in the place of the first ones that are drawn."
+    )
+    checkpoint: str = Field("", max_length=200, description="A name, `best` or `latest`; empty: the best, or latest.")
+    device: str = Field("", pattern="^(cpu|[0-9]{1,3})?$")
+    pictures: bool = Field(False, description="Also samples that are images, as `picture`: PNG in base64.")
+
+
+@router.post("/models/{job_id}/generate", response_model=Json)
+def generate(studio: StudioDep, _who: ImageViewerUser, job_id: str, body: _Generate) -> Response:
+    """Return what a network that generates makes of noise: ``predictions``, ``file`` a number from 1.
+
+    ``inputs`` has what the network may be given: name → ``shape`` and ``dtype`` of a row. The same seed gives the same
+    samples.
+    """
+    options = body.model_dump(exclude={"pictures"})
+    return answer(studio.models.generate(job_id, **options, drawn=body.pictures))
 
 
 @router.post("/models/{job_id}/activations", response_model=Json)

@@ -139,6 +139,7 @@ class TensorFlowBackend:
     """Builds graph-mode programs on TensorFlow 2.21."""
 
     name = "tensorflow"
+    trains_on_mixed_labels = True
 
     def why_not(self) -> str:
         """Return an empty string: this module would not have been loaded without TensorFlow."""
@@ -204,6 +205,7 @@ def build_job_graph(request: ProgramRequest) -> JobGraph:
             gradient_clip=request.gradient_clip,
             gradient_accumulation_steps=request.gradient_accumulation_steps,
             ema_decay=request.ema_decay,
+            mixes_labels=request.mixes_labels,
         )
         return build_graph(shared, options, is_frozen=lambda name: freezes(name, request.pretrained, request.freeze))
 

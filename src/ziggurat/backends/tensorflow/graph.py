@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ziggurat.backends.tensorflow.mixed_labels import MixedLabels, mixed_placeholders, split_labels
 from ziggurat.backends.tensorflow.namespace.deterministic import exact_sum
 from ziggurat.backends.tensorflow.optimizers import AveragedWeights, average_weights, first_momentum, make_optimizer
 from ziggurat.backends.tensorflow.runtime import tf
@@ -40,6 +41,7 @@ class GraphOptions:
         gradient_clip: largest global norm; None for no limit.
         gradient_accumulation_steps: parts that a batch is trained in, their gradients averaged.
         ema_decay: decay of the averages of the weights; None for no averages.
+        mixes_labels: whether the samples of a training batch have two labels each.
     """
 
     batch_size: int
@@ -51,6 +53,7 @@ class GraphOptions:
     gradient_clip: float | None = None
     gradient_accumulation_steps: int = 1
     ema_decay: float | None = None
+    mixes_labels: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,7 @@ class JobGraph:
         validation: the tower that evaluates.
         inference: the tower that predicts.
         averages: of the weights; None if not requested.
+        mixed: placeholders of second labels and of shares, which training steps take beside; None where there are none.
     """
 
     graph: Any
@@ -90,6 +94,7 @@ class JobGraph:
     validation: BuiltTower
     inference: BuiltTower
     averages: AveragedWeights | None = None
+    mixed: MixedLabels | None = None
 
 
 def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = None) -> JobGraph:
@@ -109,10 +114,16 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
     step = tf.train.get_or_create_global_step()
     x, y = make_placeholders(shared)
     hyperparameters, assignments = _hyperparameters(options)
+    mixed = mixed_placeholders(y) if options.mixes_labels else None
     training = [
-        build_tower(shared, x_part, y_part, stage="train", device=_device(options.devices, number), number=number)
-        for number, (x_part, y_part) in enumerate(
-            zip(split_batch(x, towers), split_batch(y, towers) if y is not None else [None] * towers, strict=True)
+        build_tower(shared, x_part, y_part, device=_device(options.devices, number), number=number, mixed=mixed_part)
+        for number, (x_part, y_part, mixed_part) in enumerate(
+            zip(
+                split_batch(x, towers),
+                split_batch(y, towers) if y is not None else [None] * towers,
+                split_labels(mixed, towers),
+                strict=True,
+            )
         )
     ]
     train_op, accumulate_op, norm = _training(training, options, hyperparameters, step, is_frozen, shared.path)
@@ -140,6 +151,7 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
         validation=validation,
         inference=inference,
         averages=averages,
+        mixed=mixed,
     )
 
 

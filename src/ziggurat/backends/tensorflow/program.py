@@ -67,6 +67,10 @@ class TensorFlowProgram:
         self._feeds = [Placeholder.of("sample", graph.x)] + (
             [] if graph.y is None else [Placeholder.of("label", graph.y)]
         )
+        self._training_feeds = self._feeds
+        if graph.mixed is not None:
+            beside = (("second label", graph.mixed.y), ("share", graph.mixed.share))
+            self._training_feeds = [*self._feeds, *(Placeholder.of(noun, tensor) for noun, tensor in beside)]
 
     @property
     def session(self) -> Any:
@@ -100,14 +104,17 @@ class TensorFlowProgram:
         return QueueFeed(batches, self._prefetch) if self._prefetch else DirectFeed(batches)
 
     def step(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
-        """Train on one batch ``[x, y]``: one step of the optimizer, whatever the number of parts."""
+        """Train on one batch ``[x, y]``: one step of the optimizer, whatever the number of parts.
+
+        Where labels are mixed, it is ``[x, y, second_y, share]``.
+        """
         names = tuple(names)
         if self._is_averaged:
             self._use_averages(False)
         try:
             if self._parts == 1:
-                return self._trained(names, self._fed(batch))
-            parts = [np.array_split(array, self._parts) for array in self._fed(batch)]
+                return self._trained(names, self._fed(batch, self._training_feeds))
+            parts = [np.array_split(array, self._parts) for array in self._fed(batch, self._training_feeds)]
             *first, last = zip(*parts, strict=True)
             add = self._call("accumulate", ())
             for part in first:
@@ -121,7 +128,7 @@ class TensorFlowProgram:
         names = tuple(names)
         self._use_averages(True)
         try:
-            return _named(names, self._call("evaluate", names)(*self._fed(batch)))
+            return _named(names, self._call("evaluate", names)(*self._fed(batch, self._feeds)))
         except tf.errors.OpError as error:
             raise explained(error, self.graph.path, self.graph.graph) from error
 
@@ -241,7 +248,7 @@ class TensorFlowProgram:
         """
         if self.graph.summary is None:
             return b""
-        part = [np.array_split(array, self._parts)[0] for array in self._fed(batch)]
+        part = [np.array_split(array, self._parts)[0] for array in self._fed(batch, self._feeds)]
         self._use_averages(True)
         try:
             (summary,) = self._call("summarise", ())(*part)
@@ -359,10 +366,10 @@ class TensorFlowProgram:
             self.session.run(self.graph.averages.exchange)
             self._is_averaged = wanted
 
-    def _fed(self, batch: Any) -> list[np.ndarray]:
-        if len(batch) < len(self._feeds):
+    def _fed(self, batch: Any, feeds: Sequence[Placeholder]) -> list[np.ndarray]:
+        if len(batch) < len(feeds):
             raise ConfigurationError(
-                f"A batch of this network is {' and '.join(f'{feed.noun}s' for feed in self._feeds)}.",
+                f"A batch of this network is {' and '.join(f'{feed.noun}s' for feed in feeds)}.",
                 received=f"{len(batch)} component(s)",
                 advice="Give it one array for each.",
             )
@@ -371,7 +378,7 @@ class TensorFlowProgram:
             part
             if type(part) is np.ndarray and part.dtype is feed.dtype and part.shape[1:] == feed.row_shape and part.ndim
             else feed.array(part)
-            for feed, part in zip(self._feeds, batch, strict=False)
+            for feed, part in zip(feeds, batch, strict=False)
         ]
 
     def _call(self, kind: str, names: tuple[str, ...]) -> Callable[..., Any]:
@@ -380,7 +387,8 @@ class TensorFlowProgram:
             values = self.graph.validation_values if kind == "evaluate" else self.graph.train_values
             fetches = [self._tensor(values, name) for name in names] if kind != "summarise" else [self.graph.summary]
             targets = {"train": self._training, "accumulate": [self.graph.accumulate_op]}.get(kind, [])
-            feeds = [feed.tensor for feed in self._feeds]
+            trains = kind in ("train", "accumulate")
+            feeds = [feed.tensor for feed in (self._training_feeds if trains else self._feeds)]
             in_own_thread = self._in_own_thread and bool(targets)
             prepared = prepared_call(self.session, feeds, fetches, targets, in_own_thread=in_own_thread)
             self._calls[(kind, names)] = prepared

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.backends.tensorflow.digits import GraphKeys
+from ziggurat.backends.tensorflow.mixed_labels import MixedLabels, mixed_loss, names_behind
 from ziggurat.backends.tensorflow.namespace.deterministic import exact_sum
 from ziggurat.backends.tensorflow.network_file import users_errors
 from ziggurat.backends.tensorflow.runtime import tf, tf2
@@ -277,7 +278,16 @@ def inference_feeds(tower: BuiltTower, x: Any, given: Mapping[str, Any]) -> dict
     return feeds
 
 
-def build_tower(shared: TowerInput, x: Any, y: Any, *, stage: str, device: str = "", number: int = 0) -> BuiltTower:
+def build_tower(
+    shared: TowerInput,
+    x: Any,
+    y: Any,
+    *,
+    stage: str = "train",
+    device: str = "",
+    number: int = 0,
+    mixed: MixedLabels | None = None,
+) -> BuiltTower:
     """Build the user's network once, under the shared variable scope ``model``.
 
     Args:
@@ -287,6 +297,7 @@ def build_tower(shared: TowerInput, x: Any, y: Any, *, stage: str, device: str =
         stage: ``train``, ``val`` or ``inf``.
         device: where its operations go; empty for TensorFlow's choice.
         number: of the tower in its stage, from 0.
+        mixed: its part of second labels and shares; None where a sample has one label.
 
     Raises:
         NetworkCodeError: where the user's code fails; names file and line.
@@ -300,7 +311,9 @@ def build_tower(shared: TowerInput, x: Any, y: Any, *, stage: str, device: str =
             if shared.pretrained:
                 output = tower.fineTuneHook(output)
                 tower.__dict__.setdefault("_model_properties", {})["inference"] = output
-            loss: Any = None if stage == "inf" else tower.loss
+            loss: Any = None
+            if stage != "inf":
+                loss = tower.loss if mixed is None else mixed_loss(tower, mixed, shared.path)
         updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)[before[tf.GraphKeys.UPDATE_OPS] :]
         summaries = tf.get_collection(tf.GraphKeys.SUMMARIES)[before[tf.GraphKeys.SUMMARIES] :]
         summaries = single_summaries([*tower.summaries, *summaries])
@@ -462,14 +475,3 @@ def _is_one_hot(operation: Any) -> bool:
     while operation.type in _SAME or operation.type == "Cast":
         operation = operation.inputs[0].op
     return operation.type == "OneHot"
-
-
-def names_behind(outputs: Iterable[Any]) -> set[str]:
-    """Return the names of all operations that tensors are made of; behind outputs, neither loss nor summaries are."""
-    waiting, names = [tensor.op for tensor in outputs], set[str]()
-    while waiting:
-        operation = waiting.pop()
-        if operation.name not in names:
-            names.add(operation.name)
-            waiting.extend(source.op for source in operation.inputs)
-    return names

@@ -75,7 +75,7 @@ class Mnist(ArraySet):
         self.split = train_or_test
         self.raw = raw
         names = (_IMAGES[self.split], _LABELS[self.split])
-        wanted = [[f"{name}.gz", name, name.replace("-idx", ".idx")] for name in names]
+        wanted = [_spellings(name) for name in names]
         folder = set_folder(reader, dir, *self.names)
         self._paths = find_files(reader, folder, wanted, downloads=self.downloads, download=download)
         super().__init__(shuffle=train_or_test == "train" if shuffle is None else shuffle)
@@ -157,6 +157,45 @@ def read_idx(path: Path, *, dimensions: int) -> np.ndarray:
         raise damaged_file(path, f"{len(data) - start} bytes for values of shape {tuple(shape)}")
     values = np.frombuffer(data, dtype, offset=start).reshape(shape)
     return values.astype(dtype.newbyteorder("="), copy=False)
+
+
+def is_idx_folder(folder: Path) -> bool:
+    """Return whether a folder holds the files of MNIST, whatever images are in them."""
+    return any(folder.glob("train-images*idx3*"))
+
+
+def idx_shape(folder: Path, train_or_test: str) -> tuple[int, ...]:
+    """Return (count, height, width) of the images of a split, from the header of their file.
+
+    Raises:
+        DataError: where there is no such file, or it is damaged.
+    """
+    (path,) = find_files("Mnist", folder, [_spellings(_IMAGES[train_or_test])])
+    try:
+        with path.open("rb") as file:
+            start = file.read(2)
+        with gzip.open(path) if start == _GZIP else path.open("rb") as file:
+            head = file.read(16)
+    except (OSError, EOFError, zlib.error) as error:
+        raise damaged_file(path, f"it cannot be read ({error})") from error
+    if len(head) < 16 or head[3] != 3:
+        raise damaged_file(path, f"it starts with {head[:4]!r}")
+    return tuple(int.from_bytes(head[place : place + 4]) for place in (4, 8, 12))
+
+
+def idx_labels(folder: Path, train_or_test: str) -> np.ndarray:
+    """Return the class number of each image of a split, (N) uint8.
+
+    Raises:
+        DataError: where there is no such file, or it is damaged.
+    """
+    (path,) = find_files("Mnist", folder, [_spellings(_LABELS[train_or_test])])
+    return read_idx(path, dimensions=1)
+
+
+def _spellings(name: str) -> list[str]:
+    """Return the names that a file may have."""
+    return [f"{name}.gz", name, name.replace("-idx", ".idx")]
 
 
 def damaged_file(path: Path, received: str) -> DataError:

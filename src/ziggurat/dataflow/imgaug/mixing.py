@@ -17,7 +17,7 @@ from ziggurat.dataflow.imgaug.images import IMAGE_TYPES, Array, ImageError
 from ziggurat.dataflow.imgaug.labels import LabelError
 from ziggurat.dataflow.stages.mapping import MapData
 
-__all__ = ["CutMix", "MixUp", "cut_mix", "mix_up", "soft_labels"]
+__all__ = ["CutMix", "MixUp", "blended", "cut_mix", "mix_up", "pasted", "random_box", "soft_labels"]
 
 
 class MixUp(MapData):
@@ -95,12 +95,24 @@ class CutMix(MixUp):
         )
 
     def _mixed(self, images: Array, labels: Array, rng: np.random.RandomState) -> tuple[Array, Array]:
-        height, width = images.shape[1:3]
-        side = np.sqrt(1.0 - rng.beta(self.alpha, self.alpha))
-        center_y, center_x = rng.uniform(0, height), rng.uniform(0, width)
-        y0, y1 = _limits(center_y, side * height, height)
-        x0, x1 = _limits(center_x, side * width, width)
-        return cut_mix(images, labels, (y0, x0, y1, x1), rng.permutation(len(images)))
+        box = random_box(self.alpha, images.shape[1], images.shape[2], rng)
+        return cut_mix(images, labels, box, rng.permutation(len(images)))
+
+
+def random_box(alpha: float, height: int, width: int, rng: np.random.RandomState) -> tuple[int, int, int, int]:
+    """Return (y0, x0, y1, x1) in pixels of the rectangle that CutMix replaces: of random area and place.
+
+    Args:
+        alpha: the share of the area that stays is drawn from Beta(alpha, alpha).
+        height: of the images in pixels.
+        width: likewise.
+        rng: where it is drawn from.
+    """
+    side = np.sqrt(1.0 - rng.beta(alpha, alpha))
+    center_y, center_x = rng.uniform(0, height), rng.uniform(0, width)
+    y0, y1 = _limits(center_y, side * height, height)
+    x0, x1 = _limits(center_x, side * width, width)
+    return y0, x0, y1, x1
 
 
 def _limits(center: float, length: float, most: int) -> tuple[int, int]:
@@ -116,10 +128,19 @@ def mix_up(images: Array, labels: Array, share: float, order: Array) -> tuple[Ar
         share: from 0 to 1.
         order: (N,) numbers of the images that are mixed in.
     """
-    flat = np.ascontiguousarray(images).reshape(len(images), -1)
-    mixed = flat[order]
-    cv2.addWeighted(flat, share, mixed, 1.0 - share, 0.0, dst=mixed)
-    return mixed.reshape(images.shape), _mean(labels, share, order)
+    return blended(images, images[order], share), _mean(labels, share, order)
+
+
+def blended(images: Array, others: Array, share: float) -> Array:
+    """Return ``share`` of each image plus ``1 - share`` of another one.
+
+    Args:
+        images: (N, ...).
+        others: of the same shape and type.
+        share: from 0 to 1.
+    """
+    flat, other = (np.ascontiguousarray(each).reshape(len(images), -1) for each in (images, others))
+    return cv2.addWeighted(flat, share, other, 1.0 - share, 0.0).reshape(images.shape)
 
 
 def cut_mix(images: Array, labels: Array, box: tuple[int, int, int, int], order: Array) -> tuple[Array, Array]:
@@ -131,11 +152,22 @@ def cut_mix(images: Array, labels: Array, box: tuple[int, int, int, int], order:
         box: (y0, x0, y1, x1) in pixels.
         order: (N,) numbers of the images that the rectangles come from.
     """
+    mixed, share = pasted(images, images[order], box)
+    return mixed, _mean(labels, share, order)
+
+
+def pasted(images: Array, others: Array, box: tuple[int, int, int, int]) -> tuple[Array, float]:
+    """Return images whose rectangle ``box`` comes from others, and the share of the area that is their own.
+
+    Args:
+        images: (N, H, W, ...).
+        others: of the same shape and type.
+        box: (y0, x0, y1, x1) in pixels.
+    """
     y0, x0, y1, x1 = box
     mixed = images.copy()
-    mixed[:, y0:y1, x0:x1] = images[order, y0:y1, x0:x1]
-    share = 1.0 - (y1 - y0) * (x1 - x0) / (images.shape[1] * images.shape[2])
-    return mixed, _mean(labels, share, order)
+    mixed[:, y0:y1, x0:x1] = others[:, y0:y1, x0:x1]
+    return mixed, 1.0 - (y1 - y0) * (x1 - x0) / (images.shape[1] * images.shape[2])
 
 
 def soft_labels(labels: Any, samples: int, classes: int | None) -> Array:

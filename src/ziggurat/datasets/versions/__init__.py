@@ -14,6 +14,7 @@ from ziggurat.datasets.versions.draft import (
 )
 from ziggurat.datasets.versions.history import Differences, VersionNote, differences, history
 from ziggurat.datasets.versions.make import append, make_version, merge_datasets
+from ziggurat.datasets.versions.matching import Matching, SplitSamples, match_samples, split_samples
 
 __all__ = [
     "Change",
@@ -21,11 +22,13 @@ __all__ = [
     "DropClass",
     "Exclude",
     "KeepClasses",
+    "Matching",
     "MergeClasses",
     "Move",
     "Relabel",
     "RenameClass",
     "Resplit",
+    "SplitSamples",
     "VersionNote",
     "append",
     "checked_label",
@@ -33,5 +36,7 @@ __all__ = [
     "history",
     "label_fault",
     "make_version",
+    "match_samples",
     "merge_datasets",
+    "split_samples",
 ]

@@ -42,6 +42,12 @@ class Classification(Task):
             return "Classification needs a target with classes; this dataset has none."
         return ""
 
+    def why_not_mixed(self, schema: Schema) -> str:
+        """Return that only images can be mixed; empty for images."""
+        if schema.kind == "image-classification":
+            return ""
+        return f"Mixup and CutMix mix the pixels of two images; this dataset is of kind {schema.kind}."
+
     def target(self, context: TaskContext) -> ArraySpec:
         """Return the class number."""
         return ArraySpec((), "int64", len(context.class_names))

@@ -23,6 +23,8 @@ class Free(Task):
     primary_metric = PrimaryMetric("cost", "min", "loss")
     order = 1000
     is_default = False
+    generates = True
+    has_best = False
 
     def accepts(self, schema: Schema) -> str:
         """Return why a network cannot read a dataset; empty where it can."""

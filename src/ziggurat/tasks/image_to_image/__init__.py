@@ -127,9 +127,10 @@ class ImageToImage(Task):
     def pictures(
         self, context: TaskContext, arrays: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray]
     ) -> Mapping[str, np.ndarray]:
-        """Return input, target and predicted image."""
-        image, target = as_color(arrays[0]), as_color(arrays[1])
-        return {"image": image, "target": target, "predicted": self.picture(context, outputs)}
+        """Return input, target and, where there is one, the predicted image."""
+        found = {"image": as_color(arrays[0]), "target": as_color(arrays[1])}
+        predicted = self.picture(context, outputs)
+        return found if predicted is None else {**found, "predicted": predicted}
 
 
 class _AnyScale(ImageMetric):

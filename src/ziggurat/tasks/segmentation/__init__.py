@@ -186,11 +186,9 @@ class Segmentation(Task):
         counts = mask < len(colors) if ignored is None else (mask < len(colors)) & (mask != ignored)
         target = colors[np.where(counts, mask, 0)]
         alpha = np.where(counts, 255, 0).astype(np.uint8)[..., None]
-        return {
-            "image": as_color(arrays[0]),
-            "target": np.concatenate([target, alpha], axis=2),
-            "predicted": self.picture(context, outputs),
-        }
+        found = {"image": as_color(arrays[0]), "target": np.concatenate([target, alpha], axis=2)}
+        predicted = self.picture(context, outputs)
+        return found if predicted is None else {**found, "predicted": predicted}
 
 
 def palette(schema: Schema) -> np.ndarray:

@@ -12,6 +12,8 @@ ROUTERS: Final = (
     "ziggurat.web.pages.new_dataset.routes:router",
     "ziggurat.web.pages.predict.routes:router",
     "ziggurat.web.pages.evaluation.routes:router",
+    "ziggurat.web.pages.evaluation.changes:router",
+    "ziggurat.web.pages.evaluation.samples:router",
     "ziggurat.web.pages.compare.routes:router",
     "ziggurat.web.pages.export.routes:router",
     "ziggurat.web.pages.settings.routes:router",
@@ -22,6 +24,7 @@ ROUTERS: Final = (
     "ziggurat.web.pages.dataset.explore:router",
     "ziggurat.web.pages.dataset.checks:router",
     "ziggurat.web.pages.dataset.versions:router",
+    "ziggurat.web.pages.dataset.retrain:router",
     "ziggurat.web.pages.job.routes:router",
 )
 """Where the application finds the routers."""

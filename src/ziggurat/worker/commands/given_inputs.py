@@ -52,7 +52,7 @@ def given_inputs(network: TrainedNetwork, request: Mapping[str, Any], count: int
         request: ``inputs`` (name → the numbers of one row, for all samples, or a list with a row for each);
             ``seed`` (decides the standard normal numbers that are drawn for every other input of floating-point
             numbers; the first rows are the same, however many there are); ``count``, with which the seed is 0 where it
-            is left out.
+            is left out; ``first`` (name → numbers in the place of the first ones of each row that is drawn).
         count: how many samples there are.
 
     Raises:
@@ -60,13 +60,11 @@ def given_inputs(network: TrainedNetwork, request: Mapping[str, Any], count: int
         UnknownNameError: where it has none of that name.
         ConfigurationError: where the rows are of another shape.
     """
-    inputs, seed = request.get("inputs") or {}, request.get("seed")
-    if not isinstance(inputs, Mapping):
-        raise UsageError("`inputs` has the numbers of each input by its name.", received=type(inputs).__name__)
+    inputs, seed = _mapping(request, "inputs"), request.get("seed")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
         raise UsageError("`seed` is a whole number from 0 up.", received=repr(seed))
     declared = network.inference_inputs() if isinstance(network, HasInferenceInputs) else {}
-    asked = [name for name in ("inputs", "seed", "count") if request.get(name) not in (None, {})]
+    asked = [name for name in ("inputs", "first", "seed", "count") if request.get(name) not in (None, {})]
     if asked and not declared:
         raise UsageError(
             f"`{asked[0]}` is for a network with inputs beside its samples, such as the noise of a generator.",
@@ -80,19 +78,46 @@ def given_inputs(network: TrainedNetwork, request: Mapping[str, Any], count: int
         for name, spec in declared.items():
             if name not in found and np.issubdtype(np.dtype(spec.dtype), np.floating):
                 found[name] = _drawn(name, spec, seed, count)
+    for name, values in _mapping(request, "first").items():
+        if name not in declared:
+            raise UnknownNameError("input of this network beside the samples", name, declared)
+        _put_first(name, values, found.get(name))
     return found
 
 
-def _rows(name: str, values: Any, declared: Mapping[str, ArraySpec], count: int) -> np.ndarray:
-    if name not in declared:
-        raise UnknownNameError("input of this network beside the samples", name, declared)
-    spec = declared[name]
+def _mapping(request: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    values = request.get(field) or {}
+    if not isinstance(values, Mapping):
+        raise UsageError(f"`{field}` has the numbers of each input by its name.", received=type(values).__name__)
+    return values
+
+
+def _put_first(name: str, values: Any, rows: np.ndarray | None) -> None:
+    """Set the first numbers of each row, in place."""
+    array, flat = _numbers(name, values), None if rows is None else rows.reshape(len(rows), -1)
+    if flat is None or array.ndim != 1 or len(array) > flat.shape[1]:
+        raise UsageError(
+            f"`first` has numbers for the beginning of the input `{name}`, the rest of which is drawn by a `seed`.",
+            received=f"numbers of shape {_shape(array.shape)}" if flat is not None else "no `seed`",
+            advice="Give fewer numbers, or all of them in `inputs`.",
+        )
+    flat[:, : len(array)] = array
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError):
         array = np.array(np.nan)
     if not np.isfinite(array).all():
         raise UsageError(f"The input `{name}` is a list of numbers.", received=f"{values!r:.80}")
+    return array
+
+
+def _rows(name: str, values: Any, declared: Mapping[str, ArraySpec], count: int) -> np.ndarray:
+    if name not in declared:
+        raise UnknownNameError("input of this network beside the samples", name, declared)
+    spec, array = declared[name], _numbers(name, values)
     if array.shape == spec.shape:
         array = np.broadcast_to(array, (count, *spec.shape))
     if array.shape != (count, *spec.shape):

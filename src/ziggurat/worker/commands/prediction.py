@@ -26,7 +26,7 @@ from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.results import NAMED_FILES, SampleResults
 from ziggurat.worker.source import FilePath
 
-__all__ = ["list_images", "predict", "predict_inputs", "predict_many"]
+__all__ = ["generated_outputs", "list_images", "predict", "predict_inputs", "predict_many"]
 
 
 _AT_ONCE: Final = 32
@@ -38,9 +38,9 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         request: ``folder``; the inputs as ``images`` (paths: of images; of CSV or JSON files with rows; of text files
             with a text in each line), ``rows`` (each column → value) or ``texts``, or none of them and ``count`` (how
-            many predictions; the samples are zeros); ``inputs`` and ``seed`` (what the network is given beside its
-            samples, see ``ziggurat.worker.commands.given_inputs``); ``top`` (default 5); ``checkpoint`` (as for
-            ``evaluate``); ``pictures`` (a new or empty folder for predictions that are images).
+            many predictions; the samples are zeros); ``inputs``, ``seed`` and ``first`` (what the network is given
+            beside its samples, see ``ziggurat.worker.commands.given_inputs``); ``top`` (default 5); ``checkpoint`` (as
+            for ``evaluate``); ``pictures`` (a new or empty folder for predictions that are images).
 
     Returns:
         ``folder``, ``checkpoint``, ``step``, ``epoch``, ``task``; ``predictions``, in the order of the inputs: ``file``
@@ -61,7 +61,7 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
             beside = {name: rows[part] for name, rows in given.items()}
             if count:
                 names = [str(number + 1) for number in range(count)[part]]
-                places, outputs = list(range(len(names))), _generated(job, network, len(names), beside)
+                places, outputs = list(range(len(names))), generated_outputs(job, network, len(names), beside)
             else:
                 names = [name for name, _ in inputs[part]]
                 places, outputs, bad = predict_inputs(job, network, inputs[part], beside)
@@ -107,10 +107,17 @@ def predict_inputs(
     return places, _outputs(network, x, {name: rows[places] for name, rows in (given or {}).items()}), failures
 
 
-def _generated(
+def generated_outputs(
     job: TrainedJob, network: TrainedNetwork, count: int, given: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return the outputs for samples that are zeros."""
+    """Return the outputs for samples that are zeros: what a network that generates makes of what it is given.
+
+    Args:
+        job: what was trained.
+        network: of it, open.
+        count: how many samples.
+        given: name → (count, …), what the network is given beside them.
+    """
     spec = job.task.input(job.context)
     return _outputs(network, np.zeros((count, *spec.shape), spec.dtype), given)
 

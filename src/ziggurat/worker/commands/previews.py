@@ -18,6 +18,7 @@ from ziggurat.specs import TrainSpec, parse_spec
 from ziggurat.tasks.segmentation import palette
 from ziggurat.worker.build import data_options, learned_task
 from ziggurat.worker.context import new_context
+from ziggurat.worker.mixing import check_mixing
 from ziggurat.worker.pipeline import DataOptions, Pipeline, TrainingStages
 from ziggurat.worker.source import DataSource, open_source
 
@@ -48,8 +49,9 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
         ``pictures``: ``row``, ``label``, ``label_name``, ``original_png`` (as it is stored, at most 512 px wide or
         high), ``augmented_png`` (one for each epoch), ``mask_png`` (as many, in the colors of the classes and clear
         where nothing is learned; none where there are no masks), and ``second_png`` (as many: the target image, or the
-        second of a pair; none where it is the image itself), all PNG in base64. A mean that is taken off, and
-        whitening, are not shown.
+        second of a pair; none where it is the image itself), all PNG in base64;
+        ``mixed``: for each augmented image its classes, ``label``, ``label_name`` and ``share``, the largest share
+        first, which sum to 1; none where samples are not mixed. A mean that is taken off, and whitening, are not shown.
     """
     spec = _train_spec(request)
     source = open_source(spec.data.source, spec.data.options, spec.seed)
@@ -69,6 +71,7 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
             received=f"data of kind {source.schema.kind}",
             advice="Look at the samples on the page of the dataset.",
         )
+    check_mixing(options.augmentation, options.batch_size, pipeline.context)
     rows = pipeline.training(by_row=True)
     try:
         chosen = [row] if row is not None else _first_rows(rows, split, len(flow), count)
@@ -76,7 +79,9 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
         images = [_shown_image(pipeline, rows, split, number, epochs) for number in chosen]
     finally:
         rows.close()
-    varied = split == "train" and (pipeline.crops or bool(options.augmentation.augmentors(rows.preprocessing.channels)))
+    augmentation = options.augmentation
+    is_random = pipeline.crops or augmentation.mixes or bool(augmentation.augmentors(rows.preprocessing.channels))
+    varied = split == "train" and is_random
     varied = varied or any(len(set(each["second_png"])) > 1 for each in images)  # others are drawn in each epoch
     second = pipeline.context.task.sample_pictures[1:2] if images and images[0]["second_png"] else ()
     return {"seed": spec.seed, "epochs": epochs, "varied": varied, "second": "".join(second), "pictures": images}
@@ -143,8 +148,14 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
     key = flow.key(row)
     parts = pipeline.context.task.moves_with_image
     mask, second = (parts.index(kind) + 1 if kind in parts else None for kind in ("mask", "image"))
+    mixed: list[list[dict[str, Any]]] = []
     if split == "train":
-        shown = _variants(rows, row, epochs)
+        variants = _variants(rows, row, epochs)
+        shown = [arrays for _, arrays in variants]
+        if rows.mix is not None:
+            mixtures = [_mixed(rows, row, epoch, arrays) for epoch, arrays in variants]
+            shown = [[image] for image, _ in mixtures]
+            mixed = [_named_shares(shares, pipeline) for _, shares in mixtures]
     else:
         shown = [[_middle_of(rows, each) for each in pipeline.reader(split)(row)[: 1 + len(parts)]]]
     return {
@@ -153,18 +164,19 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
         "label_name": pipeline.context.class_names[int(label)] if is_class else "",
         "original_png": _base64(shrink_image(_as_stored(stored, rows.preprocessing, key), _ORIGINAL_SIDE_PX)),
         "augmented_png": [_base64(arrays[0]) for arrays in shown],
+        "mixed": mixed,
         "mask_png": [] if mask is None else [_mask_png(arrays[mask], pipeline) for arrays in shown],
         "second_png": [] if second is None else _second_png([(arrays[0], arrays[second]) for arrays in shown]),
     }
 
 
-def _variants(rows: TrainingStages, row: int, count: int) -> list[list[np.ndarray]]:
-    """Return the arrays that become of a row in the first epochs that it is in."""
-    found: list[list[np.ndarray]] = []
+def _variants(rows: TrainingStages, row: int, count: int) -> list[tuple[int, list[np.ndarray]]]:
+    """Return the first epochs that a row is in, with the arrays that become of it there."""
+    found: list[tuple[int, list[np.ndarray]]] = []
     for epoch in range(count + _EPOCHS_BESIDE):
         seen = rows.sample(row, epoch)
         if seen is not None:
-            found.append(seen)
+            found.append((epoch, seen))
         if len(found) == count:
             break
     return found
@@ -175,6 +187,32 @@ def _second_png(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[str]:
     if all(np.array_equal(first, second) for first, second in pairs):
         return []
     return [_base64(second.astype(np.uint8)) for _, second in pairs]
+
+
+def _mixed(
+    rows: TrainingStages, row: int, epoch: int, arrays: Sequence[np.ndarray]
+) -> tuple[np.ndarray, dict[int, float]]:
+    """Return a row mixed with another one of its batch, and class → share, the largest first.
+
+    Args:
+        rows: mix their samples.
+        row: of the training split.
+        epoch: in which it fills a batch.
+        arrays: image and class of the row in this epoch.
+    """
+    found = rows.mixture(row, epoch)
+    assert found is not None
+    mixture, partner = found
+    other = rows.sample(partner, epoch)
+    assert other is not None  # it is in the same batch
+    first, second, share = mixture.labels(int(arrays[1]), int(other[1]))
+    shares = {first: 1.0} if first == second else {first: share, second: 1.0 - share}
+    return mixture.images(arrays[0][None], other[0][None])[0], shares
+
+
+def _named_shares(shares: Mapping[int, float], pipeline: Pipeline) -> list[dict[str, Any]]:
+    names = pipeline.context.class_names
+    return [{"label": label, "label_name": names[label], "share": share} for label, share in shares.items()]
 
 
 def _middle_of(rows: TrainingStages, array: np.ndarray) -> np.ndarray:

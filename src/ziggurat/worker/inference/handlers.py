@@ -40,6 +40,7 @@ __all__ = [
     "fitted_image",
     "png_of",
     "predict",
+    "prediction_of",
     "top_of",
 ]
 
@@ -160,13 +161,11 @@ class PredictRequest:
     Args:
         inputs: name and content of image files, rows or texts.
         top: how many classes are named.
-        raw: whether the outputs come as arrays too.
         drawn: whether predictions that are images come as PNG too.
     """
 
     inputs: list[tuple[str, Any]]
     top: int = _TOP
-    raw: bool = False
     drawn: bool = False
     predictions: list[dict[str, Any]] = field(default_factory=list)
     failures: list[dict[str, Any]] = field(default_factory=list)
@@ -178,17 +177,15 @@ class PredictRequest:
         Raises:
             UsageError: where it was asked wrongly.
         """
-        raw, drawn = bool(request.get("raw")), bool(request.get("drawn"))
-        return cls(inputs_of(model, request), top_of(request), raw, drawn)
+        return cls(inputs_of(model, request), top_of(request), bool(request.get("drawn")))
 
 
 def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
     """Fill in the answers of requests; their inputs share batches.
 
     ``predictions`` gets, in the order of the inputs, ``file`` (for a row or text its number from 1) and what the task
-    says, as ``Task.decode`` has it; with ``raw`` also ``arrays`` (name → array), with ``drawn`` also ``picture`` (PNG,
-    or None where the prediction is no image) and ``input`` (PNG, the image as the network gets it). ``failures`` gets
-    ``file`` and the error's JSON shape.
+    says, as ``Task.decode`` has it; with ``drawn`` also ``picture`` (PNG, or None where the prediction is no image) and
+    ``input`` (PNG, the image as the network gets it). ``failures`` gets ``file`` and the error's JSON shape.
 
     Args:
         model: the open network.
@@ -209,7 +206,7 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
             outputs = {name: np.asarray(each) for name, each in model.network.predict(batch).items()}
             for row, (request, name, decoded) in enumerate(fitted):
                 seen = _in_the_middle(decoded, context.preprocessing)
-                request.predictions.append(_prediction(name, _row(outputs, row), request, context, seen))
+                request.predictions.append(prediction_of(name, _row(outputs, row), request, context, seen))
 
 
 def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,7 +275,8 @@ def decoded_image(model: WarmModel, request: Mapping[str, Any]) -> DecodedImage:
     fitted = preprocessing.decode(content, name)
     seen = _in_the_middle(fitted, preprocessing)
     assert seen is not None
-    return DecodedImage(name, seen, preprocessing.finish(fitted[None]))
+    context = model.job.context
+    return DecodedImage(name, seen, context.task.input_batch(context, fitted[None], preprocessing.finish))
 
 
 def _in_the_middle(fitted: np.ndarray, preprocessing: Any) -> np.ndarray | None:
@@ -385,21 +383,29 @@ def _input_of(preprocessing: InputPreprocessing) -> dict[str, Any]:
     return {"picture": {"size": list(size), "channels": channels, "resize_mode": mode}}
 
 
-def _prediction(
+def prediction_of(
     name: str,
     outputs: Mapping[str, np.ndarray],
     request: PredictRequest,
     context: TaskContext,
     seen: np.ndarray | None = None,
 ) -> dict[str, Any]:
+    """Return what the task says of one sample, and what else a request asks for.
+
+    Args:
+        name: of the sample.
+        outputs: name → values of this sample.
+        request: how it is asked.
+        context: of the job.
+        seen: the image as the network gets it; None where there is none.
+    """
     found = {"file": name, **context.task.decode(context, outputs, top=request.top)}
     if request.drawn:
         picture = context.task.picture(context, outputs)
         found["picture"] = None if picture is None else png_of(picture)
         if picture is not None and seen is not None:
             found["input"] = png_of(as_color(seen))
-    # A copy: a row is a view that would keep the outputs of the whole batch.
-    return {**found, "arrays": {key: np.array(value) for key, value in outputs.items()}} if request.raw else found
+    return found
 
 
 def png_of(image: np.ndarray) -> bytes:

@@ -18,6 +18,7 @@ from ziggurat.errors import NetworkCodeError, UnknownNameError, UsageError, Zigg
 from ziggurat.logs import set_up_logging
 from ziggurat.records.codec import write_frame
 from ziggurat.settings import load_settings
+from ziggurat.worker.inference.generation import generate
 from ziggurat.worker.inference.handlers import PredictRequest, Requests, WarmModel, evaluate, predict
 from ziggurat.worker.inference.samples import samples
 from ziggurat.worker.inference.views import activations, grad_cam
@@ -33,6 +34,7 @@ REQUESTS: Final[dict[str, Callable[[WarmModel, Mapping[str, Any]], dict[str, Any
     "evaluate": evaluate,
     "activations": activations,
     "grad_cam": grad_cam,
+    "generate": generate,
     "samples": samples,
     "describe": lambda model, _request: model.describe(),
     "ping": lambda _model, _request: {"pid": os.getpid()},
@@ -110,7 +112,7 @@ def _answer(model: WarmModel, group: Sequence[Mapping[str, Any]], answers: _Answ
 def _predict_together(model: WarmModel, group: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     asked = [PredictRequest.of(model, request) for request in group]
     predict(model, asked)
-    summary = model.job.summary()
+    summary = {**model.job.summary(), "task": model.job.task.name}
     return [{**summary, "predictions": each.predictions, "failures": each.failures} for each in asked]
 
 

@@ -6,25 +6,24 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
 from ziggurat.dataflow.image_codec import decode_image, encode_image
 from ziggurat.entities import Job
-from ziggurat.errors import JobError, UnknownNameError, UsageError
+from ziggurat.errors import JobError, UnknownNameError
 from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder, checkpoint_step, present_path
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
-from ziggurat.tasks.classification_metrics import mcnemar_p_value
 from ziggurat.workspace.checkpoints import chosen_checkpoint
 from ziggurat.workspace.new_jobs import JobRequest, make_jobs, needs_of
+from ziggurat.workspace.studio.evaluation_differences import Difference, EvaluationDifferences
 from ziggurat.workspace.studio.images import read_pictures, smaller_picture
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.paths import Paths
 from ziggurat.workspace.studio.prediction_tables import TableFormat, prediction_table
-from ziggurat.workspace.studio.predictions import Changed, Predictions, SampleFilter
-from ziggurat.workspace.studio.score_changes import ScoreVerdict
+from ziggurat.workspace.studio.predictions import Predictions, SampleFilter
 
 __all__ = ["Evaluations"]
 
@@ -53,17 +52,27 @@ class Evaluations:
         self._folder = folder
         self._clock = clock
         self._open: OrderedDict[str, Predictions] = OrderedDict()
+        self._pairs: OrderedDict[tuple[str, str], EvaluationDifferences] = OrderedDict()
         self._lock = threading.Lock()
 
     # ---- making
 
-    def create(self, model_id: str, *, split: str = "val", checkpoint: str = "", owner: str = "") -> Job:
+    def create(
+        self,
+        model_id: str,
+        *,
+        split: str = "val",
+        checkpoint: str = "",
+        after_training: bool = False,
+        owner: str = "",
+    ) -> Job:
         """Put the evaluation of a model into the queue.
 
         Args:
             model_id: of a training that has a checkpoint; it need not be done.
             split: ``train``, ``val`` or ``test``.
             checkpoint: its name, a given name, ``best`` or ``latest``; empty: the best, or else the latest.
+            after_training: whether it waits until the training is done, whose checkpoint need not be there yet.
             owner: name of who asks.
 
         Raises:
@@ -71,9 +80,10 @@ class Evaluations:
             CheckpointError: where it has no such checkpoint.
             UnknownNameError: where its dataset has no such split.
         """
-        model = self._model(model_id, checkpoint)
+        model = self._jobs.of_kind(model_id, "train") if after_training else self._model(model_id, checkpoint)
         _check_split(model, split)
-        return self._submit(model, owner, {"kind": "evaluate", "checkpoint": checkpoint, "split": split}, on=split)
+        asked = {"kind": "evaluate", "checkpoint": checkpoint, "split": split, "after_training": after_training}
+        return self._submit(model, owner, asked, on=split)
 
     def create_many(
         self,
@@ -222,49 +232,48 @@ class Evaluations:
         first_job_id: str,
         second_job_id: str,
         *,
-        which: Changed | ScoreVerdict | None = None,
+        which: Difference | None = None,
         margin: float | None = None,
         offset: int = 0,
         limit: int = 50,
     ) -> dict[str, Any]:
         """Return the samples that a second model got right, got wrong, or still gets wrong.
 
-        Of networks that do not classify: those with a better, a worse or the same score.
+        Of networks that do not classify: those with a better, a worse or the same score. Evaluations of two datasets,
+        such as two versions of one, are joined by the content of the samples, see
+        ``ziggurat.datasets.versions.match_samples``; each prediction is judged by the label of its own dataset.
 
         Args:
             first_job_id: of an evaluation.
-            second_job_id: of another one, of the same samples.
-            which: ``fixed``, ``broken`` or ``still_wrong``; else ``better``, ``worse`` or ``equal``. None: the first.
+            second_job_id: of another one, with the same split.
+            which: ``fixed``, ``broken`` or ``still_wrong``; else ``better``, ``worse`` or ``equal``; of two datasets
+                also ``label_changed``, ``only_first`` and ``only_second``. None: the first list.
             margin: of the score, up to which it is equal; None for 5 % of the standard deviation of the first scores.
             offset: how many to leave out first.
             limit: how many to return at most.
 
         Returns:
-            ``counts`` of the three, ``total`` of the chosen one, and ``samples``: those of the first evaluation, with
-            what the second says of each as ``second``. Of a classifier also ``p_value`` of McNemar's test; else
-            ``margin``, ``mean`` (of the differences, second less first; large scores are good), ``interval`` (95 %, by
-            the normal approximation of the paired differences), ``unknown`` (samples without a score), and of each
-            sample ``difference``.
+            ``counts`` of the lists, ``total`` of the chosen one, and ``samples``: those of the first evaluation, with
+            what the second says of each as ``second`` (of ``only_second`` those of the second). Of a classifier also
+            ``p_value`` of McNemar's test, and ``accuracy``: ``samples`` that both have, ``first``, ``second``,
+            ``difference`` (second less first), its 95 % ``interval`` (see
+            ``ziggurat.tasks.classification_metrics.paired_difference_interval``) and of two datasets
+            ``first_by_second_labels``; None where no label is known. Else ``margin``, ``mean`` (of the differences,
+            second less first; large scores are good), ``interval`` (95 %, by the normal approximation of the paired
+            differences), ``unknown`` (samples without a score), and of each sample ``difference``.
+
+            ``versions``: None where the samples are the same; else ``common`` (samples of both), ``label_changed``
+            (None where labels are not compared: masks and target images), and ``unmatched`` (samples that are only in
+            one, though the other has their content as well, but not as often). Then samples of a classifier have
+            ``label_before``, ``label_after`` and ``prediction_changed``; those of other tasks in the list
+            ``label_changed`` the first two.
 
         Raises:
-            JobError: where they are not of the same dataset, split, rows and task.
-            UsageError: where the task does not know ``which``.
+            JobError: where they are not of the same task and split, or have no sample in common.
+            UsageError: where there is no such list.
         """
-        first, second = self._predictions(first_job_id), self._predictions(second_job_id)
-        if not first.is_classifier:
-            return _score_differences(first, second, which, margin, slice(offset, offset + limit))
-        changed = first.changed(second)
-        chosen = _known_change(which, changed)
-        places = changed[chosen][offset : offset + limit]
-        pairs = zip(first.samples(places), second.samples(places), strict=True)
-        return {
-            "counts": {name: len(found) for name, found in changed.items()},
-            "p_value": mcnemar_p_value(len(changed["fixed"]), len(changed["broken"])),
-            "total": len(changed[chosen]),
-            "samples": [
-                {**one, "second": {name: other[name] for name in ("predicted", "score", "top")}} for one, other in pairs
-            ],
-        }
+        found = self._compared(first_job_id, second_job_id)
+        return found.document(which, margin, slice(offset, offset + limit))
 
     def table(self, job_id: str, table_format: TableFormat = "csv") -> Iterator[bytes]:
         """Return the predictions for all samples, part by part; see ``prediction_table`` for the columns."""
@@ -321,6 +330,21 @@ class Evaluations:
                 self._open.popitem(last=False)
         return found
 
+    def _compared(self, first_job_id: str, second_job_id: str) -> EvaluationDifferences:
+        """Return the differences of two evaluations; those of the last few stay open, as joining reads every sample."""
+        first, second = self._predictions(first_job_id), self._predictions(second_job_id)
+        with self._lock:
+            found = self._pairs.pop((first_job_id, second_job_id), None)
+        found = found or EvaluationDifferences(first, second, self._data_folder)
+        with self._lock:
+            self._pairs[first_job_id, second_job_id] = found
+            while len(self._pairs) > _KEPT_OPEN:
+                self._pairs.popitem(last=False)
+        return found
+
+    def _data_folder(self, found: Predictions) -> Path:
+        return Path(present_path(str(found.summary["data"]), self._folder.parent))
+
     def _dataset(self, place: str) -> str:
         """Return the id of the dataset that stands in a folder; empty where the studio has none there."""
         job_id = Path(place).name
@@ -329,41 +353,6 @@ class Evaluations:
         except JobError:
             return ""
         return job_id if job.kind == "dataset" and Path(job.folder) == Path(place) else ""
-
-
-_Which = TypeVar("_Which", bound=str)
-
-
-def _known_change(which: str | None, known: Mapping[_Which, Any]) -> _Which:
-    for name in known:
-        if which in (None, name):
-            return name
-    raise UsageError("Samples of these evaluations are chosen by " + ", ".join(known) + ".", received=str(which))
-
-
-def _score_differences(
-    first: Predictions, second: Predictions, which: str | None, margin: float | None, part: slice
-) -> dict[str, Any]:
-    change = first.score_change(second, margin)
-    found = change.places[_known_change(which, change.places)]
-    places = found[part]
-    others = zip(places.tolist(), first.samples(places), second.samples(places), strict=True)
-    return {
-        "counts": {name: len(each) for name, each in change.places.items()},
-        "margin": change.margin,
-        "mean": change.mean,
-        "interval": change.interval,
-        "unknown": change.unknown,
-        "total": len(found),
-        "samples": [
-            {
-                **one,
-                "difference": float(change.gaps[place]),
-                "second": {name: other[name] for name in ("score", "values")},
-            }
-            for place, one, other in others
-        ],
-    }
 
 
 def _check_split(model: Job, split: str) -> None:

@@ -106,6 +106,30 @@ class Models:
         folder = self._trained(job_id)
         return self._inference.predict_values(folder, checkpoint or None, given, top, device or None, drawn=drawn)
 
+    def generate(
+        self,
+        job_id: str,
+        count: int,
+        *,
+        checkpoint: str = "",
+        device: str = "",
+        drawn: bool = False,
+        **given: Any,
+    ) -> dict[str, Any]:
+        """Return samples that a network makes of noise, in a warm process; see ``InferencePool.generate``.
+
+        Args:
+            job_id: of a training.
+            count: how many samples.
+            checkpoint: as for ``predict``.
+            device: as for ``predict``.
+            drawn: as for ``predict``.
+            given: ``seed``, ``inputs`` and ``first``; those that are None are left out.
+        """
+        chosen = {name: value for name, value in given.items() if value is not None}
+        folder = self._trained(job_id)
+        return self._inference.generate(folder, checkpoint or None, count, device or None, drawn=drawn, **chosen)
+
     def inputs(self, job_id: str) -> ModelInputs:
         """Return what a model takes and learned; see ``ziggurat.workspace.studio.model_inputs``."""
         return read_model_inputs(JobFolder(self._trained(job_id)))

@@ -23,12 +23,10 @@ from ziggurat.tasks.classification_metrics import (
     threshold_figures,
     top_share,
 )
-from ziggurat.workspace.studio.score_changes import ScoreChange, score_change
 
-__all__ = ["Changed", "Order", "Predictions", "SampleFilter"]
+__all__ = ["Order", "Predictions", "SampleFilter"]
 
 Order = Literal["hardest", "easiest", "surest_wrong", "row"]
-Changed = Literal["fixed", "broken", "still_wrong"]
 
 _MANY_CLASSES: Final = 5
 _KEPT_CURVES: Final = 256
@@ -164,12 +162,14 @@ class Predictions:
         return self._mapped("top_classes"), self._mapped("top_scores")
 
     @cached_property
-    def _right(self) -> np.ndarray:
+    def right(self) -> np.ndarray:
+        """(N) bool: whether the model chose the label."""
         return self.labels == self.predicted
 
     @cached_property
-    def _wrong(self) -> np.ndarray:
-        return (self.labels >= 0) & ~self._right
+    def wrong(self) -> np.ndarray:
+        """(N) bool: whether it chose another class; of samples without a label it is neither right nor wrong."""
+        return (self.labels >= 0) & ~self.right
 
     def __len__(self) -> int:
         """Return for how many samples there are results."""
@@ -269,7 +269,7 @@ class Predictions:
         if chosen.predicted is not None:
             left &= self.predicted == chosen.predicted
         if chosen.only:
-            left &= self._wrong if chosen.only == "wrong" else self._right
+            left &= self.wrong if chosen.only == "wrong" else self.right
         places = np.flatnonzero(left)
         return places if chosen.order == "row" else places[self._ranks(chosen.order, places)]
 
@@ -327,49 +327,7 @@ class Predictions:
         place = int(np.searchsorted(self.rows, row))
         return place if place < len(self) and self.rows[place] == row else None
 
-    def changed(self, other: Predictions) -> dict[Changed, np.ndarray]:
-        """Return the places of the samples that a second model got right, got wrong, or still gets wrong.
-
-        Raises:
-            JobError: where the second one is not of the same samples.
-        """
-        self._check_same_samples(other)
-        return {
-            "fixed": np.flatnonzero(self._wrong & other._right),
-            "broken": np.flatnonzero(self._right & other._wrong),
-            "still_wrong": np.flatnonzero(self._wrong & other._wrong),
-        }
-
-    def score_change(self, other: Predictions, margin: float | None = None) -> ScoreChange:
-        """Return how the scores of a second model differ, sample by sample; see ``score_changes.score_change``.
-
-        Raises:
-            JobError: where the second one is not of the same samples and task, or the task ranks no samples.
-        """
-        self._check_same_samples(other)
-        first, second = self.task_scores, other.task_scores
-        if first is None or second is None:
-            raise JobError(
-                "Evaluations are compared sample by sample where each sample has a score.",
-                received=f"the task `{self.task_name}`, which gives none",
-            )
-        return score_change(first, second, margin)
-
     # ---- within
-
-    def _check_same_samples(self, other: Predictions) -> None:
-        if (self.task_name, self.is_classifier) != (other.task_name, other.is_classifier):
-            raise JobError(
-                "Evaluations are compared that have the same task.", received=f"{self.task_name} and {other.task_name}"
-            )
-        for name, word in (("split", "split"), ("data", "dataset"), ("samples_digest", "samples")):
-            if self.summary.get(name) != other.summary.get(name):
-                shown = (
-                    "other rows"
-                    if name == "samples_digest"
-                    else f"{self.summary.get(name)} and {other.summary.get(name)}"
-                )
-                raise JobError(f"Evaluations are compared that have the same {word}.", received=shown)
 
     def _select_by_score(self, chosen: SampleFilter) -> np.ndarray:
         if chosen.is_about_classes:
@@ -409,7 +367,7 @@ class Predictions:
             return self._ranks("hardest", places)[::-1]
         scores = self.scores[places]
         if order == "surest_wrong":
-            return np.lexsort((-scores, ~self._wrong[places]))
+            return np.lexsort((-scores, ~self.wrong[places]))
         known = self.label_scores[places]
         hardness = np.where(np.isnan(known), scores, known)
         return np.argsort(np.nan_to_num(hardness, nan=0.0), kind="stable")

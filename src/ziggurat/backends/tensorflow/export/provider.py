@@ -122,7 +122,7 @@ class TrainedTower:
 
 
 def _row_of(name: str, tensor: Any) -> ArraySpec:
-    shape = tensor.shape.as_list()[1:] if tensor.shape.rank else [None]
+    shape: list[Any] = tensor.shape.as_list()[1:] if tensor.shape.rank else [None]
     if None in shape:
         raise NetworkCodeError(
             "A row of what inference may be given has a known shape.",

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import ENDED_STATES, Job, JobFilter
@@ -34,6 +35,7 @@ MOST_COMPARED: Final = 20
 
 _MOST_TRIALS: Final = 500
 _MOST_PAIRS: Final = 6
+_MOST_VERSIONS: Final = 30
 _LONGEST_LABEL: Final = 40
 _LABEL_HEAD: Final = 12
 _LEAST_SHARED: Final = 8
@@ -83,7 +85,7 @@ class EvaluatedSplit:
 
     Args:
         split: name of it.
-        data: place of the data, as the runs name it.
+        data: place of the data, as the runs name it; of a dataset the id of its first version.
         first: evaluation of the run that comes first.
         others: run, evaluation, and number of samples by outcome (``fixed``, ``broken``, ``still_wrong``; of a network
             that does not classify ``better``, ``worse``, ``equal``) of the
@@ -316,11 +318,11 @@ def _text(value: Any) -> str:
 
 
 def _evaluations(studio: Studio, runs: Sequence[Job]) -> list[EvaluatedSplit]:
-    """Return the evaluations that are of the same samples; of each run, the newest one of a split."""
+    """Return the evaluations of the same samples, or of versions of one dataset; of each run, the newest of a split."""
     newest: dict[tuple[str, str], dict[str, Job]] = {}
     for run in runs:
         data = run.spec.get("data")
-        place = str(data.get("source", "")) if isinstance(data, dict) else str(data or "")
+        place = _origin(studio, str(data.get("source", "")) if isinstance(data, dict) else str(data or ""))
         for each in studio.evaluations.of_model(run.id):
             if each.kind == "evaluate" and each.state == "done":
                 newest.setdefault((str(each.spec.get("split", "")), place), {}).setdefault(run.id, each)
@@ -338,6 +340,19 @@ def _evaluations(studio: Studio, runs: Sequence[Job]) -> list[EvaluatedSplit]:
             left = max(0, left - len(pairs))
             found.append(EvaluatedSplit(split=split, data=place, run=by_id[first_run], first=first, others=pairs))
     return found
+
+
+def _origin(studio: Studio, place: str) -> str:
+    """Return the id of the first version of the dataset in a folder; the folder where the studio has none there."""
+    at = studio.jobs.some([Path(place).name]).get(Path(place).name)
+    if at is None or at.kind != "dataset" or at.folder != place:
+        return place
+    for _ in range(_MOST_VERSIONS):
+        parent = studio.jobs.some([at.parent]).get(at.parent) if at.parent else None
+        if parent is None:
+            break
+        at = parent
+    return at.id
 
 
 def _changes(studio: Studio, first: Job, second: Job) -> dict[str, int]:

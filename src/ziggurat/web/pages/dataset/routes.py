@@ -25,6 +25,7 @@ from ziggurat.web.pages.dataset.view import (
     dataset_charts,
     dataset_problems,
     dataset_spec,
+    retrain_offer,
     seen_sentence,
     single_values,
     used_classes,
@@ -36,7 +37,7 @@ from ziggurat.web.urls import address
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.training_checks import default_title, why_not_trainable
 
-__all__ = ["dataset_frame", "is_finished", "router", "statistics_result"]
+__all__ = ["dataset_frame", "is_finished", "router", "statistics_result", "version_page"]
 
 router = new_router()
 
@@ -62,7 +63,13 @@ class _Sheet(BaseModel):
 
 
 @router.get("/datasets/{job_id}", include_in_schema=False)
-def dataset(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+def dataset(
+    request: Request,
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    evaluation: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
     """Return the page of a dataset, or the part of it that changes while it is being made."""
     if is_part(request, "dataset-making"):
         return _making_or_over(request, studio, job_id)
@@ -71,6 +78,22 @@ def dataset(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) 
         return see_other(request, f"/jobs/{job_id}")
     if job.state != "done":
         return page(request, "dataset/making_page.html", topics=(f"job:{job_id}",), **_making(studio, job_id))
+    return version_page(request, studio, job_id, evaluation)
+
+
+def version_page(
+    request: Request, studio: Studio, job_id: str, evaluation: str = "", error: ZigguratError | None = None
+) -> Response:
+    """Return the page of a dataset that is done.
+
+    Args:
+        request: that it answers.
+        studio: where it is.
+        job_id: of the dataset.
+        evaluation: id of the one that a user came from; empty for none.
+        error: of a retraining that was refused; None for none.
+    """
+    job = studio.jobs.get(job_id)
     found = statistics_result(request, studio, job_id, _AT_ONCE_S)
     about = dataset_about(studio, job)
     return page(
@@ -80,6 +103,8 @@ def dataset(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) 
         about=about,
         leaks=seen_sentence(studio, about.described, job_id),
         projects=[each.name for each, _ in studio.projects.all()],
+        retrain=retrain_offer(studio, job, evaluation) if about.parents else None,
+        error=error,
         **_charts(request, job_id, found),
     )
 

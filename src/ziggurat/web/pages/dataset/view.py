@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from ziggurat.entities import Job, JobFilter
-from ziggurat.errors import JobError
+from ziggurat.errors import JobError, ZigguratError
 from ziggurat.formatting import as_bytes, as_count, as_number, as_percent, as_time, plural
 from ziggurat.workspace.datasets import problems_so_far
 from ziggurat.workspace.studio import Studio
@@ -21,12 +21,14 @@ __all__ = [
     "KIND_NAMES",
     "KIND_WORDS",
     "ClassBars",
+    "RetrainOffer",
     "class_bars",
     "dataset_about",
     "dataset_charts",
     "dataset_problems",
     "dataset_spec",
     "next_name",
+    "retrain_offer",
     "seen_sentence",
     "single_values",
     "used_classes",
@@ -125,6 +127,48 @@ def dataset_about(studio: Studio, job: Job) -> DatasetAbout:
         parent=_find(studio, job.parent),
         children=studio.jobs.page(children).jobs,
         users=studio.jobs.dependents(job.id),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrainOffer:
+    """A training that can be repeated on a new version.
+
+    Args:
+        former: the training.
+        evaluation: id of its evaluation that a user came from; empty for none.
+        split: that is compared; empty where that is chosen later.
+        changes: ids of two evaluations, where it was repeated already; None where it was not.
+    """
+
+    former: Job
+    evaluation: str = ""
+    split: str = ""
+    changes: tuple[str, str] | None = None
+
+
+def retrain_offer(studio: Studio, job: Job, evaluation_id: str) -> RetrainOffer | None:
+    """Return the training that can be repeated on a version; None where there is none.
+
+    Args:
+        studio: where they are.
+        job: of the version.
+        evaluation_id: that a user came from; empty for the newest finished training of the former version.
+    """
+    try:
+        evaluation = studio.jobs.some([evaluation_id]).get(evaluation_id) if evaluation_id else None
+        is_one = evaluation is not None and evaluation.kind == "evaluate"
+        former = studio.jobs.get(str(evaluation.parent)) if evaluation and is_one else studio.retrainings.former(job.id)
+        if former is None or job.id in former.depends_on:
+            return None
+        known = studio.retrainings.known(job.id, former.id)
+    except ZigguratError:  # deleted meanwhile, or its spec cannot be read any more
+        return None
+    return RetrainOffer(
+        former=former,
+        evaluation=evaluation.id if evaluation and is_one else "",
+        split=str(evaluation.spec.get("split", "")) if evaluation and is_one else "",
+        changes=(known.former_evaluation.id, known.evaluation.id) if known else None,
     )
 
 

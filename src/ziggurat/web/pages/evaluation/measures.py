@@ -46,12 +46,15 @@ class Comparison:
         summary: its figures.
         counts: samples that this run ``fixed``, ``broken`` and has ``still_wrong``.
         p_value: of McNemar's test.
+        versions: where the other run is on another version of the dataset, what both have in common, as
+            ``Evaluations.differences`` gives it.
     """
 
     job: Job
     summary: Mapping[str, Any]
     counts: Mapping[str, int]
     p_value: float
+    versions: Mapping[str, Any] | None = None
 
     @property
     def is_significant(self) -> bool:
@@ -137,6 +140,7 @@ def _comparison(studio: Studio, job: Job, other: Job) -> Comparison:
         summary=studio.evaluations.summary(other.id),
         counts=found["counts"],
         p_value=found["p_value"],
+        versions=found["versions"],
     )
 
 

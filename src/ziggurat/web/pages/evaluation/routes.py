@@ -1,4 +1,4 @@
-"""Evaluation pages: figures, the samples behind them, the difference between two runs."""
+"""Evaluation pages: figures, report, and images that are drawn on demand."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Form, Path, Query, Request, Response
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
 from ziggurat.entities import Job
-from ziggurat.errors import JobError, UsageError
+from ziggurat.errors import JobError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
-from ziggurat.tasks.report import SHARE, ScoreInfo
 from ziggurat.web.pages.evaluation.confusion import cell_at, confusion_picture
 from ziggurat.web.pages.evaluation.measures import Comparison, change_of, compared_with, measures_of
-from ziggurat.web.pages.evaluation.task_samples import drawn_picture, metric_text, task_tiles
+from ziggurat.web.pages.evaluation.relabeling import relabeling_of
+from ziggurat.web.pages.evaluation.task_samples import drawn_picture, metric_text
 from ziggurat.web.pages.evaluation.task_view import (
     TaskFound,
-    difference_words,
-    interval_words,
     score_comparison,
     task_found,
     task_measures,
@@ -32,7 +30,6 @@ from ziggurat.web.pages.evaluation.view import (
     evaluation_state,
     found_view,
     other_runs,
-    sample_source,
 )
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.web.urls import address
@@ -43,10 +40,6 @@ __all__ = ["router"]
 router = new_router()
 
 _KINDS: Final = ("evaluate", "infer")
-_GRID: Final = 48
-_ORDERS: Final = {"hardest": "Hardest first", "surest_wrong": "Most confident errors first", "row": "In dataset order"}
-_TASK_ORDERS: Final = {"hardest": "Worst first", "easiest": "Best first", "row": "In dataset order"}
-_CHANGES: Final = {"fixed": "Fixed", "broken": "Broken", "still_wrong": "Still wrong"}
 
 _Share = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
 
@@ -65,41 +58,6 @@ class _Wanted(BaseModel):
     against: str = Field("", max_length=100)
 
 
-class _Filter(BaseModel):
-    @model_validator(mode="before")
-    @classmethod
-    def _without_empty(cls, values: Any) -> Any:
-        """Leave out fields that were left empty in the form: their defaults hold."""
-        return {name: value for name, value in dict(values).items() if value != ""}
-
-    label: str = Field("", pattern=r"^(-1|[0-9]{0,9})$")
-    predicted: str = Field("", pattern=r"^[0-9]{0,9}$")
-    only: Literal["", "wrong", "right"] = ""
-    order: Literal["hardest", "easiest", "surest_wrong", "row"] = "hardest"
-    score_from: float | None = Field(None, allow_inf_nan=False)
-    score_to: float | None = Field(None, allow_inf_nan=False)
-    min_score: float = Field(0.0, ge=0, le=1, allow_inf_nan=False)
-    max_score: float = Field(1.0, ge=0, le=1, allow_inf_nan=False)
-    offset: int = Field(0, ge=0, lt=2**31)
-
-    def chosen(self) -> dict[str, Any]:
-        """Return what ``Evaluations.samples`` takes."""
-        numbers = {name: int(text) for name, text in (("label", self.label), ("predicted", self.predicted)) if text}
-        return {**self.model_dump(include={"only", "order", "min_score", "max_score"}), **numbers}
-
-    def chosen_by_score(self, info: ScoreInfo) -> dict[str, Any]:
-        """Return the same for a task without classes: a range in the unit and with the sign that people see."""
-        ends = [None if each is None else each * _factor(info) for each in (self.score_from, self.score_to)]
-        low, high = ends if info.sign > 0 else ends[::-1]
-        order = self.order if self.order in _TASK_ORDERS else "hardest"
-        return {"order": order, "min_score": low, "max_score": high}
-
-
-def _factor(info: ScoreInfo) -> float:
-    """Return the score that one of what people see stands for."""
-    return info.sign * (0.01 if info.unit == SHARE else 1.0)
-
-
 @router.get("/evaluations/{job_id}", include_in_schema=False)
 def evaluation(
     request: Request, studio: StudioDep, _who: ViewerUser, job_id: str, wanted: Annotated[_Wanted, Query()]
@@ -110,7 +68,15 @@ def evaluation(
         return see_other(request, f"/jobs/{job_id}")
     asked = Asked(**wanted.model_dump())
     found = _found(request, studio, job, asked) if job.state == "done" else None
-    values: dict[str, Any] = {"job": job, "found": found, "columns": COLUMNS, "is_part": False}
+    is_cell = isinstance(found, Found) and asked.cell is not None
+    relabeling = relabeling_of(studio, job, found.summary, asked.predicted) if found and is_cell else None
+    values: dict[str, Any] = {
+        "job": job,
+        "found": found,
+        "columns": COLUMNS,
+        "relabeling": relabeling,
+        "is_part": False,
+    }
     if isinstance(found, Found) and is_part(request, "evaluation-results"):
         return part(request, "evaluation/results.html", **{**values, "is_part": True})
     values |= _beside(studio, job, found)
@@ -204,58 +170,6 @@ def evaluate_checkpoint(
     return see_other(request, f"/evaluations/{made.id}")
 
 
-@router.get("/evaluations/{job_id}/samples", include_in_schema=False)
-def samples(
-    request: Request, studio: StudioDep, _who: ViewerUser, job_id: str, wanted: Annotated[_Filter, Query()]
-) -> Response:
-    """Return the samples that a filter leaves, as images."""
-    job = _done(studio, job_id)
-    if not studio.evaluations.results(job_id).is_classifier:
-        return _task_samples(request, studio, job, wanted)
-    found = studio.evaluations.samples(job_id, offset=wanted.offset, limit=_GRID, **wanted.chosen())
-    summary = studio.evaluations.summary(job_id)
-    return page(
-        request,
-        "evaluation/samples.html",
-        job=job,
-        found=found,
-        summary=summary,
-        source=sample_source(studio, job, summary),
-        wanted=wanted,
-        orders=_ORDERS,
-        limit=_GRID,
-    )
-
-
-def _task_samples(request: Request, studio: Studio, job: Job, wanted: _Filter) -> Response:
-    """Return the samples of a task without classes, by their score."""
-    results = studio.evaluations.results(job.id)
-    chosen = wanted.chosen_by_score(results.task.score)
-    found = studio.evaluations.samples(job.id, offset=wanted.offset, limit=_GRID, **chosen)
-    view = task_found(studio, job, Asked(), lambda path: address(request, path))
-    return page(
-        request,
-        "evaluation/task_samples.html",
-        job=job,
-        found=view,
-        tiles=task_tiles(studio, job, found["samples"], view.source, is_drawn=not view.not_drawn),
-        total=found["total"],
-        wanted=_shown_filter(wanted),
-        is_ranked=results.task_scores is not None,
-        orders=_TASK_ORDERS,
-        limit=_GRID,
-    )
-
-
-def _shown_filter(wanted: _Filter) -> dict[str, Any]:
-    ends = {name: getattr(wanted, name) for name in ("score_from", "score_to")}
-    return {
-        "order": wanted.order,
-        "offset": wanted.offset,
-        **{name: "" if value is None else f"{value:g}" for name, value in ends.items()},
-    }
-
-
 @router.get("/evaluations/{job_id}/drawn/{row}/{name}", include_in_schema=False)
 def drawn(
     request: Request,
@@ -272,84 +186,6 @@ def drawn(
     if content is None:
         return Response(status_code=404)
     return Response(content, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
-
-
-@router.get("/evaluations/{job_id}/differences", include_in_schema=False)
-def differences(
-    request: Request,
-    studio: StudioDep,
-    _who: ViewerUser,
-    job_id: str,
-    other: Annotated[str, Query(max_length=100)],
-    which: Literal["fixed", "broken", "still_wrong", "better", "worse", "equal"] | None = None,
-    margin: Annotated[str, Query(max_length=40)] = "",
-    offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
-) -> Response:
-    """Return the samples that another run got right, got wrong, or still gets wrong; or by their score."""
-    if not studio.evaluations.results(job_id).is_classifier:
-        return _score_differences(request, studio, (_done(studio, job_id), _done(studio, other)), which, margin, offset)
-    which = which or "fixed"
-    found = studio.evaluations.differences(job_id, other, which=which, offset=offset, limit=_GRID)
-    first, second = _done(studio, job_id), _done(studio, other)
-    summary = studio.evaluations.summary(job_id)
-    return page(
-        request,
-        "evaluation/differences.html",
-        job=first,
-        second=second,
-        found=found,
-        summary=summary,
-        second_summary=studio.evaluations.summary(other),
-        source=sample_source(studio, first, summary),
-        which=which,
-        words=_CHANGES,
-        offset=offset,
-        limit=_GRID,
-    )
-
-
-def _score_differences(
-    request: Request, studio: Studio, jobs: tuple[Job, Job], which: str | None, margin: str, offset: int
-) -> Response:
-    first, second = jobs
-    view = task_found(studio, first, Asked(), lambda path: address(request, path))
-    factor = abs(_factor(view.rank))
-    chosen = {"which": which, "margin": _margin(margin, factor), "offset": offset, "limit": _GRID}
-    found = studio.evaluations.differences(first.id, second.id, **chosen)
-    return page(
-        request,
-        "evaluation/task_differences.html",
-        job=first,
-        second=second,
-        found=view,
-        tiles=task_tiles(studio, first, found["samples"], view.source, is_drawn=not view.not_drawn),
-        counts=found["counts"],
-        total=found["total"],
-        unknown=found["unknown"],
-        mean=difference_words(found["mean"], view.rank)[0],
-        interval_text=interval_words(found["interval"], found["mean"], view.rank),
-        margin_text=f"{found['margin'] / factor:.4g}",
-        which=which or "better",
-        offset=offset,
-        limit=_GRID,
-    )
-
-
-def _margin(text: str, factor: float) -> float | None:
-    """Return the margin that was typed; None where the field is empty.
-
-    Raises:
-        UsageError: where it is no number from 0 up.
-    """
-    if not text.strip():
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise UsageError("A margin is a number from 0 up.", received=text)
-    return value * factor
 
 
 @router.get("/evaluations/{job_id}/matrix.png", include_in_schema=False)

@@ -19,11 +19,20 @@ from ziggurat.web.pages.evaluation.view import SampleSource
 from ziggurat.workspace.checkpoints import chosen_checkpoint
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["TaskTile", "drawn_picture", "metric_text", "score_text", "task_tiles", "why_not_drawn"]
+__all__ = [
+    "TaskTile",
+    "drawn_picture",
+    "metric_text",
+    "score_factor",
+    "score_text",
+    "task_tiles",
+    "why_not_drawn",
+]
 
 _KEPT_SAMPLES: Final = 512
 _KEPT_BYTES: Final = 64 << 20
 _DRAWN_PX: Final = 512
+_LABEL_CHARACTERS: Final = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +48,7 @@ class TaskTile:
         content: what was given, where it is no image; None where that is not known.
         second: score by another model, for people; empty where there is none.
         verdict: ``better`` or ``worse`` of the second score; empty where there is none.
+        label_change: old and new label, where two versions of the data differ; empty for none.
     """
 
     sample: Mapping[str, Any]
@@ -49,6 +59,7 @@ class TaskTile:
     content: SampleContent | None = None
     second: str = ""
     verdict: str = ""
+    label_change: str = ""
 
     @property
     def name(self) -> str:
@@ -71,6 +82,11 @@ def score_text(score: float | None, info: ScoreInfo) -> str:
         return ""
     value = info.sign * score
     return as_percent(value) if info.unit == SHARE else as_number(value + 0.0) + (f" {info.unit}" if info.unit else "")
+
+
+def score_factor(info: ScoreInfo) -> float:
+    """Return the score that one of what people see stands for."""
+    return info.sign * (0.01 if info.unit == SHARE else 1.0)
 
 
 def task_tiles(
@@ -105,9 +121,13 @@ def task_tiles(
 def _second(sample: Mapping[str, Any], info: ScoreInfo) -> dict[str, str]:
     if "second" not in sample:
         return {}
-    gap = sample["difference"]
+    gap = sample["difference"] or 0.0
     verdict = "better" if gap > 0 else "worse" if gap < 0 else ""
-    return {"second": score_text(sample["second"]["score"], info), "verdict": verdict}
+    changed = {}
+    if "label_before" in sample:
+        labels = (str(as_number(sample[name]))[:_LABEL_CHARACTERS] for name in ("label_before", "label_after"))
+        changed = {"label_change": " → ".join(labels)}
+    return {"second": score_text(sample["second"]["score"], info), "verdict": verdict, **changed}
 
 
 # ---- images that the network is asked for

@@ -97,6 +97,8 @@ class ScoreComparison:
         interval: 95 % interval of the difference, in the unit that people see; None where it is not known.
         interval_text: the same for people.
         is_significant: whether the interval is on one side of 0.
+        versions: where the other run is on another version of the dataset, what both have in common, as
+            ``Evaluations.differences`` gives it.
     """
 
     job: Job
@@ -106,6 +108,7 @@ class ScoreComparison:
     verdict: str
     interval_text: str
     is_significant: bool
+    versions: Mapping[str, Any] | None = None
 
 
 def task_found(studio: Studio, job: Job, asked: Asked, place: Callable[[str], str]) -> TaskFound:
@@ -235,6 +238,7 @@ def _comparison(studio: Studio, job: Job, other: Job, info: ScoreInfo) -> ScoreC
         verdict=verdict,
         interval_text=interval_words(interval, mean, info),
         is_significant=interval is not None and (interval[0] > 0 or interval[1] < 0),
+        versions=found["versions"],
     )
 
 

@@ -54,6 +54,7 @@ COLUMNS: Final = {
 _STRIP: Final = 10
 _ROWS: Final = 200
 _OTHERS: Final = 200
+_VERSIONS: Final = 30
 _COUNTED_CLASSES: Final = 40
 _CURVE_POINTS: Final = 200
 
@@ -217,7 +218,7 @@ def evaluation_state(studio: Studio, job: Job) -> EvaluationState:
 
 
 def found_view(studio: Studio, job: Job, asked: Asked) -> Found:
-    """Return what a job that is done found.
+    """Return what a job that is done found with a network that classifies.
 
     Raises:
         StorageError: where its results are not whole.
@@ -225,8 +226,6 @@ def found_view(studio: Studio, job: Job, asked: Asked) -> Found:
     """
     summary = studio.evaluations.summary(job.id)
     source = sample_source(studio, job, summary)
-    if not summary["classifier"]:
-        return Found(summary=summary, asked=asked, source=source, has_labels=False, at={})
     _check_classes(summary["classes"], asked)
     has_labels = bool(summary["confusion"])
     at = studio.evaluations.at_threshold(job.id, asked.threshold)
@@ -285,24 +284,27 @@ def _is_alike(one: Job, other: Job) -> bool:
 
 
 def other_runs(studio: Studio, job: Job) -> list[Job]:
-    """Return jobs whose samples are the same as those of this one, the newest first."""
+    """Return jobs whose samples are those of this one, the newest first; then those on the versions before it."""
     chosen = JobFilter(kinds=(job.kind,), states=("done",), limit=_OTHERS)
     others = [each for each in studio.jobs.page(chosen).jobs if each.id != job.id]
     if job.kind == "infer":
         names = ("source", "image_folder", "limit")
         return [each for each in others if all(each.spec.get(name) == job.spec.get(name) for name in names)]
-    models = _models_on_the_same_data(studio, job)
-    return [each for each in others if each.spec.get("split") == job.spec.get("split") and each.parent in models]
+    alike = [each for each in others if each.spec.get("split") == job.spec.get("split")]
+    by_version = _models_by_version(studio, job)
+    return [each for models in by_version for each in alike if each.parent in models]
 
 
-def _models_on_the_same_data(studio: Studio, job: Job) -> set[str]:
+def _models_by_version(studio: Studio, job: Job) -> list[set[str]]:
+    """Return the models that were trained on the dataset of an evaluation, then those of the version before it, ..."""
     model = studio.jobs.some([job.parent]).get(job.parent)
-    dataset_ids = (
-        [each.id for each in studio.jobs.some(model.depends_on).values() if each.kind == "dataset"] if model else []
-    )
-    if not dataset_ids:
-        return {job.parent}
-    return {job.parent, *(each.id for each in studio.jobs.dependents(dataset_ids[0]))}
+    needed = studio.jobs.some(model.depends_on).values() if model else ()
+    at = next((each for each in needed if each.kind == "dataset"), None)
+    found: list[set[str]] = [] if at else [{job.parent}]
+    while at is not None and len(found) < _VERSIONS:
+        found.append({each.id for each in studio.jobs.dependents(at.id)})
+        at = studio.jobs.some([at.parent]).get(at.parent) if at.parent else None
+    return found
 
 
 def _check_classes(classes: Sequence[str], asked: Asked) -> None:

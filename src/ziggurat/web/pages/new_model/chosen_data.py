@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos
 from ziggurat.errors import ZigguratError
-from ziggurat.records.schema import KINDS
+from ziggurat.records.schema import KINDS, Schema
 from ziggurat.tasks import AUTO_TASK, Task, tasks
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm, model_fields
 from ziggurat.workspace.recipes import learned_task, possible_tasks, takes_class_weights
@@ -63,7 +63,15 @@ def unused_fields(data: KnownData | None) -> frozenset[str]:
             wanted = "image" if owner == "augmentation" or name == "loading-decode" else wanted
             if wanted not in ("", shape):
                 hidden.add(name)
+    if data is not None and not _mixes(data):
+        hidden |= {"augmentation-mixup", "augmentation-cutmix"}
     return frozenset(hidden if weights_classes(data) else {*hidden, "class_weights"})
+
+
+def _mixes(data: KnownData) -> bool:
+    """Return whether something can be learned from data for which samples are mixed."""
+    schema = Schema(kind=data.kind, class_names=tuple(data.known_classes or ()))
+    return any(not each.why_not_mixed(schema) for each in possible_tasks(data, None))
 
 
 def learned_by(form: ModelForm, data: KnownData | None) -> Task | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
@@ -17,10 +18,10 @@ from ziggurat.server.permissions import new_router
 from ziggurat.server.posted_images import posted_pictures
 from ziggurat.web.caches import ImageCache, image_cache
 from ziggurat.web.forms import FieldError, at_field, sent_files, take_files, typed_texts, whole_number
+from ziggurat.web.pages.predict.generated import generated_answer
 from ziggurat.web.pages.predict.values import filled_row, typed_values
 from ziggurat.web.pages.predict.view import (
     SPLITS,
-    TABS,
     Prediction,
     Question,
     heat_answer,
@@ -44,6 +45,8 @@ _FEW: Final = 100
 _MOST_TOP: Final = 100
 _KEPT_TOP: Final = 5
 _LONGEST_RECEIVED: Final = 300
+_SEEDS: Final = 10_000
+"""From which a new seed is drawn: short numbers can be told to others."""
 
 
 @router.get(_PLACE, include_in_schema=False)
@@ -52,14 +55,14 @@ def show(
     studio: StudioDep,
     _who: ViewerUser,
     job_id: str,
-    tab: Annotated[str, Query(max_length=20)] = "one",
+    tab: Annotated[str, Query(max_length=20)] = "",
     checkpoint: Annotated[str, Query(max_length=200)] = "",
     fill: Annotated[int | None, Query(ge=0, lt=2**31)] = None,
 ) -> Response:
     """Return the page; with ``fill``, its form has the values of that sample of the dataset."""
     if studio.jobs.get(job_id).kind != "train":
         return see_other(request, f"/jobs/{job_id}")
-    return _page(request, studio, job_id, tab if tab in TABS else "one", {"checkpoint": checkpoint}, fill=fill)
+    return _page(request, studio, job_id, tab, {"checkpoint": checkpoint}, fill=fill)
 
 
 @router.post(f"{_PLACE}/one", include_in_schema=False)
@@ -74,6 +77,13 @@ async def few(request: Request, studio: StudioDep, _who: ImageViewerUser, job_id
     """Return what the model says of several images, at once."""
     async with request.form(max_files=1000, max_fields=20) as form:
         return await run_in_threadpool(_few, request, studio, job_id, form)
+
+
+@router.post(f"{_PLACE}/generate", include_in_schema=False)
+async def generate(request: Request, studio: StudioDep, _who: ImageViewerUser, job_id: str) -> Response:
+    """Return what the model makes of a seed, and of numbers that are set by hand."""
+    async with request.form(max_files=0, max_fields=60) as form:
+        return await run_in_threadpool(_generate, request, studio, job_id, typed_texts(form))
 
 
 @router.post(f"{_PLACE}/many", include_in_schema=False)
@@ -149,6 +159,17 @@ def _one_of_values(
         values = {"job": studio.jobs.get(question.model), "typed": typed, "one": result, "problems": {}, "error": None}
         return part(request, "predict/one_result.html", **values)
     return _page(request, studio, question.model, "one", typed, one=result)
+
+
+def _generate(request: Request, studio: Studio, job_id: str, typed: dict[str, str]) -> Response:
+    if typed.get("another"):
+        typed["seed"] = str(secrets.randbelow(_SEEDS))
+    try:
+        question = _question(job_id, typed, _MOST_TOP)
+        made = generated_answer(studio, question, typed, image_cache(request))
+    except (FieldError, ZigguratError) as error:
+        return _refused(request, studio, job_id, "generate", typed, error)
+    return _page(request, studio, job_id, "generate", typed, made=made)
 
 
 def _look(
@@ -298,10 +319,12 @@ def _page(
     **shown: Any,
 ) -> Response:
     view = model_test(studio, studio.jobs.get(job_id), tab)
-    tab = tab if tab in view.tabs else "one"
-    values = {"one": None, "few": None, "problems": {}, "error": None, **shown}
+    tab = tab if tab in view.tabs else next(iter(view.tabs))
+    values = {"one": None, "few": None, "made": None, "problems": {}, "error": None, **shown}
     filled = filled_row(studio, view.dataset, view.inputs, fill) if fill is not None and view.inputs else None
     typed = {**typed, **(filled.typed if filled else {})}
     topics = ("jobs",)
     values |= {"view": view, "tab": tab, "tabs": view.tabs, "typed": typed, "split_words": SPLITS, "filled": filled}
+    if tab == "generate" and is_part(request, "generate"):
+        return part(request, "predict/generate.html", status, job=view.job, **values)
     return page(request, "predict/page.html", status, topics=topics, **values)

@@ -27,7 +27,9 @@ __all__ = [
     "model_test",
     "one_answer",
     "some_answer",
+    "time_words",
     "values_answer",
+    "values_of",
 ]
 
 
@@ -94,6 +96,9 @@ class ModelTest:
     @property
     def tabs(self) -> Mapping[str, str]:
         """Name and title of each part of the page."""
+        if self.inputs is not None and self.inputs.task.generates:
+            # What it makes is what one wants to see; its answer for a sample is whatever its author had in mind.
+            return {"generate": "Generate", **({} if self.takes_values else TABS)}
         if self.inputs is None or not self.takes_values:
             return TABS
         return {"one": "One row" if self.inputs.kind == "row" else "One text", "splits": TABS["splits"]}
@@ -110,7 +115,7 @@ def model_test(studio: Studio, job: Job, tab: str) -> ModelTest:
     is_about_splits = tab == "splits"
     needed = studio.jobs.some(job.depends_on)
     dataset = next((each for each in needed.values() if each.kind == "dataset"), None)
-    earlier = [] if tab == "one" else studio.evaluations.of_model(job.id)
+    earlier = [] if tab in ("", "one", "generate") else studio.evaluations.of_model(job.id)
     checkpoints = checkpoint_choices(job)
     inputs = studio.models.inputs(job.id) if checkpoints else None
     return ModelTest(
@@ -477,7 +482,11 @@ def _predict(studio: Studio, question: Question, pictures: Sequence[tuple[str, b
 
 
 def _took(began: float) -> str:
-    took_s = time.perf_counter() - began
+    return time_words(time.perf_counter() - began)
+
+
+def time_words(took_s: float) -> str:
+    """Return a short time in words."""
     return f"{took_s:.1f} s" if took_s >= 1 else f"{took_s * 1000:.0f} ms"
 
 
@@ -532,7 +541,7 @@ def _by_other_names(pictures: Sequence[tuple[str, bytes]]) -> list[tuple[str, by
 def _answer(
     studio: Studio, question: Question, said: Mapping[str, Any], number: int, kept: ImageCache
 ) -> PictureAnswer:
-    outputs = [(name, _shape(each["shape"]), _values(each["values"])) for name, each in said.get("outputs", {}).items()]
+    outputs = [(name, *values_of(each)) for name, each in said.get("outputs", {}).items()]
     classes = [each for each in said.get("classes", ()) if "probability" in each]
     images = [bytes(said[name]) for name in ("input", "picture") if said.get(name)]
     places = ["", ""]
@@ -549,6 +558,11 @@ def _answer(
         input=places[0],
         drawn=places[1],
     )
+
+
+def values_of(output: Mapping[str, Any]) -> tuple[str, list[float]]:
+    """Return the shape of an output in words, and its first numbers."""
+    return _shape(output["shape"]), _values(output["values"])
 
 
 def _values(values: Any) -> list[float]:

@@ -1,0 +1,34 @@
+"""Retraining on a new version: what its page offers, and the route that starts it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Form, Request, Response
+
+from ziggurat.errors import ZigguratError
+from ziggurat.server.dependencies import StudioDep, TrainerUser
+from ziggurat.server.permissions import new_router
+from ziggurat.web.pages.dataset.routes import version_page
+from ziggurat.web.rendering import see_other
+
+__all__ = ["router"]
+
+router = new_router()
+
+_Id = Annotated[str, Form(max_length=200)]
+
+
+@router.post("/datasets/{job_id}/retrain", include_in_schema=False)
+def retrain(
+    request: Request, studio: StudioDep, who: TrainerUser, job_id: str, model: _Id = "", evaluation: _Id = ""
+) -> Response:
+    """Repeat a training on this version, and show what changed, or what is still to be done before that is known."""
+    try:
+        found = studio.retrainings.start(job_id, model_id=model, evaluation_id=evaluation, owner=who.name)
+    except ZigguratError as error:
+        return version_page(request, studio, job_id, evaluation, error)
+    if found.is_new:
+        studio.people.note(who, "training.create", found.model.id, former=found.former.id, dataset=job_id)
+    place = f"/evaluations/{found.former_evaluation.id}/differences"
+    return see_other(request, place, {"other": found.evaluation.id})
