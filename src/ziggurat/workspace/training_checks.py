@@ -370,7 +370,7 @@ def _mixing_problems(spec: TrainSpec, data: KnownData, named: str) -> Iterator[t
     fields = [name for name in ("mixup", "cutmix") if getattr(varied, name)]
     if not fields:
         return
-    schema = _schema(data.kind, ("?",) if data.known_classes is None else data.known_classes)
+    schema = _schema(data.kind, _SOME_CLASSES if data.known_classes is None else data.known_classes)
     names = (named,) if named else () if network is None else network.tasks
     learned = [tasks()[name] for name in names if not tasks()[name].accepts(schema)] or tasks_for(schema)[:1]
     reasons = [each.why_not_mixed(schema) for each in learned]

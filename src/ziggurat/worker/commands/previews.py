@@ -49,9 +49,9 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
         ``pictures``: ``row``, ``label``, ``label_name``, ``original_png`` (as it is stored, at most 512 px wide or
         high), ``augmented_png`` (one for each epoch), ``mask_png`` (as many, in the colors of the classes and clear
         where nothing is learned; none where there are no masks), and ``second_png`` (as many: the target image, or the
-        second of a pair; none where it is the image itself), all PNG in base64;
-        ``mixed``: for each augmented image its classes, ``label``, ``label_name`` and ``share``, the largest share
-        first, which sum to 1; none where samples are not mixed. A mean that is taken off, and whitening, are not shown.
+        second of a pair; none where it is the image itself), all PNG in base64; ``mixed``: for each augmented image
+        its classes, ``label``, ``label_name`` and ``share``, the largest share first, which sum to 1; none where
+        samples are not mixed. A mean that is taken off, and whitening, are not shown.
     """
     spec = _train_spec(request)
     source = open_source(spec.data.source, spec.data.options, spec.seed)
@@ -81,8 +81,8 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
         rows.close()
     augmentation = options.augmentation
     is_random = pipeline.crops or augmentation.mixes or bool(augmentation.augmentors(rows.preprocessing.channels))
+    is_random = is_random or any(len(set(each["second_png"])) > 1 for each in images)  # drawn anew in each epoch
     varied = split == "train" and is_random
-    varied = varied or any(len(set(each["second_png"])) > 1 for each in images)  # others are drawn in each epoch
     second = pipeline.context.task.sample_pictures[1:2] if images and images[0]["second_png"] else ()
     return {"seed": spec.seed, "epochs": epochs, "varied": varied, "second": "".join(second), "pictures": images}
 
@@ -182,13 +182,6 @@ def _variants(rows: TrainingStages, row: int, count: int) -> list[tuple[int, lis
     return found
 
 
-def _second_png(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[str]:
-    """Return the second image of each; none where all are the first ones."""
-    if all(np.array_equal(first, second) for first, second in pairs):
-        return []
-    return [_base64(second.astype(np.uint8)) for _, second in pairs]
-
-
 def _mixed(
     rows: TrainingStages, row: int, epoch: int, arrays: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, dict[int, float]]:
@@ -213,6 +206,18 @@ def _mixed(
 def _named_shares(shares: Mapping[int, float], pipeline: Pipeline) -> list[dict[str, Any]]:
     names = pipeline.context.class_names
     return [{"label": label, "label_name": names[label], "share": share} for label, share in shares.items()]
+
+
+def _second_png(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[str]:
+    """Return the second image of each; none where all are the first ones."""
+    if all(np.array_equal(first, second) for first, second in pairs):
+        return []
+    return [_base64(second.astype(np.uint8)) for _, second in pairs]
+
+
+def _in_the_middle(preprocessing: Preprocessing, image: np.ndarray) -> np.ndarray:
+    plain = replace(preprocessing, whitening=False)
+    return plain.finish(image[None])[0].astype(np.uint8)
 
 
 def _middle_of(rows: TrainingStages, array: np.ndarray) -> np.ndarray:

@@ -103,8 +103,8 @@ class Training:
         Returns:
             ``seed``, ``sentence``, ``second`` (what the second images are, empty for none) and ``pictures``: ``row``,
             ``label``, ``label_name``, ``original_png`` and ``augmented_png`` (one for each epoch from the first on),
-            ``mask_png`` and ``second_png`` (as many, or none), all PNG in base64; ``mixed``: for each augmented
-            image its classes (``label``, ``label_name``, ``share``), or none.
+            ``mask_png`` and ``second_png`` (as many, or none), all PNG in base64; ``mixed``: for each augmented image
+            its classes (``label``, ``label_name``, ``share``), or none.
 
         Raises:
             JobError: where the dataset is not done.
