@@ -43,8 +43,8 @@ test-rest: $(STAMP) $(SCRIPTS)  ## run the tests that `make test` leaves out
 test-all: test  ## check, then run every test, as the build server does: thirty minutes on two cores
 	$(MAKE) test-rest
 
-test-matrix: $(STAMP)  ## train every combination of framework, data, journey and kill, and report it; not on the build server
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/matrix
+test-matrix: $(STAMP) $(SCRIPTS)  ## train every combination of framework, data, journey and kill, and walk every task in a browser; not on the build server
+	TESTS_EVERY_TASK=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/matrix tests/browser/test_browser_tasks.py
 
 check: $(STAMP)  ## format, lint, types, import contracts, sizes, docstrings, words, docs
 	$(BIN)/python -m tools.check

@@ -90,6 +90,13 @@ class Schema:
     ignore_class: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    def chosen_names(self, label: Any) -> list[str] | None:
+        """Return the names of the classes that a label has, of an image with several of them; None for other labels."""
+        is_chosen = isinstance(label, list) and len(label) == len(self.class_names) and bool(label)
+        if self.kind != "image-regression" or not is_chosen or any(each not in (0, 1) for each in label):
+            return None
+        return [name for name, each in zip(self.class_names, label, strict=True) if each]
+
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UnknownNameError("kind of dataset", self.kind, KINDS)

@@ -144,7 +144,7 @@ def _table(name: str, rows: Sequence[Mapping[str, Any]], infos: Mapping[str, Met
 
 
 def _info(infos: Mapping[str, MetricInfo], name: str) -> MetricInfo:
-    words = name.replace("_", " ")
+    words = "loss" if name == "cost" else name.replace("_", " ")
     return infos.get(name) or MetricInfo(words[:1].upper() + words[1:], mode="")
 
 

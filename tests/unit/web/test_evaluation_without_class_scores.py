@@ -27,7 +27,7 @@ def test_the_page_shows_the_means_alone(visit: Any, evaluation: str) -> None:
     answer = visit.get(f"/evaluations/{evaluation}")
     assert answer.status_code == 200
     shown = html_of(answer).all(".stats dt")
-    assert [each.text for each in shown] == ["Cost", "Distance", "Samples"]
+    assert [each.text for each in shown] == ["Loss", "Distance", "Samples"]
     assert html_of(answer).has("#no-samples")
     assert not [word for word in ("Accuracy", "onfusion", "hreshold", "All samples") if word in answer.text]
 

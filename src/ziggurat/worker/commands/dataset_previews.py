@@ -264,6 +264,7 @@ def _classes(schema: Schema, catalogue: Catalogue) -> list[dict[str, Any]]:
 
 
 _IMAGES: Final = ("image", "image2", "target")
+_SECONDS: Final = ("image2", "target")
 
 
 _SIDE_PX: Final = 160
@@ -331,7 +332,9 @@ class SamplePreviews:
             fitting = Fitting(form=replace(self.form, encoding="raw"))
             fitted = fit_picture(part, fitting, entry.key)
             pixels: Any = fitted.pixels
-            shown |= {"png": _small_png(pixels), "width_px": int(pixels.shape[1]), "height_px": int(pixels.shape[0])}
+            second = self._second(entry, reader, fitting)
+            png = _small_png(pixels) if second is None else _beside_png(pixels, second)
+            shown |= {"png": png, "width_px": int(pixels.shape[1]), "height_px": int(pixels.shape[0])}
             shown |= self._objects(entry.label, fitted)
             shown["mask_png"] = self._mask_png(entry, reader, fitted, fitting, problems)
         elif isinstance(part, np.ndarray):
@@ -339,6 +342,14 @@ class SamplePreviews:
         else:
             shown["text"] = self._text(part, role)
         return {"key": entry.key, "label": _label(entry.label, self.schema), **shown}, problems
+
+    def _second(self, entry: Entry, reader: PartReader, fitting: Fitting) -> Any:
+        """Return the pixels of the target image, or of the second image of a pair; None where there is none."""
+        if len(entry.parts) < 2 or self.schema.parts[1] not in _SECONDS:
+            return None
+        address = entry.parts[1]
+        part = address if isinstance(address, bytes) else reader.read(address)
+        return fit_picture(part, fitting, entry.key).pixels
 
     def _objects(self, label: Any, fitted: FittedPicture) -> dict[str, Any]:
         if self.schema.kind != "detection" or not isinstance(label, list) or fitted.pixels is None:
@@ -406,6 +417,15 @@ def _smaller(pixels: np.ndarray, interpolation: int) -> np.ndarray:
     return pixels if factor == 1 else cv2.resize(pixels, size, interpolation=interpolation)
 
 
+def _beside_png(first: np.ndarray, second: np.ndarray) -> str:
+    """Return two images side by side, as high as the first one."""
+    width = max(1, round(second.shape[1] * first.shape[0] / second.shape[0]))
+    is_same = second.shape[:2] == first.shape[:2]
+    fitted = second if is_same else cv2.resize(second, (width, first.shape[0]), interpolation=cv2.INTER_AREA)
+    colored = [each if each.ndim == 3 and each.shape[2] == 3 else np.dstack([each] * 3) for each in (first, fitted)]
+    return _small_png(np.concatenate(colored, axis=1))
+
+
 def _label(label: Any, schema: Schema) -> str:
     """Return a label in words: the name of a class, or how often each class is in the image."""
     if label is None:
@@ -414,6 +434,9 @@ def _label(label: Any, schema: Schema) -> str:
         found = Counter(_class_name(each["class"], schema) for each in label)
         return ", ".join(name if count == 1 else f"{count} × {name}" for name, count in found.items())
     if isinstance(label, list):
+        chosen = schema.chosen_names(label)
+        if chosen is not None:
+            return ", ".join(chosen) or "none"
         return ", ".join(f"{each:g}" if isinstance(each, int | float) else str(each) for each in label)
     if schema.kind == "image-pairs":
         return "same" if label else "not the same"

@@ -275,7 +275,8 @@ def decoded_image(model: WarmModel, request: Mapping[str, Any]) -> DecodedImage:
     fitted = preprocessing.decode(content, name)
     seen = _in_the_middle(fitted, preprocessing)
     assert seen is not None
-    return DecodedImage(name, seen, preprocessing.finish(fitted[None]))
+    context = model.job.context
+    return DecodedImage(name, seen, context.task.input_batch(context, fitted[None], preprocessing.finish))
 
 
 def _in_the_middle(fitted: np.ndarray, preprocessing: Any) -> np.ndarray | None:

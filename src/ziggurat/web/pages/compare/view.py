@@ -244,7 +244,10 @@ def _results(runs: Sequence[Job]) -> list[CurveResult]:
     judged = primary_metric(tags)
     first = [tag for tag in dict.fromkeys((*((judged[0],) if judged else ()), *_FIRST_TAGS)) if tag in tags]
     rest = sorted(tags - set(first), key=lambda tag: (not tag.startswith("validation"), tag))
-    return [_result(tag, runs) for tag in (*first, *rest)[:_SHOWN_RESULTS]]
+    # A summary of the network may say the same as a metric of its task, under another name.
+    titled = {metric_title(tag): tag for tag in reversed((*first, *rest))}
+    shown = [tag for tag in (*first, *rest) if titled[metric_title(tag)] == tag]
+    return [_result(tag, runs) for tag in shown[:_SHOWN_RESULTS]]
 
 
 def _result(tag: str, runs: Sequence[Job]) -> CurveResult:

@@ -163,6 +163,9 @@ def label_in_words(label: Any, schema: Any) -> str:
             return ", ".join(name if count == 1 else f"{count} × {name}" for name, count in found.most_common())
         if schema.kind == "detection":
             return "no object"
+        chosen = schema.chosen_names(label)
+        if chosen is not None:
+            return ", ".join(chosen) or "none"
         return ", ".join(f"{each:.5g}" if isinstance(each, int | float) else str(each) for each in label)
     if names and isinstance(label, int):
         return class_title(label, names)

@@ -36,6 +36,14 @@ FIRST_TYPED: Final[Mapping[str, str]] = {
 """What stands in the forms at first."""
 
 
+_PREPROCESSING: Final = {
+    "image": "Crop, mean and whitening; default inside: the model takes plain images from 0 to 255.",
+    "row": "Scaling of numbers; default inside: the model takes the values of the columns.",
+    "text": "Words become numbers beside the model in both cases, by predict.py.",
+}
+"""What a network takes → what its preprocessing is, and where it goes by default."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExportLook:
     """An export as it is shown.
@@ -64,6 +72,7 @@ class TakeAway:
         exports: newest first.
         published: models that it was published as.
         why_not_published: why it cannot be published now; empty where it can.
+        preprocessing: what the choice of its place means for what the network takes.
     """
 
     job: Job
@@ -72,6 +81,7 @@ class TakeAway:
     exports: list[ExportLook]
     published: list[PublishedModel]
     why_not_published: str
+    preprocessing: str
 
     @property
     def is_waiting(self) -> bool:
@@ -90,13 +100,15 @@ def take_away(studio: Studio, job_id: str) -> TakeAway:
         raise JobError("Only trained models are exported here.", received=f"{job_id}, of kind {job.kind}")
     formats = export_formats(job)
     titles = {each.name: each.title for each in formats}
+    checkpoints = checkpoint_choices(job)
     is_busy = job.is_active or job.state == "queued"
     return TakeAway(
         job=job,
-        checkpoints=checkpoint_choices(job),
+        checkpoints=checkpoints,
         formats=formats,
         exports=[_look(each, titles) for each in studio.exports.of_job(job_id)],
         published=studio.published.of_job(job_id),
+        preprocessing=_PREPROCESSING[studio.models.inputs(job.id).kind if checkpoints else "image"],
         why_not_published="A model is published when its training has ended." if is_busy else "",
     )
 

@@ -281,10 +281,11 @@ def ready_of(studio: Studio, form: DatasetForm, seen: Preview | None) -> Ready:
 def _networks_text(form: DatasetForm, seen: Preview | None, kind: str) -> str:
     sizes = [(height, width) for width, height in seen.sizes] if seen is not None else []
     size = tuple(form.spec.size) if form.spec is not None and form.spec.size else min(sizes, default=None)
+    names = None if seen is None else tuple(str(each["name"]) for each in seen.found["classes"])
     found = [
         each.title.partition(" (")[0]
         for each in STANDARD_NETWORKS.values()
-        if not why_no_fit(each, kind, size)  # type: ignore[arg-type]
+        if not why_no_fit(each, kind, size, names)  # type: ignore[arg-type]
     ]
     if not found:
         return "No standard network fits this data."

@@ -1,0 +1,33 @@
+"""Shows in a real browser that each task leads from files to an exported model; see ``task_journeys``.
+
+The build server walks a choice of the journeys; ``make test-matrix`` walks all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.task_journeys import CHOSEN, JOURNEYS, Walk, write_files
+
+WALKED = tuple(JOURNEYS) if os.environ.get("TESTS_EVERY_TASK") else CHOSEN
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", WALKED)
+def test_task_from_files_to_an_export(
+    name: str, page: Page, server: Any, check_page: Any, record_property: Any
+) -> None:
+    for column, value in (("task", name), ("framework", "tensorflow"), ("journey", "browser")):
+        record_property(column, value)
+    journey = JOURNEYS[name]
+    source = write_files(journey, server.workspace / "uploads" / name)
+    walk = Walk(page, server.address, journey, check_page)
+    walk.make_dataset(source)
+    walk.train()
+    walk.evaluate()
+    walk.predict(source)
+    walk.export()
