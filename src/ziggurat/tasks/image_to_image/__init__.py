@@ -20,6 +20,8 @@ __all__ = ["IMAGE_TO_IMAGE"]
 
 _KINDS: Final = ("image-to-image", "image-classification")
 _WHITE: Final = 255.0
+_MOST_OF_SHARES: Final = 2.0
+"""Largest value of an image that is taken to be on the scale from 0 to 1 when it is shown."""
 
 
 class ImageToImage(Task):
@@ -120,9 +122,7 @@ class ImageToImage(Task):
         """Return the predicted image, (H, W, 3) uint8; None where there is none."""
         if "output" not in outputs or np.ndim(outputs["output"]) != 3:
             return None
-        image = _on_white(np.asarray(outputs["output"])[None], None)[0]
-        image = np.clip(np.rint(np.nan_to_num(image)), 0, _WHITE).astype(np.uint8)
-        return as_color(image)[..., :3]
+        return as_color(_as_seen(outputs["output"]))[..., :3]
 
     def pictures(
         self, context: TaskContext, arrays: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray]
@@ -151,6 +151,18 @@ def _on_white(output: Any, shape: tuple[int, ...] | None) -> np.ndarray:
         )
     is_share = found.size and found.min() >= 0 and found.max() <= 1
     return found * np.float32(_WHITE) if is_share else found
+
+
+def _as_seen(output: np.ndarray) -> np.ndarray:
+    """Return an output image (H, W, C) as people see it, uint8.
+
+    A linear output on the scale from 0 to 1 leaves it a little, which counts in metrics; as an image from 0 to 255, it
+    would be black.
+    """
+    image = np.nan_to_num(np.asarray(output, np.float32))
+    if image.size and np.abs(image).max() <= _MOST_OF_SHARES:
+        image = image * np.float32(_WHITE)
+    return np.clip(np.rint(image), 0, _WHITE).astype(np.uint8)
 
 
 IMAGE_TO_IMAGE: Final = ImageToImage()

@@ -135,28 +135,40 @@ class Regression(Task):
         return {"classifier": False, "classes": [], "values": self.names(context)}
 
     def report(self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Report:
-        """Return the metrics, and predicted against actual values."""
+        """Return the metrics, predicted against actual values, and residuals against predicted values."""
         plain = super().report(summary, arrays)
         if "targets" not in arrays or not len(arrays["targets"]):
             return plain
         known, found = arrays["targets"], arrays["predicted"]
         places = spread_places(len(known), _DRAWN)
-        groups = [
-            {
-                "name": name,
-                "points": [
-                    [float(known[place, number]), float(found[place, number]), int(place)]
-                    for place in places
-                    if np.isfinite(known[place, number]) and np.isfinite(found[place, number])
-                ],
-            }
-            for number, name in enumerate(summary.get("values") or ["value"])
+        names = summary.get("values") or ["value"]
+        few = f" {len(places)} of {len(known)} samples are drawn." if len(places) < len(known) else ""
+        charts = [
+            ReportChart(
+                "predicted",
+                "Predicted against actual",
+                {
+                    "kind": "scatter",
+                    "x": "Actual",
+                    "y": "Predicted",
+                    "diagonal": True,
+                    "groups": _points(known, found, places, names),
+                },
+                f"Each point is a sample; on the line, the prediction is right.{few}",
+            ),
+            ReportChart(
+                "residuals",
+                "Residuals",
+                {
+                    "kind": "scatter",
+                    "x": "Predicted",
+                    "y": "Predicted − actual",
+                    "groups": _points(found, found.astype(np.float64) - known, places, names),
+                },
+                f"A good model has no pattern here: the points lie evenly around 0.{few}",
+            ),
         ]
-        note = "Each point is a sample; on the line, the prediction is right."
-        if len(places) < len(known):
-            note += f" {len(places)} of {len(known)} samples are drawn."
-        data = {"kind": "scatter", "x": "Actual", "y": "Predicted", "diagonal": True, "groups": groups}
-        return Report(plain.values, plain.tables, [ReportChart("residuals", "Predicted against actual", data, note)])
+        return Report(plain.values, plain.tables, charts)
 
     def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
         """Return that there are values, and their names."""
@@ -169,6 +181,21 @@ class Regression(Task):
         if found.shape != (len(names),):
             return raw_outputs(outputs)
         return {"values": [{"name": name, "value": float(value)} for name, value in zip(names, found, strict=True)]}
+
+
+def _points(x: np.ndarray, y: np.ndarray, places: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the points of a chart: of each value, (x, y, place of the sample), where both are finite."""
+    return [
+        {
+            "name": name,
+            "points": [
+                [float(x[place, number]), float(y[place, number]), int(place)]
+                for place in places
+                if np.isfinite(x[place, number]) and np.isfinite(y[place, number])
+            ],
+        }
+        for number, name in enumerate(names)
+    ]
 
 
 def _values(output: Any, shape: tuple[int, ...]) -> np.ndarray:
