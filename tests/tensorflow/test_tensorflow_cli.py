@@ -173,6 +173,14 @@ def test_predict_writes_what_a_network_generates(ziggurat: Callable[..., Answer]
     assert answer.err.splitlines() == ["Predicted by step-00000000: step 0, epoch 0.", "3 files written."]
     assert [read_image(tmp_path / "made" / f"{number}.png").shape for number in (1, 2, 3)] == [(28, 28, 3)] * 3
     assert ziggurat("predict", job, "--count", "1", "--pictures", "made").code == 2
+    noise = "noise=" + ",".join(["0.5"] * 64)
+    given = ziggurat("predict", job, "--count", "1", "--input", noise, "--json")
+    assert given.code == 0, given.err
+    assert given.content["predictions"][0]["outputs"]["output"]["shape"] == [28, 28, 1]
+    for wrong, said in (("noise", "NAME=NUMBERS"), ("noise=1,x", "NAME=NUMBERS"), ("noise=1", "rows of shape")):
+        answer = ziggurat("predict", job, "--count", "1", "--input", wrong)
+        assert answer.code != 0
+        assert said in answer.err
 
 
 def test_a_model_of_others(ziggurat: Callable[..., Answer], tmp_path: Path) -> None:

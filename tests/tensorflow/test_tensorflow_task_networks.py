@@ -215,6 +215,14 @@ GAN = Case(
     outputs=[(14, 18, 1)],
     options={"optimizer": "adam", "learning_rate": 0.0005, "optimizer_options": {"beta_1": 0.5}},
 )
+ENCODER = Case(
+    data=lambda rng: [pictures(rng, (14, 18, 1)), np.arange(8) % CLASSES],
+    x=ArraySpec((14, 18, 1)),
+    y=ArraySpec((), "int64", CLASSES),
+    outputs=[(14, 18, 1), (32,)],
+    options=GAN.options,
+)
+GENERATORS = {"gan": GAN, "gan_encoder": ENCODER}
 
 
 def program_of(name: str, **changes: Any) -> TensorFlowProgram:
@@ -223,7 +231,7 @@ def program_of(name: str, **changes: Any) -> TensorFlowProgram:
 
 
 def request_of(name: str, **changes: Any) -> ProgramRequest:
-    case = {**CASES, "gan": GAN}[name]
+    case = {**CASES, **GENERATORS}[name]
     targets = {} if case.y is None else {"y": case.y}
     return ProgramRequest(
         network=name.partition(" ")[0],
@@ -237,7 +245,7 @@ def request_of(name: str, **changes: Any) -> ProgramRequest:
 
 @functools.cache
 def set_of(name: str) -> Arrays:
-    return {**CASES, "gan": GAN}[name].data(np.random.default_rng(0))
+    return {**CASES, **GENERATORS}[name].data(np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -252,7 +260,7 @@ def test_a_network_learns_and_predicts(name: str) -> None:
     program.close()
 
 
-@pytest.mark.parametrize("name", [*SMALL, "gan"])
+@pytest.mark.parametrize("name", [*SMALL, *GENERATORS])
 def test_a_network_resumes_bit_for_bit(name: str) -> None:
     batch, program = set_of(name), program_of(name)
     for _ in range(3):
@@ -267,6 +275,33 @@ def test_a_network_resumes_bit_for_bit(name: str) -> None:
         np.testing.assert_array_equal(value, expected[key], err_msg=key)
     program.close()
     again.close()
+
+
+def test_an_encoder_with_and_without_classes_is_asked() -> None:
+    batch, program = set_of("gan_encoder"), program_of("gan_encoder")
+    names = ("discriminator_loss", "generator_loss", "encoder_loss")
+    first = program.step(batch, names)
+    for _ in range(20):
+        last = program.step(batch, names)
+    assert last["encoder_loss"] < first["encoder_loss"]
+    tower = TrainedTower(request_of("gan_encoder"), program.state())
+    assert tower.inference_inputs() == {"noise": ArraySpec((32,)), "attributes": ArraySpec((CLASSES,))}
+    made = tower.predict(batch[0])
+    assert [each.shape[1:] for each in made.values()] == ENCODER.outputs
+    given = {"noise": made["output_1"], "attributes": np.eye(CLASSES, dtype=np.float32)[np.zeros(8, int)]}
+    one = tower.predict(batch[0], given)["output"]
+    given["attributes"] = np.eye(CLASSES, dtype=np.float32)[np.ones(8, int)]
+    assert np.abs(one - tower.predict(batch[0], given)["output"]).max() > 0.001
+    doubled = {**given, "attributes": 2 * given["attributes"] - 1e-3}  # any numbers are made shares of the classes
+    np.testing.assert_allclose(
+        tower.predict(batch[0], doubled)["output"], tower.predict(batch[0], given)["output"], atol=1e-4
+    )
+    program.close()
+    alone = ProgramRequest(network="gan_encoder", inputs={"x": ENCODER.x}, batch_size=8, **ENCODER.options)
+    program = TensorFlowBackend().build(alone)
+    assert np.isfinite(program.step(batch[:1], ("cost",))["cost"])
+    assert list(TrainedTower(alone, program.state()).inference_inputs()) == ["noise"]
+    program.close()
 
 
 def test_the_discriminator_and_the_generator_learn() -> None:

@@ -79,12 +79,10 @@ def predict(
     application: Application,
     folder: Path,
     images: tuple[str, ...],
-    top: int,
     inputs: tuple[str, ...],
     pictures: Path | None,
-    checkpoint: str | None,
     time_limit: float | None,
-    **given: int | None,
+    **given: Any,
 ) -> int:
     """Predict for FILEs with the model of the job in FOLDER.
 
@@ -103,7 +101,7 @@ def predict(
     if pictures is not None:
         options["pictures"] = str(pictures)
     tasks = open_workspace(application).tasks
-    found = tasks.predict(folder, images, top=top, checkpoint=checkpoint, time_limit_s=time_limit, **options)
+    found = tasks.predict(folder, images, time_limit_s=time_limit, **options)
     return _show_predictions(application, found)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.dataset.digits import SklearnDigits
-from ziggurat.dataflow.dataset.mnist import Mnist, is_idx_folder
+from ziggurat.dataflow.dataset.mnist import Mnist, is_mnist_folder
 from ziggurat.dataflow.images import ImageFolder, ImageList, decode_image
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.policy import ErrorPolicy
@@ -290,7 +290,7 @@ def _scanned(folder: Path, place: Path) -> ScanResult:
         place.mkdir(parents=True, exist_ok=True)
         for leftover in place.glob(".*.partial"):  # of a worker that was killed
             leftover.unlink()
-    name = _ARRAYS if is_idx_folder(folder) else "class_folders"
+    name = _ARRAYS if is_mnist_folder(folder) else "class_folders"
     return scan_source(path, folder, importer(name), {}, Watch())
 
 
@@ -388,7 +388,7 @@ _FOLDERS: Final = {"train": ("train", "training"), "val": ("val", "valid", "vali
 
 
 def _as_in_0_1(folder: Path, options: Mapping[str, Any], seed: int, policy: ErrorPolicy) -> DataSource:
-    if is_idx_folder(folder):
+    if is_mnist_folder(folder):
         return _idx_of_0_1(folder)
     found = {split: _first_there(folder, names) for split, names in _FOLDERS.items()}
     whole = ImageFolder(found["train"] or folder, content="path")

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from ziggurat.dataflow.dataset.mnist import idx_labels, idx_shape, is_idx_folder
+from ziggurat.dataflow.dataset.mnist import is_mnist_folder, mnist_labels, mnist_shape
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.datasets.splitting.rule import SplitRule
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos, checkpoint_advice
@@ -157,16 +157,16 @@ def known_data(source: str, options: Mapping[str, Any]) -> KnownData:
             class_counts=_DIGITS_COUNTS,
         )
     _check_folder(source, folder)
-    return _of_idx(folder, options) if is_idx_folder(folder) else KnownData(channels=3)
+    return _of_idx(folder, options) if is_mnist_folder(folder) else KnownData(channels=3)
 
 
 def _of_idx(folder: Path, options: Mapping[str, Any]) -> KnownData:
     """Return what the headers and labels of the files of MNIST say; the shares of a split are rounded."""
-    (count, height, width), labels = idx_shape(folder, "train"), idx_labels(folder, "train")
+    (count, height, width), labels = mnist_shape(folder, "train"), mnist_labels(folder, "train")
     val = round(count * float(options.get("validation_share", SplitRule().val_share)))
     counts = np.bincount(labels).tolist()
     return KnownData(
-        sizes={"train": count - val, "val": val, "test": idx_shape(folder, "test")[0]},
+        sizes={"train": count - val, "val": val, "test": mnist_shape(folder, "test")[0]},
         classes=len(counts),
         size=(height, width),
         channels=1,
@@ -447,7 +447,7 @@ def _check_folder(source: str, folder: Path) -> None:
             received=f"{source}, which is not",
             advice=f"Finish it with: ziggurat resume {source}.",
         )
-    if not is_idx_folder(folder) and not _has_class_images(folder):
+    if not is_mnist_folder(folder) and not _has_class_images(folder):
         raise DataError(
             "A folder of images must have a folder for each class, with the images in it.",
             received=f"`{source}` without any",

@@ -162,6 +162,16 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             8,
             recipe={**_ADAM, "optimizer.beta_1": 0.5},
         ),
+        StandardNetwork(
+            "gan_encoder",
+            "Conditional generative adversarial network with an encoder",
+            "free",
+            (28, 28, 1),
+            0.0005,
+            "Perarnau et al., 2016",
+            8,
+            recipe={**_ADAM, "optimizer.beta_1": 0.5},
+        ),
     )
 }
 """name → standard network; of those for a task, the one that is recommended comes first."""

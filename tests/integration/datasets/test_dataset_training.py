@@ -61,11 +61,11 @@ def test_evaluating_on_the_test_split_is_counted(ziggurat, pets, tmp_path):
     assert first["reason"] == f"Evaluation of step-00000002 of the job {tmp_path / 'job'}."
 
 
-def test_a_kind_that_is_not_trained_yet_says_so(ziggurat, tmp_path):
+def test_a_network_for_images_does_not_learn_from_rows(ziggurat, tmp_path):
     (tmp_path / "table.csv").write_text("a,b,target\n" + "".join(f"{row},2,{row * 3}.5\n" for row in range(40)))
     ziggurat.create(tmp_path / "table.csv", tmp_path / "set")
-    assert ziggurat(*TRAIN, "--data", tmp_path / "set", "--out", tmp_path / "job") == 4
-    assert "kind table" in ziggurat.said
+    assert ziggurat(*TRAIN, "--data", tmp_path / "set", "--out", tmp_path / "job") == 3
+    assert "The network `mlp` must fit the data." in ziggurat.said
     assert ziggurat("dataset", "explore", tmp_path / "set", "--save", tmp_path / "seen") == 4
     assert "Images are shown of datasets with images." in ziggurat.said
     assert not (tmp_path / "seen").exists()

@@ -39,7 +39,12 @@ def test_a_third_party_backend_is_everywhere_and_trains(package: Path, tmp_path:
     studio = StudioProcess(tmp_path / "workspace")
     try:
         with Client(studio.address) as client:
-            assert [each["name"] for each in client.models.networks(NAME)] == ["mlp", "linear"]
+            assert [each["name"] for each in client.models.networks(NAME)] == [
+                "mlp",
+                "table_mlp",
+                "linear",
+                "table_linear",
+            ]
             with pytest.raises(ZigguratError, match=NAME):
                 client.models.networks("numpy-agin")
             page = _page(studio.address, "/models/new")

@@ -42,7 +42,10 @@ SPECS = {
     "unknown backend": ({"backend": "nul"}, "`nul` is not a known backend. Did you mean `null`?"),
     "unknown schedule": ({"schedule": "cosin"}, "Did you mean `cosine`?"),
     "unknown callback": ({"callbacks": ["test_strik"]}, "`test_strik` is not a known callback. Did you mean"),
-    "unknown network": ({"network": "lenet"}, "With the null backend, `network` must be `mlp` or `linear`."),
+    "unknown network": (
+        {"network": "lenet"},
+        "With the null backend, `network` must be one of mlp, table_mlp, linear, table_linear.",
+    ),
     "option of a plugin": (
         {"callbacks": [{"name": "test_draws", "options": {"often": 3}}]},
         "The options of `test_draws` must fit.",

@@ -349,7 +349,7 @@ def test_the_preview_shows_what_the_network_gets(visit: Any, pets: str) -> None:
 def test_the_preview_shows_the_classes_of_mixed_images(visit: Any, pets: str) -> None:
     sent = {**SMALL, "dataset": pets, "preview_row": "3", "augmentation-cutmix": "1", "batch_size": "4"}
     page = html_of(visit.post("/models/new/preview", data={**sent, "preview_seed": "5"}))
-    shares = [[int(part.text.split(" ")[0]) for part in each.all("span.share")] for each in page.all("span.mixed")]
+    shares = [[int(part.text.split(" ")[-2]) for part in each.all("span.share")] for each in page.all("span.mixed")]
     assert len(shares) == 12
     assert all(sum(each) in (99, 100, 101) for each in shares)
     assert any(len(each) == 2 for each in shares)

@@ -79,7 +79,10 @@ def test_fields_without_a_meaning_are_hidden(visit: Any, studio: Any, sets: dict
     for name, shape in (("numbers", "table"), ("texts", "text"), ("masks", "image")):
         unused = unused_fields(data_of(studio, _form(studio, sets[name])))
         every |= unused
-        for field in unused - {"class_weights"}:
+        mixing = {"augmentation-mixup", "augmentation-cutmix"}
+        assert mixing <= unused, "samples are mixed where images have one class each"
+        assert all('[data-mixes="no"]' in rules and f"#{field}-field" in rules for field in mixing)
+        for field in unused - {"class_weights"} - (mixing if shape == "image" else set()):
             shown = "fold-augmentation" if field.startswith("augmentation") else f"{field}-field"
             lines = [line for line in rules.split(",\n") if f"#{shown}" in line]
             assert any(f'[data-input="{shape}"]' in line for line in lines), (name, field)

@@ -167,6 +167,32 @@ def test_two_runs_are_compared_by_their_scores(visit: Any, priced: str, evaluati
     assert refused.status_code == 400
 
 
+def test_scores_of_two_versions_are_one_page(
+    visit: Any, studio: Any, priced: str, evaluation: Any, houses: str
+) -> None:
+    version = studio.datasets.correct(houses, {"val/3": 5.0}, ["val/0"], name="houses 2").id
+    known, worse = (values[1:] for values in prices(3))
+    second = evaluation("second", table_context(), {"output": worse}, {"y": known}, dataset=version)
+
+    place = f"/evaluations/{priced}/differences?other={second}"
+    page = html_of(visit.get(f"{place}&which=label_changed"))
+
+    assert [each.text for each in page.all(".tabs a")][3:] == [
+        *("Label changed: 1", "Only in the first: 1", "Only in the second: 0")
+    ]
+    (tile,) = page.all(".tile")
+    assert tile.one(".file .cut")["title"] == "row 3"
+    with studio.datasets.opened(houses) as dataset:
+        before = dataset.entry("val", 3).label
+    assert tile.one(".relabeled").text == f"label {before:g} → 5"
+    assert "59 samples are in both" in page.one("#joined").text
+    only = html_of(visit.get(f"{place}&which=only_first")).all(".tile")
+    assert [each.one(".file .cut")["title"] for each in only] == ["row 0"]
+    beside = html_of(visit.get(f"/evaluations/{second}"))
+    assert beside.one("#against option[selected]")["value"] == priced
+    assert "59 common samples, 1 label changed" in beside.one(".other-version").text
+
+
 def test_the_report_of_a_task_is_markdown(visit: Any, priced: str) -> None:
     answer = visit.get(f"/evaluations/{priced}/report.md")
     lines = answer.text.splitlines()

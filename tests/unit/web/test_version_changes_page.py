@@ -89,6 +89,8 @@ def test_a_cell_offers_to_relabel_its_samples(visit: Any, evaluated: str, labels
     assert form.one("#relabel-name")["value"] == "pets v2"
     assert form.one("#relabel-all").text == f"Relabel all {labels.count(0)}"
     assert not html_of(visit.get(f"/evaluations/{evaluated}")).has("#relabel-cell")
+    right = html_of(visit.get(f"/evaluations/{evaluated}?label=1&predicted=1"))
+    assert not right.has("#relabel-to option[selected]")
 
 
 def test_the_samples_of_a_cell_become_a_version(visit: Any, studio: Any, evaluated: str, labels: list[int]) -> None:

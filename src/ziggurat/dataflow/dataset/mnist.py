@@ -159,12 +159,12 @@ def read_idx(path: Path, *, dimensions: int) -> np.ndarray:
     return values.astype(dtype.newbyteorder("="), copy=False)
 
 
-def is_idx_folder(folder: Path) -> bool:
+def is_mnist_folder(folder: Path) -> bool:
     """Return whether a folder holds the files of MNIST, whatever images are in them."""
     return any(folder.glob("train-images*idx3*"))
 
 
-def idx_shape(folder: Path, train_or_test: str) -> tuple[int, ...]:
+def mnist_shape(folder: Path, train_or_test: str) -> tuple[int, ...]:
     """Return (count, height, width) of the images of a split, from the header of their file.
 
     Raises:
@@ -183,7 +183,7 @@ def idx_shape(folder: Path, train_or_test: str) -> tuple[int, ...]:
     return tuple(int.from_bytes(head[place : place + 4]) for place in (4, 8, 12))
 
 
-def idx_labels(folder: Path, train_or_test: str) -> np.ndarray:
+def mnist_labels(folder: Path, train_or_test: str) -> np.ndarray:
     """Return the class number of each image of a split, (N) uint8.
 
     Raises:

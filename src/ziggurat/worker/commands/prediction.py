@@ -123,7 +123,7 @@ def generated_outputs(
 
 
 def _outputs(network: TrainedNetwork, x: np.ndarray, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    taker: object = network
+    taker: Any = network
     found = taker.predict(x, given) if given and isinstance(taker, HasInferenceInputs) else network.predict(x)
     return {name: np.asarray(each) for name, each in found.items()}
 

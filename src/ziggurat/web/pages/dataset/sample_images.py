@@ -265,9 +265,7 @@ def mask_classes(studio: Studio, job_id: str, split: str, row: int, part: int) -
 
 
 _PNG_COLOURS: Final = 256
-MASK_PALETTE: Final[tuple[tuple[int, ...], ...]] = tuple(
-    (int(red), int(green), int(blue)) for red, green, blue in class_colors(_PNG_COLOURS)[1:]
-)
+MASK_PALETTE: Final = tuple((int(red), int(green), int(blue)) for red, green, blue in class_colors(_PNG_COLOURS)[1:])
 """(R, G, B) of the classes from 1 on that no color was given for."""
 
 _LARGEST_LOSSLESS: Final = 128
@@ -393,7 +391,7 @@ def _encoded(pixels: np.ndarray, ending: str, quality: int = _JPEG_QUALITY) -> b
 
 
 def _palette(given: Sequence[Sequence[int]], ignore_class: int | None) -> bytes:
-    colours: list[tuple[int, ...]] = [(0, 0, 0)]
+    colours: list[Sequence[int]] = [(0, 0, 0)]
     colours += [MASK_PALETTE[number % len(MASK_PALETTE)] for number in range(_PNG_COLOURS - 1)]
     if len({tuple(colour) for colour in given}) > 1:
         for number, colour in enumerate(given[:_PNG_COLOURS]):

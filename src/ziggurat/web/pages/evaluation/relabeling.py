@@ -49,7 +49,7 @@ def relabeling_of(
         studio: where the dataset is.
         job: of the evaluation.
         summary: as ``Evaluations.summary`` gives it.
-        predicted: number of the class that the listed samples were predicted as; None or empty where they differ.
+        predicted: number of the class that the listed samples were wrongly predicted as; None or empty for none.
     """
     if job.kind != "evaluate" or not summary["classifier"] or not summary["dataset"] or not summary["confusion"]:
         return None

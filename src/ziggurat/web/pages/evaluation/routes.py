@@ -69,7 +69,8 @@ def evaluation(
     asked = Asked(**wanted.model_dump())
     found = _found(request, studio, job, asked) if job.state == "done" else None
     is_cell = isinstance(found, Found) and asked.cell is not None
-    relabeling = relabeling_of(studio, job, found.summary, asked.predicted) if found and is_cell else None
+    likely = asked.predicted if asked.predicted != asked.label else None
+    relabeling = relabeling_of(studio, job, found.summary, likely) if found and is_cell else None
     values: dict[str, Any] = {
         "job": job,
         "found": found,

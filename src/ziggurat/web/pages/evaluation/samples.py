@@ -95,7 +95,7 @@ def _samples_page(
         wanted=wanted,
         orders=_ORDERS,
         limit=_GRID,
-        relabeling=relabeling_of(studio, job, summary, wanted.predicted),
+        relabeling=relabeling_of(studio, job, summary, "" if wanted.predicted == wanted.label else wanted.predicted),
         typed=refused or _Relabel.model_validate({}),
         **more,
     )

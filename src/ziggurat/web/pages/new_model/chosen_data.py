@@ -15,7 +15,7 @@ from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.training_checks import KnownData, known_data
 from ziggurat.zoo.network_task import declared_task
 
-__all__ = ["data_of", "input_form", "learned_by", "task_choice", "unused_fields", "weights_classes"]
+__all__ = ["data_of", "input_form", "learned_by", "mixes_samples", "task_choice", "unused_fields", "weights_classes"]
 
 _FORMS: Final = {"image": "image", "row": "table", "text": "text"}
 """First part of a record → form of the input, as the style sheet knows it."""
@@ -52,6 +52,14 @@ def weights_classes(data: KnownData | None) -> bool:
     return data is None or any(takes_class_weights(each) for each in possible_tasks(data, None))
 
 
+def mixes_samples(data: KnownData | None) -> bool:
+    """Return whether something can be learned for which samples are mixed, as far as it is known."""
+    if data is None:
+        return True
+    schema = Schema(kind=data.kind, class_names=tuple(data.known_classes or ()))
+    return any(not each.why_not_mixed(schema) for each in possible_tasks(data, None))
+
+
 def unused_fields(data: KnownData | None) -> frozenset[str]:
     """Return the fields that mean nothing for data: a page hides them, and no spec gets them."""
     shape = input_form(data)
@@ -63,15 +71,9 @@ def unused_fields(data: KnownData | None) -> frozenset[str]:
             wanted = "image" if owner == "augmentation" or name == "loading-decode" else wanted
             if wanted not in ("", shape):
                 hidden.add(name)
-    if data is not None and not _mixes(data):
+    if not mixes_samples(data):
         hidden |= {"augmentation-mixup", "augmentation-cutmix"}
     return frozenset(hidden if weights_classes(data) else {*hidden, "class_weights"})
-
-
-def _mixes(data: KnownData) -> bool:
-    """Return whether something can be learned from data for which samples are mixed."""
-    schema = Schema(kind=data.kind, class_names=tuple(data.known_classes or ()))
-    return any(not each.why_not_mixed(schema) for each in possible_tasks(data, None))
 
 
 def learned_by(form: ModelForm, data: KnownData | None) -> Task | None:

@@ -12,7 +12,7 @@ from ziggurat.errors import ZigguratError
 from ziggurat.formatting import as_bytes, as_count, as_duration
 from ziggurat.records.schema import KINDS
 from ziggurat.web.forms import small_number
-from ziggurat.web.pages.new_model.chosen_data import input_form, learned_by, weights_classes
+from ziggurat.web.pages.new_model.chosen_data import input_form, learned_by, mixes_samples, weights_classes
 from ziggurat.web.pages.new_model.folds import Fold, folds_of
 from ziggurat.web.pages.new_model.form import DIGITS, FormField, ModelForm, model_fields
 from ziggurat.workspace.checkpoints import checkpoint_choices
@@ -143,6 +143,7 @@ def summary_of(studio: Studio, form: ModelForm, data: KnownData | None) -> dict[
         "strip": [],
         "input": input_form(data),
         "weights": weights_classes(data),
+        "mixes": mixes_samples(data),
     }
     task = {} if learned is None else {"Task": learned.title[:1].upper() + learned.title[1:]}
     chosen = form["dataset"]
