@@ -109,7 +109,7 @@ JOURNEYS: Final[dict[str, Journey]] = {
     ),
     "free": Journey(
         files="class folders", kind="Image classification", trained_for="classification", network="gan",
-        unfit="unet_small", metric="loss", seen="#samples img", answer="#test-one img", parity="", format="SavedModel",
+        unfit="unet_small", metric="loss", seen="#samples img", answer="#generated img", parity="", format="SavedModel",
     ),
 }  # fmt: skip
 """Name → journey; every task, and every form of data."""

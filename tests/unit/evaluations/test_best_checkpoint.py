@@ -12,6 +12,8 @@ from tests.unit.checkpoint_samples import write_checkpoint
 from ziggurat.entities.best_checkpoint import (
     best_checkpoint,
     find_checkpoint,
+    known_mode,
+    metric_names,
     metric_text,
     metric_title,
     primary_metric,
@@ -48,6 +50,31 @@ def test_metric_title_is_in_the_words_of_the_field():
 
 
 @pytest.mark.parametrize(
+    ("tag", "title"),
+    [
+        ("validation_rmse", "validation RMSE"),
+        ("validation_mean_iou", "validation mean IoU"),
+        ("val/psnr", "validation PSNR"),
+        ("validation_r2", "validation R²"),
+        ("validation_f1_macro", "validation macro F1"),
+        ("validation_roc_auc", "validation ROC AUC"),
+    ],
+)
+def test_metric_title_is_that_of_the_task(tag, title):
+    assert metric_title(tag) == title
+
+
+def test_metric_names_tell_charts_what_comes_first():
+    found = metric_names()
+    assert found["titles"]["mean_iou"] == "Mean IoU"
+    assert found["shares"]["mean_iou"]
+    assert not found["shares"]["rmse"]
+    assert {"rmse", "mean_iou", "psnr", "mean_ap"} <= set(found["first"])
+    assert "accuracy" not in found["first"], "several tasks have one, and it stands for different things"
+    assert (known_mode("validation_rmse"), known_mode("threshold"), known_mode("cost")) == ("min", "", None)
+
+
+@pytest.mark.parametrize(
     ("tag", "value", "text"),
     [
         ("validation_accuracy", 0.914, "91.4\u202f%"),
@@ -60,6 +87,12 @@ def test_metric_title_is_in_the_words_of_the_field():
         ("validation_cost", 0.31834, "0.3183"),
         ("accuracy", float("nan"), "NaN"),
         ("accuracy", None, "–"),
+        ("validation_psnr", 22.64, "22.64 dB"),
+        ("psnr", None, "–"),
+        ("validation_mean_ap", 0.5, "50.0\u202f%"),
+        ("equal_error_rate", 0.2234, "22.3\u202f%"),
+        ("validation_roc_auc", 0.8631, "0.8631"),
+        ("validation_rmse", 0.5, "0.5"),
     ],
 )
 def test_a_share_is_percent_and_other_values_are_numbers(tag, value, text):

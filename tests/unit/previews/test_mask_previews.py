@@ -110,3 +110,48 @@ def test_the_rows_of_a_table_are_measured(tmp_path):
     assert found["input_shape"] == [2]
     assert found["classes"] == 0
     assert found["records_per_s"] > 0
+
+
+def _decoded(png):
+    return cv2.imdecode(np.frombuffer(base64.b64decode(png), np.uint8), cv2.IMREAD_UNCHANGED)
+
+
+@pytest.fixture(scope="module")
+def shades(tmp_path_factory):
+    """A dataset of two classes: images of 0 to 5 times 10, dark and bright."""
+    source = tmp_path_factory.mktemp("shades") / "files"
+    for name, base in (("dark", 0), ("bright", 150)):
+        (source / name).mkdir(parents=True)
+        for number in range(6):
+            assert cv2.imwrite(str(source / name / f"{number}.png"), np.full((28, 28), base + 10 * number, np.uint8))
+    folder = source.parent / "stored"
+    rule = SplitRule(val_share=0.34)
+    create_dataset(CreationRequest(source=str(source), name="shades", rule=rule, workers=0), folder)
+    return folder
+
+
+def test_pairs_of_classes_are_drawn_anew_in_each_epoch(shades):
+    spec = {"kind": "train", "version": 1, "network": "siamese16", "data": str(shades), "batch_size": 2, "seed": 1}
+    found = augmented({"spec": spec, "row": None, "split": "train", "count": 8})
+    assert (found["second"], found["varied"]) == ("second", True)
+    for each in found["pictures"]:
+        firsts = {_decoded(png).tobytes() for png in each["augmented_png"]}
+        assert len(firsts) == 1, "the first image of a pair is the sample itself"
+        assert len(each["second_png"]) == len(each["augmented_png"])
+    assert any(len(set(each["second_png"])) > 1 for each in found["pictures"])
+
+
+def test_pairs_of_a_validation_split_are_shown_once(shades):
+    spec = {"kind": "train", "version": 1, "network": "siamese16", "data": str(shades), "batch_size": 2}
+    found = augmented({"spec": spec, "row": 0, "split": "val", "count": 4})
+    (shown,) = found["pictures"]
+    assert (len(shown["augmented_png"]), len(shown["second_png"])) == (1, 1)
+    assert _decoded(shown["original_png"]).shape[:2] == _decoded(shown["second_png"][0]).shape[:2]
+
+
+def test_an_image_as_its_own_target_has_no_second(shades):
+    spec = {"kind": "train", "version": 1, "network": "autoencoder", "data": str(shades), "batch_size": 2}
+    found = augmented({"spec": spec, "row": 0, "split": "train", "count": 2})
+    assert (found["second"], found["pictures"][0]["second_png"]) == ("", [])
+    varied = augmented({"spec": {**spec, "augmentation": {"noise": 0.2}}, "row": 0, "split": "train", "count": 2})
+    assert (varied["second"], len(varied["pictures"][0]["second_png"])) == ("target", 2)

@@ -21,6 +21,8 @@ from ziggurat.entities import NewJob
 from ziggurat.records.schema import Column, Schema
 from ziggurat.specs import DatasetSpec, save_spec
 from ziggurat.tasks import TaskContext, task
+from ziggurat.web.pages.evaluation.sample_content import contents_of, held_by
+from ziggurat.web.pages.evaluation.view import SampleSource
 from ziggurat.web.rendering import _task_template
 from ziggurat.worker.results import SampleResults
 
@@ -483,3 +485,14 @@ def test_lists_and_comparisons_name_the_metric_that_counts(
     compared = html_of(visit.get(f"/compare?job={jobs[0].parent}&job={jobs[1].parent}"))
     cells = [each.text for each in compared.all(".compare-scroll td.number a")]
     assert [text.split()[-1] for text in cells] == ["better", "worse", "equal"]
+
+
+def test_samples_of_a_table_have_rows_and_no_image(studio: Any, houses: str) -> None:
+    sample = {"split": "val", "row": 0}
+    source = SampleSource(job="x", dataset=houses, kind="evaluate", tiny=False, held=held_by(studio, houses))
+    assert (source.held, source.picture(sample)) == ("row", "")
+    (found,) = contents_of(studio, houses, [sample]).values()
+    assert found.cells
+    with studio.datasets.opened(houses) as dataset:
+        assert dataset.schema.target not in dict(found.cells)
+    assert contents_of(studio, "20200101-000000-00000000", [sample]) == {}
