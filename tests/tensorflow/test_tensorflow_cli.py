@@ -167,8 +167,8 @@ def test_predict_writes_what_a_network_generates(ziggurat: Callable[..., Answer]
     job = quick_job(tmp_path / "job", "gan")
     answer = ziggurat("predict", job, "--count", "3", "--seed", "5", "--pictures", "made")
     assert answer.code == 0, answer.err
-    assert [line.strip() for line in answer.out.splitlines() if "picture" in line] == [
-        f"picture made/{number}.png" for number in (1, 2, 3)
+    assert [line.strip() for line in answer.out.splitlines() if line.strip().startswith("image ")] == [
+        f"image made/{number}.png" for number in (1, 2, 3)
     ]
     assert answer.err.splitlines() == ["Predicted by step-00000000: step 0, epoch 0.", "3 files written."]
     assert [read_image(tmp_path / "made" / f"{number}.png").shape for number in (1, 2, 3)] == [(28, 28, 3)] * 3

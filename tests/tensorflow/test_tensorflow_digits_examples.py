@@ -236,14 +236,17 @@ def test_95_segmentation_is_the_argmax_named_by_the_file(tmp_path: Path) -> None
     """Behavior 95: the class of a pixel is that of the largest number; the legend has the names of the class file."""
     files, _ = validation("segmentation", tmp_path)
     model = WarmModel(Path(trained("segmentation")))
-    asked = PredictRequest([(file, Path(file).read_bytes()) for file in files], raw=True, drawn=True)
+    asked = PredictRequest([(file, Path(file).read_bytes()) for file in files], drawn=True)
     predict_warm(model, [asked])
+    context = model.job.context
+    decoded = np.stack([context.preprocessing.decode(Path(file).read_bytes(), file) for file in files])
+    outputs = model.network.predict(context.task.input_batch(context, decoded, context.preprocessing.finish))["output"]
     model.close()
     colors = palette(model.job.context.schema)
     names = (dataset("masks").parent / "masks" / "classes.txt").read_text().split()
     shown = answers("segmentation", tmp_path, images=files)
-    for each, drawn in zip(asked.predictions, shown, strict=True):
-        classes = np.argmax(each["arrays"]["output"], axis=-1)
+    for each, drawn, output in zip(asked.predictions, shown, np.asarray(outputs), strict=True):
+        classes = np.argmax(output, axis=-1)
         np.testing.assert_array_equal(picture(drawn), colors[classes])
         decoded = cv2.imdecode(np.frombuffer(each["picture"], np.uint8), cv2.IMREAD_COLOR)[:, :, ::-1]
         np.testing.assert_array_equal(decoded, colors[classes])

@@ -133,7 +133,7 @@ def test_a_network_that_is_no_classifier(tmp_path: Path) -> None:
     assert not found["classifier"]
     assert "confusion" not in found
     (one,) = predict({"folder": str(job), "images": save_pictures(tmp_path, digit_pictures()[0][:1])})["predictions"]
-    assert one["outputs"]["output"]["shape"] == (28, 28, 1)
+    assert one["outputs"]["output"]["shape"] == [28, 28, 1]
     picture = np.array(one["outputs"]["output"]["values"])
     assert picture.shape == (28, 28, 1)
     assert ((picture > 0) & (picture < 1)).all()

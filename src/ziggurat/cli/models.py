@@ -264,7 +264,7 @@ def _evaluation_text(found: Mapping[str, Any]) -> str:
         parts.append("This network gives no class scores: its figures are the means over all samples.")
     else:
         parts += [_rows_text(rows) for rows in known.values() if _is_table(rows)]
-    if found.get("baselines"):
+    if found.get("baselines") and found["split"] == "val":
         parts.append(f"Validation: {found['baselines']}")
     return "\n\n".join(parts)
 

@@ -394,7 +394,9 @@ class _Task:
             return np.array(self._how["palette"], np.uint8)[output.argmax(axis=2)]
         if self._how["form"] != "image" or output.shape[2] not in (1, 3):
             return None
-        return np.clip(np.rint(np.nan_to_num(_to_255(output))), 0, 255).astype(np.uint8)
+        image = np.nan_to_num(output.astype(np.float32))
+        is_share = image.size and np.abs(image).max() <= 2  # a linear output leaves the scale from 0 to 1 a little
+        return np.clip(np.rint(image * np.float32(255) if is_share else image), 0, 255).astype(np.uint8)
 
     def _numbers(self, output: np.ndarray, top: int) -> None:
         return None
@@ -425,8 +427,10 @@ class _Task:
         mask = output.argmax(axis=2)
         counts = np.bincount(mask.ravel(), minlength=output.shape[2])
         order = [n for n in np.argsort(-counts, kind="stable").tolist() if counts[n]]
-        shares = [self._named(n, share=float(counts[n] / mask.size)) for n in order]
-        return {"size": list(mask.shape), "classes": shares}
+        colors = ["#{:02x}{:02x}{:02x}".format(*self._how["palette"][n]) for n in order]
+        shares = [float(counts[n] / mask.size) for n in order]
+        named = [self._named(n, share=share, color=color) for n, share, color in zip(order, shares, colors)]
+        return {"size": list(mask.shape), "classes": named}
 
     def _image(self, output: np.ndarray, top: int) -> dict[str, Any] | None:
         if output.ndim != 3:
