@@ -183,7 +183,7 @@ class Regression(Task):
         return {"values": [{"name": name, "value": float(value)} for name, value in zip(names, found, strict=True)]}
 
 
-def _points(x: np.ndarray, y: np.ndarray, places: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
+def _points(x: np.ndarray, y: np.ndarray, places: np.ndarray, names: Sequence[str]) -> list[dict[str, Any]]:
     """Return the points of a chart: of each value, (x, y, place of the sample), where both are finite."""
     return [
         {
