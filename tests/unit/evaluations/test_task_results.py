@@ -116,7 +116,11 @@ def test_the_report_says_what_metrics_and_samples_say(found, values):
     first = report.values[0]
     assert (first.name, first.is_primary, first.info.title) == ("rmse", True, "RMSE")
     assert first.value == pytest.approx(float(np.sqrt(np.mean((known - predicted) ** 2))), rel=1e-4)
-    (chart,) = report.charts
+    chart, residuals = report.charts
+    assert [each[:2] for each in residuals.data["groups"][0]["points"]] == [
+        [predicted, pytest.approx(predicted - actual, abs=1e-4)]
+        for actual, predicted, _ in chart.data["groups"][0]["points"]
+    ]
     (group,) = chart.data["groups"]
     assert [point[2] for point in group["points"]] == list(range(COUNT))
     assert group["points"][7][:2] == pytest.approx([float(known[7, 0]), float(predicted[7, 0])])

@@ -121,7 +121,8 @@ def test_regression_shows_metrics_chart_and_worst_samples(visit: Any, priced: st
     assert float(shown["RMSE"]) == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-3)
     assert shown["Samples"] == "60 2 unreadable"
     page = html_of(answer)
-    chart = json.loads(page.one(".task-chart")["data-chart"])
+    chart, residuals = (json.loads(each["data-chart"]) for each in page.all(".task-chart"))
+    assert residuals["y"] == "Predicted − actual"
     assert (chart["kind"], chart["diagonal"], len(chart["groups"][0]["points"])) == ("scatter", True, COUNT)
     assert chart["groups"][0]["points"][3][2:] == ["row 3", "/datasets/20260101-000000-0003/samples/val/3"]
     tiles = page.all("#samples .tile")
