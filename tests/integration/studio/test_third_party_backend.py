@@ -41,8 +41,8 @@ def test_a_third_party_backend_is_everywhere_and_trains(package: Path, tmp_path:
         with Client(studio.address) as client:
             assert [each["name"] for each in client.models.networks(NAME)] == [
                 "mlp",
-                "table_mlp",
                 "linear",
+                "table_mlp",
                 "table_linear",
             ]
             with pytest.raises(ZigguratError, match=NAME):
