@@ -162,7 +162,9 @@ def test_the_same_is_looked_at_once_and_pictures_are_kept() -> None:
     assert previews.picture(first.token, 0) == b"PNG"
     with pytest.raises(MissingEntryError):
         previews.picture(first.token, 1)
-    assert previews.of({"source": "/a"}, again=True) is not first
+    again = previews.of({"source": "/a"}, again=True)
+    assert again is not first
+    assert again.token == first.token, "the same images keep their addresses"
     now[0] = 1000.0
     previews.of({"source": "/a"})
     assert len(asked) == 3

@@ -218,12 +218,15 @@ class Previews:
         pictures = tuple(base64.b64decode(each["png"]) if each["png"] else None for each in found["samples"])
         seen = ("png", "mask_png", "objects")
         samples = [{name: value for name, value in each.items() if name not in seen} for each in found["samples"]]
+        masks, before = _masks(found), self._made.get(key)
+        # The same images keep their addresses: a page that shows them, or comes back from the history, still asks.
+        is_same = before is not None and (before.pictures, before.masks) == (pictures, masks)
         made = Preview(
-            token=secrets.token_urlsafe(16),
+            token=before.token if before is not None and is_same else secrets.token_urlsafe(16),
             found={**found, "samples": samples},
             pictures=pictures,
             made=self._clock(),
-            masks=_masks(found),
+            masks=masks,
             shapes=tuple(_shapes(each["objects"] or ()) for each in found["samples"]),
             took_s=self._clock() - began,
             source_bytes=source_bytes(Path(source)) if os.path.exists(source) else None,
