@@ -119,10 +119,11 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             "Siamese network",
             "pairs",
             (28, 28, 2),
-            0.01,
+            0.001,
             "Hadsell, Chopra and LeCun, CVPR 2006",
             16,
             input="image-pair",
+            recipe=_ADAM,
         ),
         StandardNetwork(
             "siamese16",
