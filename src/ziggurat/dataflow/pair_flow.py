@@ -143,7 +143,7 @@ class PairsOfClasses(_OverIndexed):
         """Return the samples of pairs, and whether their class is the same, (N) each."""
         passes, places = np.divmod(indices, len(self))
         seconds, same = np.empty(len(indices), np.int64), np.empty(len(indices), bool)
-        for number in np.unique(passes).tolist():  # one, unless somebody mixes passes
+        for number in np.unique(passes).tolist():  # mostly one; more where rows of several passes are asked for at once
             chosen = passes == number
             of_pass = self._of_pass(number)
             seconds[chosen], same[chosen] = (values[places[chosen]] for values in of_pass)

@@ -184,6 +184,14 @@ class Preprocessing:
                 _less(image[part], mean[part] if mean is not None and mean.ndim == 3 else mean, target)
         return whitened(finished) if self.whitening else finished
 
+    def in_the_middle(self, array: np.ndarray) -> np.ndarray:
+        """Return what a crop in the middle leaves of an array (H, W, …) of the size before the crop; else all of it."""
+        if array.shape[:2] != tuple(self.size):
+            return array
+        height, width, _ = self.output_shape
+        top, left = (array.shape[0] - height) // 2, (array.shape[1] - width) // 2
+        return array[top : top + height, left : left + width]
+
     def save(self, folder: Path) -> None:
         """Write the definition into a folder: ``preprocessing.json``, and ``mean.npy`` for a mean image."""
         content = asdict(self) | {"mean_values": None}

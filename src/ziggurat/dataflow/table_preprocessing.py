@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import functools
-import json
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Final, Literal, Self, get_args
 
 import numpy as np
 
-from ziggurat.atomic import atomic_write_text
 from ziggurat.dataflow.standalone_preprocessing import (
     PARTS,
     MeasuredColumn,
@@ -23,6 +20,7 @@ from ziggurat.dataflow.standalone_preprocessing import (
     row_of_texts,
     scaled,
 )
+from ziggurat.dataflow.stored_preprocessing import StoredPreprocessing
 from ziggurat.errors import ConfigurationError, DataError, DatapointError, UnknownNameError
 from ziggurat.records.schema import Column
 
@@ -32,7 +30,6 @@ Scaling = Literal["none", "standardize", "whiten"]
 SCALINGS: Final[tuple[str, ...]] = get_args(Scaling)
 """What is done to the measured numbers of a row."""
 
-_JSON_NAME: Final = "preprocessing.json"
 _LEAST_EIGENVALUE: Final = 1e-8
 _LEAST_DEVIATION: Final = 1e-30
 _LEAST_RELATIVE_DEVIATION: Final = 1e-12
@@ -60,7 +57,7 @@ class CategoryColumn:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TablePreprocessing:
+class TablePreprocessing(StoredPreprocessing):
     """What is done to every row of a table before a network gets it; made by ``fit``.
 
     A row becomes F numbers. The measured ones come first, in the order of their columns: numbers; booleans as 0 or 1;
@@ -337,31 +334,6 @@ class TablePreprocessing:
                 advice="Use the folder of a job that has begun to train on a table.",
             ) from None
         return found
-
-    def save(self, folder: Path) -> None:
-        """Write ``preprocessing.json`` into a folder.
-
-        Raises:
-            StorageError: where that is not possible.
-        """
-        atomic_write_text(folder / _JSON_NAME, json.dumps(self.as_json(), indent=1), "The preprocessing")
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Return the preprocessing that ``save`` wrote.
-
-        Raises:
-            DataError: where it is not there or damaged.
-        """
-        try:
-            content = json.loads((folder / _JSON_NAME).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise DataError(
-                f"The folder {folder} must hold the preprocessing of its model.",
-                received=str(error),
-                advice="Use the folder of a job that has begun to train.",
-            ) from error
-        return cls.from_json(content)
 
     def _check(self) -> None:
         """Refuse parts that do not belong together; raises KeyError or ValueError."""

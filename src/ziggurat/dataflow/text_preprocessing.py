@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
 
-from ziggurat.atomic import atomic_write_text
 from ziggurat.dataflow.standalone_preprocessing import PADDING, RESERVED, UNKNOWN, tokens_of
+from ziggurat.dataflow.stored_preprocessing import StoredPreprocessing
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
 
 __all__ = ["PADDING", "UNKNOWN", "TextPreprocessing"]
 
-_JSON_NAME: Final = "preprocessing.json"
 _SHARE_OF_LENGTHS: Final = 0.95
 _LENGTH_STEP: Final = 8
 _LONGEST_GUESS: Final = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TextPreprocessing:
+class TextPreprocessing(StoredPreprocessing):
     """What is done to every text before a network gets it; made by ``fit``.
 
     A text becomes ``length`` token numbers: 0 is padding at the end, 1 an unknown token, 2, 3, … the words of the
@@ -167,31 +164,6 @@ class TextPreprocessing:
                 advice="Use the folder of a job that has begun to train on texts.",
             ) from None
         return cls(length=length, words=words, lower=lower)
-
-    def save(self, folder: Path) -> None:
-        """Write ``preprocessing.json`` into a folder.
-
-        Raises:
-            StorageError: where that is not possible.
-        """
-        atomic_write_text(folder / _JSON_NAME, json.dumps(self.as_json(), indent=1), "The preprocessing")
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Return the preprocessing that ``save`` wrote.
-
-        Raises:
-            DataError: where it is not there or damaged.
-        """
-        try:
-            content = json.loads((folder / _JSON_NAME).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise DataError(
-                f"The folder {folder} must hold the preprocessing of its model.",
-                received=str(error),
-                advice="Use the folder of a job that has begun to train.",
-            ) from error
-        return cls.from_json(content)
 
 
 def _check_options(options: Mapping[str, tuple[int | None, int]]) -> None:

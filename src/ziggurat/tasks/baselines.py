@@ -191,7 +191,7 @@ def _fitted(name: str, title: str, measure: Callable[[], dict[str, float]], note
     if obstacle:
         return Baseline(name=name, title=title, reason=obstacle)
     try:
-        # A model that has not converged is still a baseline, and nobody could act on the warning.
+        # A model that has not converged is still a baseline, and the user cannot change its options.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return Baseline(name=name, title=title, scores=measure(), reason=note)

@@ -123,8 +123,8 @@ def pair_distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def nearest_neighbor_accuracy(embeddings: np.ndarray, labels: np.ndarray) -> float | None:
     """Return the share of samples whose nearest other sample (Euclidean) has the same label.
 
-    Distances are computed in blocks, so that memory does not grow with the square of the samples. A sample that is
-    not finite is wrong, and nobody's neighbor.
+    Distances are computed in blocks, so that memory does not grow with the square of the samples. A sample
+    whose embedding is not finite counts as wrong, and is no neighbor of others.
 
     Args:
         embeddings: (N, D).

@@ -157,7 +157,7 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
             shown = [[image] for image, _ in mixtures]
             mixed = [_named_shares(shares, pipeline) for _, shares in mixtures]
     else:
-        shown = [[_middle_of(rows, each) for each in pipeline.reader(split)(row)[: 1 + len(parts)]]]
+        shown = [[rows.preprocessing.in_the_middle(each) for each in pipeline.reader(split)(row)[: 1 + len(parts)]]]
     return {
         "row": row,
         "label": int(label) if is_class else None,
@@ -213,20 +213,6 @@ def _second_png(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[str]:
     if all(np.array_equal(first, second) for first, second in pairs):
         return []
     return [_base64(second.astype(np.uint8)) for _, second in pairs]
-
-
-def _in_the_middle(preprocessing: Preprocessing, image: np.ndarray) -> np.ndarray:
-    plain = replace(preprocessing, whitening=False)
-    return plain.finish(image[None])[0].astype(np.uint8)
-
-
-def _middle_of(rows: TrainingStages, array: np.ndarray) -> np.ndarray:
-    """Return what a crop in the middle leaves of an array that moves with the image; of any other, all of it."""
-    before, (height, width, _) = rows.preprocessing, rows.preprocessing.output_shape
-    if array.shape[:2] != before.size:
-        return array
-    top, left = (before.size[0] - height) // 2, (before.size[1] - width) // 2
-    return array[top : top + height, left : left + width]
 
 
 def _mask_png(mask: np.ndarray, pipeline: Pipeline) -> str:

@@ -205,7 +205,8 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
             batch = context.task.input_batch(context, stacked, context.preprocessing.finish)
             outputs = {name: np.asarray(each) for name, each in model.network.predict(batch).items()}
             for row, (request, name, decoded) in enumerate(fitted):
-                seen = _in_the_middle(decoded, context.preprocessing)
+                before = context.preprocessing
+                seen = before.in_the_middle(decoded) if isinstance(before, Preprocessing) else None
                 request.predictions.append(prediction_of(name, _row(outputs, row), request, context, seen))
 
 
@@ -273,19 +274,9 @@ def decoded_image(model: WarmModel, request: Mapping[str, Any]) -> DecodedImage:
         raise UsageError("This is asked of one image.", received=f"{len(images)} images")
     ((name, content),) = images
     fitted = preprocessing.decode(content, name)
-    seen = _in_the_middle(fitted, preprocessing)
-    assert seen is not None
+    seen = preprocessing.in_the_middle(fitted)
     context = model.job.context
     return DecodedImage(name, seen, context.task.input_batch(context, fitted[None], preprocessing.finish))
-
-
-def _in_the_middle(fitted: np.ndarray, preprocessing: Any) -> np.ndarray | None:
-    """Return the part of a fitted image that the network gets, (H, W, C) uint8; None of what is no image."""
-    if not isinstance(preprocessing, Preprocessing):
-        return None
-    height, width, _ = preprocessing.output_shape
-    top, left = (fitted.shape[0] - height) // 2, (fitted.shape[1] - width) // 2
-    return fitted[top : top + height, left : left + width]
 
 
 def fitted_image(model: WarmModel, request: Mapping[str, Any]) -> tuple[str, np.ndarray]:
