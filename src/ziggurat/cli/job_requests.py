@@ -338,8 +338,13 @@ def job_predict(
     asked = {name: options.pop(name) for name in ("top", "checkpoint", "grad_cam_class", "grad_cam_layer")}
     rows, texts = [_row(each) for each in options.pop("rows")], list(options.pop("texts"))
     if rows or texts:
-        if images or url or target or (rows and texts):
-            raise UsageError("Images, `--row` and `--text` are predicted for apart.", received="more than one of them")
+        layered = target or asked["grad_cam_class"] or asked["grad_cam_layer"]
+        if images or url or layered or (rows and texts):
+            raise UsageError(
+                "A prediction is for images, rows or texts; Grad-CAM is for images.",
+                received="more than one of them",
+                advice="Give images, `--row` or `--text`, only one of them.",
+            )
         inputs = {"rows": rows, "texts": texts, "top": asked["top"], "checkpoint": asked["checkpoint"]}
     else:
         _check(images, url, target, asked)

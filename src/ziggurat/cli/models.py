@@ -92,7 +92,7 @@ def predict(
     """
     if not images and given["count"] is None:
         raise UsageError(
-            "A prediction has a FILE, or a --count.",
+            "A prediction needs at least one FILE, or --count.",
             advice="Name files; of a model that generates, say how many with --count.",
         )
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

@@ -86,6 +86,10 @@ class RecordData(IndexedFlow):
         """Return the key of a sample."""
         return self.reader.key(index)
 
+    def label(self, index: int) -> Any:
+        """Return the label as it is stored; nothing is decoded."""
+        return self.reader.label(index)
+
     def datapoint(self, index: int) -> Datapoint:
         """Return one sample."""
         key, parts, label = self.reader.sample(index)

@@ -44,7 +44,7 @@ def task_of(source: DataSource, name: str = "") -> Task:
         reason = found.accepts(source.schema)
         if reason:
             raise DataError(
-                f"A network for {found.title} is trained on data that has what it learns.",
+                f"The task `{found.name}` must fit the dataset.",
                 received=reason,
                 advice="Choose another network, or other data.",
             )
@@ -111,7 +111,7 @@ def _mean(source: DataSource, options: DataOptions, context: TaskContext) -> np.
             raise DataError(
                 "At least one sample of the training split can be used.",
                 received=f"none of {dropped.total:,}; the first, {dropped.first[0][0]}: {dropped.first[0][1]}",
-                advice="Mend the data, or the code that reads it.",
+                advice="Fix the data, or the code that reads it.",
             )
         return mean_of(images if first is None else chain([first], images), options.mean)
 

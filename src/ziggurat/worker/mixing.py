@@ -110,7 +110,7 @@ def check_mixing(augmentation: Augmentation, batch_size: int, context: TaskConte
     reason = context.task.why_not_mixed(context.schema)
     if reason:
         raise DataError(
-            f"Samples are mixed where they can be. {reason}",
+            f"Mixup and CutMix do not fit this task. {reason}",
             received=f"`augmentation.mixup` {augmentation.mixup:g}, `augmentation.cutmix` {augmentation.cutmix:g}",
             advice="Set both to 0.",
         )

@@ -23,7 +23,7 @@ from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DataError
 from ziggurat.tasks.base import Task, TaskContext
 from ziggurat.worker.mixing import MixSamples, Mixture, check_mixing
-from ziggurat.worker.source import DataSource, FilePath, ImportedSplit
+from ziggurat.worker.source import DataSource, FilePath, ImportedSplit, labels_of
 
 __all__ = ["DataOptions", "JobData", "Pipeline", "TrainingStages", "prepare_data"]
 
@@ -302,10 +302,9 @@ class Pipeline:
         flow: Any = self.source.splits[split]
         task, schema = self.context.task, self.source.schema
 
-        def labels() -> list[Any]:
-            return [flow.datapoint(row)[-1] for row in range(len(flow))]
-
-        return task.rows(schema, flow, labels, shuffle=shuffle, seed=self.options.seed if shuffle else 0)
+        return task.rows(
+            schema, flow, lambda: labels_of(flow), shuffle=shuffle, seed=self.options.seed if shuffle else 0
+        )
 
     def _variation(self) -> ComponentAugmentation | _InTurn | None:
         """Return what varies the arrays of a sample: images, and what moves with them; None for nothing."""

@@ -312,6 +312,13 @@ class FilePath(str):
     __slots__ = ()
 
 
+def labels_of(flow: Any) -> list[Any]:
+    """Return the label of each sample of a split; where the split has them apart, no sample is read or decoded."""
+    if isinstance(flow, ImportedSplit | RecordData):
+        return [flow.label(row) for row in range(len(flow))]
+    return [flow.datapoint(row)[-1] for row in range(len(flow))]
+
+
 class ImportedSplit(IndexedFlow):
     """A split of a folder, whose files stay where they are: ``[bytes, label]``, or arrays of idx files.
 
@@ -342,6 +349,10 @@ class ImportedSplit(IndexedFlow):
     def datapoint(self, index: int) -> list[Any]:
         """Return one sample."""
         return [self._reader.read(self._addresses[index]), self._labels[index]]
+
+    def label(self, index: int) -> Any:
+        """Return the label of one sample, whose file is not read."""
+        return self._labels[index]
 
     def unread(self, index: int) -> list[Any]:
         """Return one sample with the path of its file instead of the content, so that a worker can read it.

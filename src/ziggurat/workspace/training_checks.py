@@ -8,11 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import numpy as np
-
-from ziggurat.dataflow.dataset.mnist import is_mnist_folder, mnist_labels, mnist_shape
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
-from ziggurat.datasets.splitting.rule import SplitRule
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos, checkpoint_advice
 from ziggurat.errors import (
     CheckpointError,
@@ -68,6 +64,8 @@ _TITLES: Final[Mapping[str, str]] = {
     "generic": "generic arrays",
 }
 """Kind of a dataset → what is learned from it, where that is not its name."""
+
+_MNIST_FILES: Final = "train-images*idx3*"
 
 _SOME_CLASSES: Final = ("?", "??")
 """In place of classes that are not known yet."""
@@ -157,22 +155,24 @@ def known_data(source: str, options: Mapping[str, Any]) -> KnownData:
             class_counts=_DIGITS_COUNTS,
         )
     _check_folder(source, folder)
-    return _of_idx(folder, options) if is_mnist_folder(folder) else KnownData(channels=3)
+    return _of_idx(folder, options) if any(folder.glob(_MNIST_FILES)) else KnownData(channels=3)
 
 
 def _of_idx(folder: Path, options: Mapping[str, Any]) -> KnownData:
-    """Return what the headers and labels of the files of MNIST say; the shares of a split are rounded."""
-    (count, height, width), labels = mnist_shape(folder, "train"), mnist_labels(folder, "train")
-    val = round(count * float(options.get("validation_share", SplitRule().val_share)))
-    counts = np.bincount(labels).tolist()
-    return KnownData(
-        sizes={"train": count - val, "val": val, "test": mnist_shape(folder, "test")[0]},
-        classes=len(counts),
-        size=(height, width),
-        channels=1,
-        class_names=[str(number) for number in range(len(counts))],
-        class_counts=counts,
-    )
+    """Return what the headers of the files of MNIST say; a split without files of its own is a share, rounded."""
+    # Here, because they load libraries of images, which no other source needs.
+    from ziggurat.datasets.formats.idx.importer import files_in, read_header_of
+    from ziggurat.datasets.splitting.rule import SplitRule
+
+    shapes = {each.split: read_header_of(folder / each.values).shape for each in files_in(folder) if each.labels}
+    if any(len(shape) != 3 for shape in shapes.values()) or "train" not in shapes:
+        return KnownData(channels=1)
+    sizes, share = {split: shape[0] for split, shape in shapes.items()}, options.get("validation_share")
+    share = SplitRule().val_share if share is None else share
+    if "val" not in sizes and isinstance(share, int | float) and 0 <= share < 1:
+        sizes["val"] = round(sizes["train"] * share)
+        sizes["train"] -= sizes["val"]
+    return KnownData(sizes=sizes, size=(shapes["train"][1], shapes["train"][2]), channels=1)
 
 
 def why_not_trainable(kind: str, class_names: Sequence[str] | None = None) -> str:
@@ -372,11 +372,13 @@ def _mixing_problems(spec: TrainSpec, data: KnownData, named: str) -> Iterator[t
         return
     schema = _schema(data.kind, _SOME_CLASSES if data.known_classes is None else data.known_classes)
     names = (named,) if named else () if network is None else network.tasks
-    learned = [tasks()[name] for name in names if not tasks()[name].accepts(schema)] or tasks_for(schema)[:1]
+    learned = [
+        each for name in names if (each := tasks().get(name)) is not None and not each.accepts(schema)
+    ] or tasks_for(schema)[:1]
     reasons = [each.why_not_mixed(schema) for each in learned]
     if reasons and all(reasons):
         field = f"augmentation.{fields[0]}"
-        rule = f"Samples are mixed where they can be. {reasons[0]}"
+        rule = f"Mixup and CutMix do not fit this task. {reasons[0]}"
         yield field, DataError(rule, received=f"`{field}` {getattr(varied, fields[0]):g}", advice="Set it to 0.")
 
 
@@ -447,7 +449,7 @@ def _check_folder(source: str, folder: Path) -> None:
             received=f"{source}, which is not",
             advice=f"Finish it with: ziggurat resume {source}.",
         )
-    if not is_mnist_folder(folder) and not _has_class_images(folder):
+    if not any(folder.glob(_MNIST_FILES)) and not _has_class_images(folder):
         raise DataError(
             "A folder of images must have a folder for each class, with the images in it.",
             received=f"`{source}` without any",

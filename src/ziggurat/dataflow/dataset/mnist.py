@@ -164,35 +164,6 @@ def is_mnist_folder(folder: Path) -> bool:
     return any(folder.glob("train-images*idx3*"))
 
 
-def mnist_shape(folder: Path, train_or_test: str) -> tuple[int, ...]:
-    """Return (count, height, width) of the images of a split, from the header of their file.
-
-    Raises:
-        DataError: where there is no such file, or it is damaged.
-    """
-    (path,) = find_files("Mnist", folder, [_spellings(_IMAGES[train_or_test])])
-    try:
-        with path.open("rb") as file:
-            start = file.read(2)
-        with gzip.open(path) if start == _GZIP else path.open("rb") as file:
-            head = file.read(16)
-    except (OSError, EOFError, zlib.error) as error:
-        raise damaged_file(path, f"it cannot be read ({error})") from error
-    if len(head) < 16 or head[3] != 3:
-        raise damaged_file(path, f"it starts with {head[:4]!r}")
-    return tuple(int.from_bytes(head[place : place + 4]) for place in (4, 8, 12))
-
-
-def mnist_labels(folder: Path, train_or_test: str) -> np.ndarray:
-    """Return the class number of each image of a split, (N) uint8.
-
-    Raises:
-        DataError: where there is no such file, or it is damaged.
-    """
-    (path,) = find_files("Mnist", folder, [_spellings(_LABELS[train_or_test])])
-    return read_idx(path, dimensions=1)
-
-
 def _spellings(name: str) -> list[str]:
     """Return the names that a file may have."""
     return [f"{name}.gz", name, name.replace("-idx", ".idx")]

@@ -27,7 +27,7 @@ from ziggurat.specs import FileNetwork
 from ziggurat.tasks import TaskContext
 from ziggurat.tasks.base import named_targets
 from ziggurat.worker.commands.trained import TrainedJob, open_trained_job, provider_of
-from ziggurat.worker.source import DataSource, FilePath, open_source
+from ziggurat.worker.source import DataSource, FilePath, labels_of, open_source
 
 __all__ = ["export"]
 
@@ -209,10 +209,8 @@ def preprocessed(context: TaskContext, samples: np.ndarray) -> np.ndarray:
 def _made_rows(job: TrainedJob, source: DataSource, flow: IndexedFlow) -> IndexedFlow | None:
     """Return what the task makes of the samples of a split, with a key at the end; None where they stay as they are."""
 
-    def labels() -> list[Any]:
-        return [flow.datapoint(row)[-1] for row in range(len(flow))]
-
-    return job.task.rows(source.schema, flow, labels, shuffle=False, seed=job.spec.seed)
+    # The same as in an evaluation, whatever the seed of the job is.
+    return job.task.rows(source.schema, flow, lambda: labels_of(flow), shuffle=False, seed=0)
 
 
 def _cropped(context: TaskContext, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -220,10 +218,10 @@ def _cropped(context: TaskContext, arrays: Sequence[np.ndarray]) -> list[np.ndar
     before, moving = context.preprocessing, len(context.task.moves_with_image)
     if not moving or not isinstance(before, Preprocessing):
         return list(arrays)
-    height, width, _ = before.output_shape
-    top, left = (before.size[0] - height) // 2, (before.size[1] - width) // 2
-    window = np.s_[:, top : top + height, left : left + width]
-    return [array[window] if 0 < place <= moving else array for place, array in enumerate(arrays)]
+    return [
+        np.stack([before.in_the_middle(each) for each in array]) if 0 < place <= moving else array
+        for place, array in enumerate(arrays)
+    ]
 
 
 def _spread(flow: DataFlow, count: int) -> Iterator[Any]:

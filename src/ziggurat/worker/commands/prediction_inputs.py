@@ -138,5 +138,5 @@ def _unusable(file: str, received: str) -> DataError:
     return DataError(
         "Rows come from a CSV file with a line of headings, or a JSON list of objects; texts from a file of lines.",
         received=f"{received} in {file}",
-        advice="Mend the file.",
+        advice="Fix the file.",
     )

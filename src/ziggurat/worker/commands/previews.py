@@ -61,16 +61,16 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
     flow: Any = source.splits[split]
     if row is not None and not 0 <= row < len(flow):
         raise UsageError(f"The split `{split}` has the rows 0 to {len(flow) - 1}.", received=str(row))
-    options = data_options(spec)
-    # A batch that is too large for the split is another preview's finding; its images can be looked at all the same.
-    options = replace(options, batch_size=min(options.batch_size, len(source.splits["train"])))
-    pipeline = _without_mean(source, options, spec)
-    if not isinstance(pipeline.context.preprocessing, Preprocessing):
+    if source.schema.parts[0] in ("row", "text"):
         raise UsageError(
             "Augmentation is shown for images.",
             received=f"data of kind {source.schema.kind}",
             advice="Look at the samples on the page of the dataset.",
         )
+    options = data_options(spec)
+    # A batch that is too large for the split is another preview's finding; its images can be looked at all the same.
+    options = replace(options, batch_size=min(options.batch_size, len(source.splits["train"])))
+    pipeline = _without_mean(source, options, spec)
     check_mixing(options.augmentation, options.batch_size, pipeline.context)
     rows = pipeline.training(by_row=True)
     try:

@@ -295,7 +295,7 @@ def inputs_of(model: WarmModel, request: Mapping[str, Any]) -> list[tuple[str, A
     Raises:
         UsageError: where the network takes something else.
     """
-    if request.get("pictures") is not None:
+    if request.get("pictures") is not None or not any(request.get(name) for name in ("rows", "texts")):
         if model.job.context.schema.parts[0] != "image":
             model.job.images  # noqa: B018 - says what it takes
         return list(images_of(request))

@@ -324,7 +324,9 @@ class Evaluations:
         """Return the results of a job; those of the last few stay open."""
         job = self._done(job_id)
         with self._lock:
-            found = self._open.pop(job_id, None) or Predictions(JobFolder(Path(job.folder)).results)
+            found = self._open.pop(job_id, None)
+            if found is None:  # one that keeps no samples has length 0
+                found = Predictions(JobFolder(Path(job.folder)).results)
             self._open[job_id] = found
             while len(self._open) > _KEPT_OPEN:
                 self._open.popitem(last=False)

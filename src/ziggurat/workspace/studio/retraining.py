@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ziggurat.entities import Job
-from ziggurat.errors import JobError, NotThereError, UnknownNameError
+from ziggurat.errors import JobError, NotThereError, SpecError, UnknownNameError
 from ziggurat.workspace.new_jobs import JobRequest, telling_name, train_spec
 from ziggurat.workspace.studio.datasets import StudioDatasets
 from ziggurat.workspace.studio.evaluations import Evaluations
@@ -18,8 +18,7 @@ from ziggurat.workspace.studio.training import Training
 
 __all__ = ["Retraining", "Retrainings"]
 
-_UNDER_WAY: Final = ("queued", "running", "stopping")
-_USABLE: Final = (*_UNDER_WAY, "done")
+_USABLE: Final = ("queued", "running", "done")
 _SPLITS: Final = ("val", "test", "train")
 _LONGEST_NAME: Final = 200
 _MOST_VERSIONS: Final = 100
@@ -77,7 +76,7 @@ class Retrainings:
             job
             for job in self._jobs.dependents(dataset_id)
             if job.kind == "train" and job.id != former.id and job.state in _USABLE
-            if _comparable(job.spec) == wanted
+            if _is_same(job.spec, wanted)
         ]
         return max(found, key=lambda job: (job.created, job.id), default=None)
 
@@ -121,6 +120,12 @@ class Retrainings:
                 "A training is repeated on another dataset than its own.",
                 received=f"{former.id}, which was trained on {dataset_id}",
                 advice="Name a new version, or clone the training.",
+            )
+        if asked is not None and asked.state not in _USABLE:
+            raise JobError(
+                "An evaluation that is compared must be done, or be in the queue.",
+                received=f"{asked.id}, which is {asked.state}",
+                advice="Name another evaluation, or evaluate again.",
             )
         before = asked or self._newest(former, split)
         chosen = split or (str(before.spec["split"]) if before else "")
@@ -197,6 +202,14 @@ def _rule(evaluation: Job) -> str:
     """Return the name by which an evaluation chose its checkpoint, where another training has one of that name."""
     named = str(evaluation.spec.get("checkpoint", ""))
     return named if named in ("best", "latest") else ""
+
+
+def _is_same(spec: Mapping[str, Any], wanted: Any) -> bool:
+    """Return whether a training has a comparable spec; one that cannot be read any more has not."""
+    try:
+        return _comparable(spec) == wanted
+    except SpecError:
+        return False
 
 
 def _comparable(spec: Mapping[str, Any]) -> dict[str, Any]:

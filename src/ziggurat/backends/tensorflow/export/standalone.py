@@ -110,7 +110,10 @@ class _Reader:
             return (line for line in text.splitlines() if line.strip())
         if Path(path).suffix.lower() == ".json":
             content = json.loads(text)
-            return iter(content if isinstance(content, list) else [content])
+            rows = content if isinstance(content, list) else [content]
+            if not all(isinstance(row, dict) for row in rows):
+                raise ValueError('it must hold a list of objects, such as [{"column": 1}].')
+            return iter(rows)
         return _csv_rows(text, [column["name"] for column in self._content["columns"]], self._content["target"])
 
     def _encoded(self, sample: Any) -> np.ndarray:

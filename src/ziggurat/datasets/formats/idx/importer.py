@@ -66,7 +66,7 @@ class MNISTFilesImporter(Importer):
     def guess(self, source: Path) -> Guess | None:
         """Claim files by their names and their first bytes."""
         try:
-            found = _files(source)
+            found = files_in(source)
             shapes = [read_header_of(_root(source) / each.values).shape for each in found]
         except DataError:
             return None
@@ -94,7 +94,7 @@ class MNISTFilesImporter(Importer):
 class _IndexedScan(Scan):
     def __init__(self, source: Path, options: Mapping[str, Any]) -> None:
         self._root = _root(source)
-        self._files = _files(source)
+        self._files = files_in(source)
         self._given = tuple(str(name) for name in options["class_names"])
         self._highest = -1
         if not self._files:
@@ -176,7 +176,7 @@ class _IndexedReader(PartReader):
         self._open.clear()
 
 
-def _files(source: Path) -> list[_Files]:
+def files_in(source: Path) -> list[_Files]:
     """Return the files of a source, the training split first; a file of arrays has no labels."""
     names = [source.name] if source.is_file() else sorted(entry.name for entry in source.iterdir() if entry.is_file())
     parts: dict[tuple[str, str], dict[str, str]] = {}
