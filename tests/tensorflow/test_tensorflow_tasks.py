@@ -263,8 +263,8 @@ def test_an_evaluation_has_the_metrics_of_the_task(name: str) -> None:
         assert task(case.task).primary_metric.name in case.metrics
         logged = latest(trained(name)).meta["latest"]
         tag = f"validation_{task(case.task).primary_metric.name}"
-        if tag in logged:
-            assert logged[tag][1] == pytest.approx(found[task(case.task).primary_metric.name], rel=1e-4)
+        assert tag in logged
+        assert logged[tag][1] == pytest.approx(found[task(case.task).primary_metric.name], rel=1e-4)
 
 
 @ALL

@@ -31,7 +31,6 @@ class _OverIndexed(IndexedFlow):
                 received=type(flow).__name__,
                 advice="Give an `IndexedFlow`, such as `RecordData`, `ImageFolder` or `DataFromList`.",
             )
-        self.gathers = flow.gathers
         self.policy = flow._ziggurat_policy
         self._flow = flow
 

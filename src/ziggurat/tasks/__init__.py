@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext
+from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
 from ziggurat.tasks.classification import CLASSIFICATION
 from ziggurat.tasks.classification_metrics import ConfusionMetric
 from ziggurat.tasks.means_metric import MeansMetric
@@ -26,6 +26,7 @@ __all__ = [
     "Task",
     "TaskContext",
     "default_task",
+    "raw_outputs",
     "task",
     "tasks",
     "tasks_for",

@@ -421,6 +421,6 @@ def constant_scores(context: TaskContext, output: np.ndarray, val: SplitData) ->
     for batch in val.batches():
         outputs = {"output": np.broadcast_to(output, (len(batch[0]), *output.shape))}
         for metric in metrics:
-            metric.update(outputs, dict(zip(("x", "y", "label"), batch, strict=False)))
+            metric.update(outputs, named_targets(batch))
     found = {name: value for metric in metrics for name, value in metric.compute().items()}
     return {name: value for name, value in found.items() if isinstance(value, float)}

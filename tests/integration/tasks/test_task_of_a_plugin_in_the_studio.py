@@ -22,7 +22,7 @@ from ziggurat.client import Client
 PACKAGE = '''
 import numpy as np
 
-from ziggurat.tasks import ArraySpec, Metric, MetricInfo, PrimaryMetric, Task
+from ziggurat.tasks import ArraySpec, Metric, MetricInfo, PrimaryMetric, Task, raw_outputs
 
 
 class MeanMiss(Metric):
@@ -84,7 +84,7 @@ class CountBoxes(Task):
         return {"predicted": found, "actual": actual, "score": -np.abs(found - actual)}
 
     def decode(self, context, outputs, *, top=5):
-        return {"objects": float(outputs["output"][0]) if "output" in outputs else None}
+        return {"objects": float(outputs["output"][0])} if "output" in outputs else raw_outputs(outputs)
 
 
 COUNT_BOXES = CountBoxes()

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.errors import DatapointError
 from ziggurat.records.schema import KINDS, Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
+from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, as_color, raw_outputs
 from ziggurat.tasks.metric import Metric
 
 __all__ = ["FREE"]
@@ -42,6 +43,8 @@ class Free(Task):
     def sample(self, context: TaskContext, point: Sequence[Any], key: Any) -> list[np.ndarray]:
         """Return the input, and the class number where there is one."""
         x = context.preprocessing.decode(point[0], key)
+        if self._has_classes(context.schema) and point[1] is None:
+            raise DatapointError(key, "it has no class.")
         return [x, np.asarray(point[1], np.int64)] if self._has_classes(context.schema) else [x]
 
     def metrics(self, context: TaskContext) -> Sequence[Metric]:
@@ -77,7 +80,7 @@ class Free(Task):
             return None
         scale = 255.0 if found.min() >= 0 and found.max() <= 1 else 1.0
         image = np.clip(np.rint(np.nan_to_num(found * scale)), 0, 255).astype(np.uint8)
-        return np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
+        return as_color(image)
 
 
 FREE: Final = Free()

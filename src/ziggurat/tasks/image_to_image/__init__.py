@@ -21,13 +21,13 @@ __all__ = ["IMAGE_TO_IMAGE"]
 _KINDS: Final = ("image-to-image", "image-classification")
 _WHITE: Final = 255.0
 _MOST_OF_SHARES: Final = 2.0
-"""Largest value of an image that is taken to be on the scale from 0 to 1 when it is shown."""
+"""Largest absolute value of outputs that are taken to be on the scale from 0 to 1."""
 
 
 class ImageToImage(Task):
     """Target: (H, W, C) float32 from 0 to 255. Output: (N, H, W, C), from 0 to 255 or from 0 to 1.
 
-    A batch of outputs that all lie from 0 to 1 is on that scale: a network that ends in a sigmoid. Photometric
+    A batch of outputs without a number beyond ±2 is on the scale from 0 to 1. Photometric
     augmentation, such as noise, varies the input only, so that a network learns to undo it.
     """
 
@@ -149,19 +149,17 @@ def _on_white(output: Any, shape: tuple[int, ...] | None) -> np.ndarray:
             "A network for image to image gives an image of the size of its target.",
             received=f"shape {found.shape} for targets of shape {shape}",
         )
-    is_share = found.size and found.min() >= 0 and found.max() <= 1
-    return found * np.float32(_WHITE) if is_share else found
+    return found * np.float32(_WHITE) if _is_share(found) else found
+
+
+def _is_share(output: np.ndarray) -> bool:
+    """Return whether outputs are on the scale from 0 to 1, which a linear output leaves a little."""
+    return bool(output.size) and float(np.abs(output).max()) <= _MOST_OF_SHARES
 
 
 def _as_seen(output: np.ndarray) -> np.ndarray:
-    """Return an output image (H, W, C) as people see it, uint8.
-
-    A linear output on the scale from 0 to 1 leaves it a little, which counts in metrics; as an image from 0 to 255, it
-    would be black.
-    """
-    image = np.nan_to_num(np.asarray(output, np.float32))
-    if image.size and np.abs(image).max() <= _MOST_OF_SHARES:
-        image = image * np.float32(_WHITE)
+    """Return an output image (H, W, C) as people see it, uint8."""
+    image = _on_white(np.nan_to_num(np.asarray(output, np.float32)), None)
     return np.clip(np.rint(image), 0, _WHITE).astype(np.uint8)
 
 

@@ -108,7 +108,15 @@ class Jobs:
         Raises:
             JobError: where there is none of that id.
         """
-        job = self._with_problems([self._store.jobs.get(job_id)])[0]
+        return self._with_problems([self._store.jobs.get(job_id)])[0]
+
+    def with_baselines(self, job_id: str) -> Job:
+        """Return a job; a finished training has its result beside that of simple models, which its folder holds.
+
+        Raises:
+            JobError: where there is none of that id.
+        """
+        job = self.get(job_id)
         if job.kind != "train" or job.state != "done":
             return job
         return replace(job, baselines=baselines_line(JobFolder(Path(job.folder))))

@@ -397,9 +397,7 @@ class _Task:
             return np.array(self._how["palette"], np.uint8)[output.argmax(axis=2)]
         if self._how["form"] != "image" or output.shape[2] not in (1, 3):
             return None
-        image = np.nan_to_num(output.astype(np.float32))
-        is_share = image.size and np.abs(image).max() <= 2  # a linear output leaves the scale from 0 to 1 a little
-        return np.clip(np.rint(image * np.float32(255) if is_share else image), 0, 255).astype(np.uint8)
+        return np.clip(np.rint(_to_255(np.nan_to_num(output))), 0, 255).astype(np.uint8)
 
     def _numbers(self, output: np.ndarray, top: int) -> None:
         return None
@@ -450,9 +448,9 @@ class _Task:
 
 
 def _to_255(output: np.ndarray) -> np.ndarray:
-    """Return an image from 0 to 255; one whose numbers all lie from 0 to 1 is on that scale."""
+    """Return an image from 0 to 255; one without a number beyond 2 is on the scale from 0 to 1."""
     found = np.asarray(output, np.float32)
-    return found * np.float32(255) if found.size and found.min() >= 0 and found.max() <= 1 else found
+    return found * np.float32(255) if found.size and np.abs(found).max() <= 2 else found
 
 
 def _written(picture: np.ndarray, folder: Path, stem: str) -> str:

@@ -35,7 +35,7 @@ _TITLES: Final[Mapping[str, tuple[str, str, str]]] = {
     "better": ("Better", "The second has a better score.", "No sample has a better score."),
     "worse": ("Worse", "The second has a worse score.", "No sample has a worse score."),
     "equal": ("Equal", "The scores differ by less than the margin.", "No sample has an equal score."),
-    "label_changed": ("Label changed", "The two datasets have another label.", "No label changed."),
+    "label_changed": ("Label changed", "The label differs between the two datasets.", "No label changed."),
     "only_first": ("Only in the first", "The second dataset does not have them in this split.", "No sample."),
     "only_second": ("Only in the second", "The first dataset does not have them in this split.", "No sample."),
 }

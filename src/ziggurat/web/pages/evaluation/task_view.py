@@ -94,8 +94,7 @@ class ScoreComparison:
         counts: samples whose score is ``better``, ``worse`` and ``equal`` in this run.
         mean: difference of the mean score, for people: ``0.4 better``.
         verdict: ``better``, ``worse``, or empty.
-        interval: 95 % interval of the difference, in the unit that people see; None where it is not known.
-        interval_text: the same for people.
+        interval_text: 95 % interval of the difference, for people; empty where it is not known.
         is_significant: whether the interval is on one side of 0.
         versions: where the other run is on another version of the dataset, what both have in common, as
             ``Evaluations.differences`` gives it.

@@ -108,9 +108,16 @@ def take_away(studio: Studio, job_id: str) -> TakeAway:
         formats=formats,
         exports=[_look(each, titles) for each in studio.exports.of_job(job_id)],
         published=studio.published.of_job(job_id),
-        preprocessing=_PREPROCESSING[studio.models.inputs(job.id).kind if checkpoints else "image"],
+        preprocessing=_PREPROCESSING[_input_kind(studio, job_id) if checkpoints else "image"],
         why_not_published="A model is published when its training has ended." if is_busy else "",
     )
+
+
+def _input_kind(studio: Studio, job_id: str) -> str:
+    try:
+        return studio.models.inputs(job_id).kind
+    except ZigguratError:  # of a task that is not installed; what is exported already can be downloaded all the same
+        return "image"
 
 
 def field_of(error: ZigguratError, action: str) -> str:

@@ -371,7 +371,7 @@ def job_now(studio: Studio, job_id: str) -> JobNow:
     Raises:
         JobError: where there is none of that id.
     """
-    job, now = studio.jobs.get(job_id), studio.clock()
+    job, now = studio.jobs.with_baselines(job_id), studio.clock()
     held = studio.jobs.hyperparameters(job_id) if job.kind == "train" else {}
     checkpoints = studio.jobs.checkpoints(job_id)
     return JobNow(

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ziggurat.entities import Job
 from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.web.forms import FieldError
+from ziggurat.web.pages.dataset.samples import label_in_words
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.model_inputs import ModelInputs
 
@@ -127,18 +128,12 @@ def filled_row(studio: Studio, dataset: Job | None, inputs: ModelInputs, number:
     text = part.decode("utf-8", "replace") if isinstance(part, bytes) else str(part)
     names = {"val": "validation", "test": "test", "train": "training"}
     words = f"{names[split]} {'row' if inputs.kind == 'row' else 'text'} {row}"
-    actual = _actual(sample.label, schema)
+    actual = label_in_words(sample.label, schema)
     if inputs.kind == "text":
         return FilledRow(typed={"text": text}, words=words, actual=actual, next=row + 1)
     values = dict(zip((column.name for column in schema.columns), json.loads(text), strict=False))
     typed = {field.id: _typed(values.get(field.name)) for field in column_fields(inputs)}
     return FilledRow(typed=typed, words=words, actual=actual, next=row + 1)
-
-
-def _actual(label: Any, schema: Any) -> str:
-    if isinstance(label, int) and not isinstance(label, bool) and 0 <= label < len(schema.class_names):
-        return schema.class_names[label]
-    return "" if label is None else f"{label:g}" if isinstance(label, int | float) else str(label)
 
 
 def _typed(value: Any) -> str:
