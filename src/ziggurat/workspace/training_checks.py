@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
+from ziggurat.datasets.formats.idx.importer import files_in, read_header_of
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos, checkpoint_advice
 from ziggurat.errors import (
     CheckpointError,
@@ -24,6 +25,7 @@ from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.records.schema import Schema
 from ziggurat.specs import FileNetwork, TrainSpec, load_spec
+from ziggurat.specs.dataset import Split
 from ziggurat.tasks import AUTO_TASK, task, tasks, tasks_for
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS
@@ -160,15 +162,11 @@ def known_data(source: str, options: Mapping[str, Any]) -> KnownData:
 
 def _of_idx(folder: Path, options: Mapping[str, Any]) -> KnownData:
     """Return what the headers of the files of MNIST say; a split without files of its own is a share, rounded."""
-    # Here, because they load libraries of images, which no other source needs.
-    from ziggurat.datasets.formats.idx.importer import files_in, read_header_of
-    from ziggurat.datasets.splitting.rule import SplitRule
-
     shapes = {each.split: read_header_of(folder / each.values).shape for each in files_in(folder) if each.labels}
     if any(len(shape) != 3 for shape in shapes.values()) or "train" not in shapes:
         return KnownData(channels=1)
     sizes, share = {split: shape[0] for split, shape in shapes.items()}, options.get("validation_share")
-    share = SplitRule().val_share if share is None else share
+    share = Split().val_share if share is None else share
     if "val" not in sizes and isinstance(share, int | float) and 0 <= share < 1:
         sizes["val"] = round(sizes["train"] * share)
         sizes["train"] -= sizes["val"]
