@@ -1,0 +1,1 @@
+"""Input sources: how batches get into the towers of a graph."""

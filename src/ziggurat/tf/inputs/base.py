@@ -1,0 +1,320 @@
+"""Input sources: how batches get from Python or from TensorFlow into the towers of a graph.
+
+A source is set up once with the specifications of the inputs, and asked for tensors once a tower. What it feeds by
+hand (``fed``), the program takes from a *feed* of the engine with every step; a source of pure TensorFlow feeds
+nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.dataflow.adapting import method_of
+from ziggurat.dataflow.base import UnknownLengthError
+from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed
+from ziggurat.errors import ConfigurationError, DataError, StateError
+
+__all__ = ["FeedInput", "FlowInput", "InputSource", "PlaceholderInput", "TowerBatches", "input_placeholder"]
+
+
+class InputSource(ABC):
+    """Base of all input sources."""
+
+    def __init__(self) -> None:
+        self.signature: list[Any] = []
+        """The ``tf.TensorSpec`` of each input; there after ``setup``."""
+        self.fed: list[Any] = []
+        """Placeholders that every step feeds, tower after tower."""
+        self.tower_count = 0
+        """How often tensors were asked for."""
+        self._is_set_up = False
+
+    # ---- what a source implements
+
+    def _setup(self, input_signature: Sequence[Any]) -> None:
+        """Prepare what must exist once; the graph is open."""
+
+    @abstractmethod
+    def _get_input_tensors(self) -> list[Any]:
+        """Return one tensor an input, for another tower."""
+
+    def _get_callbacks(self) -> list[Any]:
+        """Return the callbacks that the source needs."""
+        return []
+
+    def _size(self) -> int:
+        raise UnknownLengthError(self)
+
+    def batches(self) -> Iterable[Any]:
+        """Return what the loop takes its batches from: for each step, one array for each of ``fed``.
+
+        It may have ``state()``, ``load_state()`` and ``close()``. A source that feeds nothing returns an endless
+        iterable of empty lists.
+        """
+        return NothingFed()
+
+    def connect(self, batches: BatchCycle, session: Any) -> Feed:
+        """Return the feed that hands the arrays of ``fed`` to each step.
+
+        Args:
+            batches: endless, over ``batches()``.
+            session: the open session, for sources that prepare on their device.
+        """
+        return DirectFeed(batches)
+
+    def step_operations(self) -> Sequence[Any]:
+        """Return operations to run along with every step, such as the staging of the next batch."""
+        return ()
+
+    # ---- what trainers call
+
+    def setup(self, input_signature: Sequence[Any]) -> list[Any]:
+        """Set the source up, once; return the callbacks that it needs.
+
+        Raises:
+            StateError: where it was set up before.
+        """
+        if self._is_set_up:
+            raise StateError(
+                "An input source serves one training.",
+                received=f"a second `setup` of {type(self).__name__}",
+                advice="Make another one over the same data flow.",
+            )
+        self._is_set_up = True
+        self.signature = list(input_signature)
+        self._setup(self.signature)
+        return self.get_callbacks()
+
+    def setup_done(self) -> bool:
+        """Return whether it was set up."""
+        return self._is_set_up
+
+    def get_input_tensors(self) -> list[Any]:
+        """Return one tensor an input for one tower; each call is of another batch, as each tower has its own."""
+        if not self._is_set_up:
+            raise StateError(
+                "An input source is set up before it gives tensors.",
+                received=type(self).__name__,
+                advice="Call `setup(input_signature)`.",
+            )
+        self.tower_count += 1
+        return self._get_input_tensors()
+
+    def get_callbacks(self) -> list[Any]:
+        """Return the callbacks that the source needs."""
+        return self._get_callbacks()
+
+    def reset_state(self) -> None:
+        """Begin the data again, as before an evaluation."""
+
+    def size(self) -> int:
+        """Return the batches in a pass.
+
+        Raises:
+            UnknownLengthError: where it is not known.
+        """
+        return self._size()
+
+    def __len__(self) -> int:
+        return self.size()
+
+    def cached_name_scope(self) -> AbstractContextManager[Any]:
+        """Return the name scope of the source's own operations, the same with each call."""
+        return tf.get_default_graph().name_scope(f"{type(self).__name__}/")
+
+
+class NothingFed:
+    """Endless empty batches, with a count as position: of a source whose batches are made in the graph."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        while True:
+            self._count += 1
+            yield []
+
+    def state(self) -> Any:
+        """Return how many there were."""
+        return {"count": self._count}
+
+    def load_state(self, state: Any) -> None:
+        """Go on behind so many."""
+        self._count = state["count"]
+
+
+class PlaceholderInput(InputSource):
+    """Placeholders and nothing else: of predictors, and of loops that feed by themselves."""
+
+    def _get_input_tensors(self) -> list[Any]:
+        return [input_placeholder(spec, reused=self.tower_count == 1) for spec in self.signature]
+
+
+class FlowInput(InputSource):
+    """Base of sources that feed the batches of a data flow.
+
+    Args:
+        ds: a data flow, or any iterable of batches that can be iterated again. A batch is a list with one component an
+            input, or a mapping by the names of the inputs.
+    """
+
+    def __init__(self, ds: Iterable[Any]) -> None:
+        super().__init__()
+        self.ds = ds
+
+    def _size(self) -> int:
+        try:
+            return len(self.ds)  # pyright: ignore[reportArgumentType]
+        except (TypeError, NotImplementedError) as error:
+            raise UnknownLengthError(self) from error
+
+    def _get_input_tensors(self) -> list[Any]:
+        placeholders = [input_placeholder(spec, reused=self.tower_count == 1) for spec in self.signature]
+        self.fed += placeholders
+        return placeholders
+
+    def batches(self) -> Iterable[Any]:
+        """Return endless steps' arrays: one batch a tower, checked and converted."""
+        return TowerBatches(self.ds, self.signature, max(1, self.tower_count))
+
+
+class FeedInput(FlowInput):
+    """Feeds each batch when its step needs it: nothing is prepared ahead.
+
+    Args:
+        ds: the batches.
+        infinite: whether the flow is repeated without end; ``InferenceRunner`` reads one pass.
+    """
+
+    def __init__(self, ds: Iterable[Any], infinite: bool = True) -> None:
+        super().__init__(ds)
+        self.infinite = infinite
+
+
+class TowerBatches:
+    """Endless arrays for the towers of a step: one batch a tower, each component checked and converted.
+
+    The passes of the flow are joined: a step may take its first batch from the end of one and the second from the next.
+
+    Args:
+        ds: the flow.
+        signature: a ``tf.TensorSpec`` for each input.
+        towers: batches in a step.
+    """
+
+    def __init__(self, ds: Iterable[Any], signature: Sequence[Any], towers: int) -> None:
+        reset = method_of(ds, "reset_state")
+        if reset is not None:
+            reset()
+        self._cycle = BatchCycle(ds)
+        self._inputs = [FedArray(spec) for spec in signature]
+        self._names = [spec.name for spec in signature]
+        self._towers = towers
+        self._count = 0
+
+    def __iter__(self) -> Iterator[list[np.ndarray]]:
+        inputs, names, many = self._inputs, self._names, self._towers
+        arrays: list[np.ndarray] = []
+        for batch in self._cycle:
+            parts = [batch[name] for name in names] if isinstance(batch, Mapping) else batch
+            if len(parts) != len(inputs):
+                raise DataError(
+                    f"A batch of this model has {len(inputs)} component(s): {', '.join(names)}.",
+                    received=f"{len(parts)} component(s)",
+                    advice="Give the data flow one component for each input.",
+                )
+            arrays += [
+                part if type(part) is np.ndarray and each.fits(part) else each.array(part)
+                for each, part in zip(inputs, parts, strict=True)
+            ]
+            self._count += 1
+            if self._count % many == 0:
+                yield arrays
+                arrays = []
+
+    def state(self) -> Any:
+        """Return the position behind the last whole step."""
+        return {"source": self._cycle.state(), "count": self._count}
+
+    def load_state(self, state: Any) -> None:
+        """Go on where ``state()`` was called."""
+        self._cycle.load_state(state["source"])
+        self._count = state["count"]
+
+    def close(self) -> None:
+        """Free the flow."""
+        self._cycle.close()
+
+
+class FedArray:
+    """What an array must be to be fed to an input.
+
+    Args:
+        spec: the ``tf.TensorSpec`` of the input.
+    """
+
+    def __init__(self, spec: Any) -> None:
+        self._name = spec.name
+        self._dtype = np.dtype(spec.dtype.as_numpy_dtype)
+        self._is_text = spec.dtype == tf.string
+        self._shape = spec.shape
+        self._seen: tuple[int, ...] | None = None
+
+    def fits(self, array: np.ndarray) -> bool:
+        """Return whether an array can be fed as it is and has the shape of the one before."""
+        return array.dtype is self._dtype and array.shape == self._seen
+
+    def array(self, part: Any) -> np.ndarray:
+        """Return a component as it is fed.
+
+        Raises:
+            DataError: where its shape is another, or its values do not convert.
+        """
+        try:
+            array = np.asarray(part, None if self._is_text else self._dtype)
+        except (ValueError, TypeError) as error:
+            raise DataError(
+                f"The input `{self._name}` is of type {self._dtype}.",
+                received=f"{type(part).__name__} ({error})",
+                advice="Give it numbers, with rows of one shape.",
+            ) from error
+        if not self._shape.is_compatible_with(array.shape):
+            raise DataError(
+                f"The input `{self._name}` has shape {self._shape}.",
+                received=f"shape {array.shape}",
+                advice="Batch and resize the data to that shape, or open a dimension by None in its `tf.TensorSpec`.",
+            )
+        self._seen = array.shape
+        return array
+
+
+def input_placeholder(spec: Any, *, reused: bool) -> Any:
+    """Return a placeholder for an input.
+
+    Args:
+        spec: its ``tf.TensorSpec``.
+        reused: take the placeholder that the graph has under that name, where it has one.
+    """
+    graph = tf.get_default_graph()
+    if reused:
+        try:
+            found = graph.get_tensor_by_name(f"{spec.name}:0")
+        except (KeyError, ValueError):
+            found = None
+        if found is not None:
+            if found.op.type != "Placeholder" or found.dtype.base_dtype != spec.dtype:
+                raise ConfigurationError(
+                    f"The name of the input `{spec.name}` is free in the graph, or that of its placeholder.",
+                    received=f"{found.op.type} of type {found.dtype.name}",
+                    advice="Give the input another name.",
+                )
+            return found
+    # Outside of the scopes of towers: `image:0` is the first tower's, `image_1:0` that of the second.
+    with graph.name_scope(None):
+        return tf.placeholder(spec.dtype, spec.shape, name=spec.name)
