@@ -49,7 +49,7 @@ class Callback(EngineCallback):
     ``tf.train.SessionRunArgs``; ``_after_run(ctx, values)`` gets their values in ``values.results``.
     """
 
-    trainer: Trainer
+    trainer: Trainer  # pyright: ignore[reportIncompatibleVariableOverride]
     """The trainer; there from ``setup_graph`` on."""
 
     _wanted: Any = None

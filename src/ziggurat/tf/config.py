@@ -143,7 +143,7 @@ def launch_train_with_config(config: TrainConfig, trainer: SingleCostTrainer) ->
         assert config.dataflow is not None
         source = FeedInput(config.dataflow) if type(trainer) is SimpleTrainer else QueueInput(config.dataflow)
     tower_function = getattr(model, "build_graph_get_cost", model.build_graph)
-    get_optimizer = getattr(model, "get_optimizer", None)
+    get_optimizer: Any = getattr(model, "get_optimizer", None)
     trainer.setup_graph(model.get_input_signature(), source, tower_function, get_optimizer)
     trainer.resume_from(config.run_state)
     trainer.train_with_defaults(

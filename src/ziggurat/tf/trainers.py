@@ -42,6 +42,9 @@ class Trainer(EngineTrainer):
     graph is the default one at its construction.
     """
 
+    program: GraphProgram  # pyright: ignore[reportIncompatibleVariableOverride]
+    """The graph and its session; there once the training begins."""
+
     is_chief: bool = True
     """Whether it is the first process of a distributed training."""
 
@@ -116,7 +119,8 @@ class Trainer(EngineTrainer):
             StateError: where the training has begun.
         """
         if isinstance(cb, list | tuple):
-            return all([self.register_callback(each) for each in cb])
+            used = [self.register_callback(each) for each in cb]
+            return all(used)
         assert isinstance(cb, Callback)
         if hasattr(self, "program"):
             raise StateError(
@@ -310,10 +314,8 @@ class TowerTrainer(Trainer):
             StateError: where the graph is final and no such tower was built.
             UnknownNameError: where the tower has no such tensor.
         """
-        name = (
-            f"tower-pred-{device}" if isinstance(device, int) else f"tower-pred-{device.strip('/').replace(':', '-')}"
-        )
-        tower = self.predict_tower(name, device)
+        place = str(device).strip("/").replace(":", "-")
+        tower = self.predict_tower(f"tower-pred-{place}", device)
         return OnlinePredictor(tower.get_tensors(input_names), tower.get_tensors(output_names), owner=self)
 
     def predict_tower(self, name: str, device: int | str = 0, vs_name: str = "") -> Any:
