@@ -181,6 +181,12 @@ class GraphProgram:
             # Data flows raise their own errors: this is the end of an input that TensorFlow itself reads.
             self._trainer.finish(f"the input has ended ({str(error.message or '').splitlines()[0]})")
             raise BreakOff from error
+        except tf.errors.OpError as error:
+            source = self._trainer.input
+            cause = None if source is None else source.error_behind(error)
+            if cause is None:
+                raise
+            raise cause from error
 
     def evaluate(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Refuse: a graph predicts by a tower that ``ziggurat.tf.InferenceRunner`` or ``get_predictor`` builds."""
