@@ -44,9 +44,10 @@ class ScriptFiles(importlib.abc.MetaPathFinder):
         self._older = False
         paths = sysconfig.get_paths()
         self._others = [paths["stdlib"], paths["platstdlib"], str(Path(ziggurat.__file__).parent)]
-        whole = script_tensorflow(report)
+        self.tensorflow: Any = script_tensorflow(report)
+        """What the script gets for ``import tensorflow``."""
         self._aliases: dict[str, Any] = {
-            "tensorflow": whole,
+            "tensorflow": self.tensorflow,
             "keras": StandInModule("keras", tf_keras, tf_keras.src),
             "importlib": StandInModule("importlib", importlib, names={"import_module": self._import_module}),
             **EXTENDED,
