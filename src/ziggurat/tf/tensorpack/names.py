@@ -72,7 +72,16 @@ _CALLBACKS: Final = (
     "ziggurat.callbacks",
 )
 _MONITORS: Final = (f"{_OWN}.monitors", "ziggurat.callbacks")
-_MODELS: Final = (f"{_OWN}.models", "ziggurat.tf.models")
+_MODELS: Final = (
+    f"{_OWN}.layers",
+    "ziggurat.tf.models",
+    "ziggurat.tf.models.registry",
+    "ziggurat.tf.shape_log",
+    "ziggurat.tf.linear_wrap",
+    "ziggurat.tf.argscope",
+    "ziggurat.tf.symbolic",
+    f"{_OWN}.symbolic",
+)
 _TRAIN: Final = (
     f"{_OWN}.training",
     "ziggurat.tf.trainers",
@@ -81,7 +90,13 @@ _TRAIN: Final = (
     "ziggurat.tf.model",
     "ziggurat.callbacks",
 )
-_INPUTS: Final = (f"{_OWN}.inputs", "ziggurat.tf.inputs.base", "ziggurat.tf.inputs.queue")
+_INPUTS: Final = (
+    f"{_OWN}.inputs",
+    "ziggurat.tf.inputs.base",
+    "ziggurat.tf.inputs.queue",
+    "ziggurat.tf.inputs.tensors",
+    "ziggurat.tf.inputs.dataset",
+)
 _PREDICT: Final = (f"{_OWN}.prediction", "ziggurat.tf.predictors")
 
 
@@ -256,7 +271,7 @@ MODULES: Final[Mapping[str, Module]] = {
     ),
     "tensorpack.tfutils.collect_env": Module("", "collect_env_info", (f"{_OWN}.compat",)),
     "tensorpack.tfutils.collection": Module(
-        "backup_collection restore_collection freeze_collection", homes=(f"{_OWN}.graphs", "ziggurat.tf.scopes")
+        "backup_collection restore_collection freeze_collection", homes=("ziggurat.tf.scopes",)
     ),
     "tensorpack.tfutils.common": Module(
         "get_default_sess_config get_global_step_value get_global_step_var get_tf_version_tuple collect_env_info",
@@ -305,7 +320,7 @@ MODULES: Final[Mapping[str, Module]] = {
         "get_scalar_var prediction_incorrect flatten batch_flatten print_stat rms huber_loss",
         "accuracy psnr shapeless_placeholder class_balanced_cross_entropy class_balanced_sigmoid_cross_entropy "
         "saliency_map guided_relu",
-        (f"{_OWN}.symbolic", *_MODELS),
+        _MODELS,
     ),
     "tensorpack.tfutils.tower": Module(
         "get_current_tower_context BaseTowerContext TowerContext TowerFuncWrapper TowerFunc TowerTensorHandle "

@@ -6,23 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-import numpy as np
-
 from ziggurat.backends.tensorflow.runtime import tf
 
 __all__ = [
-    "accuracy",
-    "batch_flatten",
     "class_balanced_cross_entropy",
     "class_balanced_sigmoid_cross_entropy",
-    "flatten",
-    "get_scalar_var",
     "guided_relu",
-    "huber_loss",
-    "prediction_incorrect",
-    "print_stat",
-    "psnr",
-    "rms",
     "saliency_map",
     "shapeless_placeholder",
 ]
@@ -30,84 +19,13 @@ __all__ = [
 _GUIDED: Final = "ZigguratGuidedRelu"
 
 
-def prediction_incorrect(logits: Any, label: Any, topk: int = 1, name: str = "incorrect_vector") -> Any:
-    """Return 1 for each sample whose label is not among the ``topk`` largest scores, else 0: (N,) float32.
-
-    Args:
-        logits: (N, classes).
-        label: (N,), whole numbers.
-        topk: how many scores count.
-        name: of the result.
-    """
-    return tf.cast(tf.logical_not(tf.nn.in_top_k(logits, label, topk)), tf.float32, name=name)
 
 
-def accuracy(logits: Any, label: Any, topk: int = 1, name: str = "accuracy") -> Any:
-    """Return the share of samples whose label is among the ``topk`` largest scores; arguments as above."""
-    return tf.reduce_mean(tf.cast(tf.nn.in_top_k(logits, label, topk), tf.float32), name=name)
 
 
-def flatten(x: Any) -> Any:
-    """Return all elements in one dimension."""
-    return tf.reshape(x, [-1])
 
 
-def batch_flatten(x: Any) -> Any:
-    """Return (N, everything else), with the size in the static shape where it is known."""
-    sizes = x.shape.as_list()[1:]
-    if None in sizes:
-        return tf.reshape(x, tf.stack([tf.shape(x)[0], -1]))
-    return tf.reshape(x, [-1, int(np.prod(sizes))])
 
-
-def print_stat(x: Any, message: str | None = None) -> Any:
-    """Return a tensor that prints its shape, mean and elements to standard error when it is evaluated.
-
-    Args:
-        x: the tensor.
-        message: what to call it; its name where it is None.
-    """
-    text = message or x.op.name
-    return tf.Print(x, [tf.shape(x), tf.reduce_mean(x), rms(x), x], f"{text}: ", summarize=20)
-
-
-def rms(x: Any, name: str | None = None) -> Any:
-    """Return the root of the mean square of all elements."""
-    return tf.sqrt(tf.reduce_mean(tf.square(x)), name=name or f"{x.op.name}_rms")
-
-
-def huber_loss(x: Any, delta: float = 1, name: str = "huber_loss") -> Any:
-    """Return half the square of each element below ``delta``, and a line above it (Huber, 1964)."""
-    size = tf.abs(x)
-    return tf.where(size < delta, tf.square(x) / 2, delta * (size - delta / 2), name=name)
-
-
-def get_scalar_var(name: str, init_value: float, summary: bool = False, trainable: bool = False) -> Any:
-    """Return a variable with a single number.
-
-    Args:
-        name: of the variable.
-        init_value: its first value.
-        summary: whether it is in the summaries of the graph.
-        trainable: whether it is trained.
-    """
-    variable = tf.get_variable(name, initializer=float(init_value), trainable=trainable)
-    if summary:
-        tf.summary.scalar(f"{name}-summary", variable)
-    return variable
-
-
-def psnr(prediction: Any, ground_truth: Any, maxp: float | None = None, name: str = "psnr") -> Any:
-    """Return the peak signal-to-noise ratio, in dB.
-
-    Args:
-        prediction: any shape.
-        ground_truth: the same shape.
-        maxp: largest possible value; 1 where it is None.
-        name: of the result.
-    """
-    error = tf.reduce_mean(tf.square(prediction - ground_truth))
-    return tf.multiply(10.0 / np.log(10.0), tf.math.log((maxp or 1.0) ** 2 / error), name=name)
 
 
 def shapeless_placeholder(x: Any, axis: int | Sequence[int], name: str) -> Any:
