@@ -459,7 +459,7 @@ MODULES: Final[Mapping[str, Module]] = {
     ),
     # ---- helpers
     "tensorpack.utils": Module(
-        "change_gpu get_nr_gpu", "get_rng get_num_gpu", homes=(f"{_OWN}.utils.gpu",), members=("utils",), modules="logger"
+        "change_gpu get_nr_gpu", "get_num_gpu", homes=(f"{_OWN}.utils.gpu",), members=("utils",), modules="logger"
     ),
     "tensorpack.utils.logger": Module(
         "auto_set_dir get_logger_dir set_logger_dir",
@@ -536,8 +536,8 @@ def resolve(module: str, name: str) -> Any:
     if home is not None:
         found = getattr(importlib.import_module(home), name)
         return found
-    if name in LEFT_OUT:
-        return left_out_class(name, LEFT_OUT[name])
+    if name in LEFT_OUT or name in star_names(module):
+        return left_out_class(name, LEFT_OUT.get(name, "TEMPORARY"))
     raise UnknownNameError(f"name of {module}", name, [*star_names(module), *MODULES[module].inner.split()])
 
 
