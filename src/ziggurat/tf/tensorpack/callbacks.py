@@ -7,12 +7,51 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from ziggurat import callbacks
 from ziggurat.callbacks import ProcessTensors
 from ziggurat.tf import logger
 from ziggurat.tf.callback import Callback
+from ziggurat.tf.tensorpack.older import OlderNames
 from ziggurat.tf.tensorpack.utils.concurrency import start_proc_mask_signal
 
-__all__ = ["StartProcOrThread", "StepTensorPrinter", "TensorPrinter"]
+__all__ = [
+    "CallbackFactory",
+    "MovingAverageSummary",
+    "ProxyCallback",
+    "SimpleMovingAverage",
+    "StartProcOrThread",
+    "StepTensorPrinter",
+    "TensorPrinter",
+]
+
+
+class MovingAverageSummary(OlderNames, callbacks.MovingAverageSummary):
+    """``ziggurat.callbacks.MovingAverageSummary``, of what ``add_moving_summary`` was given."""
+
+    older = {"collection": "", "train_op": ""}
+
+
+class SimpleMovingAverage(OlderNames, callbacks.SimpleMovingAverage):
+    """``ziggurat.callbacks.SimpleMovingAverage``; ``tensors`` is another name of ``names``."""
+
+    older = {"tensors": "names"}
+
+
+class ProxyCallback(OlderNames, callbacks.ProxyCallback):
+    """``ziggurat.callbacks.ProxyCallback``; the callback inside is ``cb``."""
+
+    older = {"cb": "callback"}
+
+    @property
+    def cb(self) -> callbacks.Callback:
+        """The callback inside."""
+        return self.callback
+
+
+class CallbackFactory(OlderNames, callbacks.CallbackFactory):
+    """``ziggurat.callbacks.CallbackFactory``; ``trigger_epoch`` is another name of ``trigger``."""
+
+    older = {"trigger_epoch": "trigger"}
 
 
 class StartProcOrThread(Callback):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any
 
 from ziggurat import dataflow
 from ziggurat.errors import StateError
+from ziggurat.tf.tensorpack.older import OlderNames
 
 __all__ = [
     "DataFlowReentrantGuard",
@@ -56,16 +56,6 @@ class DataFlowReentrantGuard:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._lock.release()
-
-
-class OlderNames:
-    """Takes arguments by their older names too."""
-
-    older: ClassVar[Mapping[str, str]] = {}
-    """Older name → name."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **{self.older.get(name, name): value for name, value in options.items()})
 
 
 class RepeatedData(OlderNames, dataflow.RepeatedData):

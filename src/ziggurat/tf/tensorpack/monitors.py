@@ -6,10 +6,18 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final
 
-from ziggurat.callbacks import JSONWriter, Monitor, Monitors, ScalarPrinter, TFEventWriter
+from ziggurat import callbacks
+from ziggurat.callbacks import JSONWriter, Monitor, Monitors, ScalarPrinter
 from ziggurat.engine.monitor import Image, Scalar
+from ziggurat.tf.tensorpack.older import OlderNames
 
 __all__ = ["JSONWriter", "MonitorBase", "Monitors", "ScalarPrinter", "TFEventWriter", "TFSummaryWriter", "TrainingMonitor"]
+
+class TFEventWriter(OlderNames, callbacks.TFEventWriter):
+    """``ziggurat.callbacks.TFEventWriter``; ``flush_secs`` is another name of ``every_s``."""
+
+    older = {"max_queue": "", "flush_secs": "every_s", "split_files": ""}
+
 
 TFSummaryWriter = TFEventWriter
 """Older name of ``TFEventWriter``."""

@@ -68,6 +68,7 @@ _CALLBACKS: Final = (
     "ziggurat.tf.callback",
     "ziggurat.tf.graph_callbacks",
     "ziggurat.tf.inference",
+    "ziggurat.tf.savers",
     "ziggurat.tf.summary",
     "ziggurat.callbacks",
 )
@@ -332,7 +333,7 @@ MODULES: Final[Mapping[str, Module]] = {
         "SessionUpdate dump_session_params dump_chkpt_vars load_chkpt_vars save_chkpt_vars save_checkpoint_vars "
         "load_checkpoint_vars get_checkpoint_path get_all_checkpoints",
         "get_savename_from_varname is_training_name",
-        (f"{_OWN}.loading", "ziggurat.tf.loading"),
+        (f"{_OWN}.loading", "ziggurat.tf.varmanip"),
     ),
     "tensorpack.tfutils.varreplace": Module(
         "custom_getter_scope freeze_variables remap_variables", homes=("ziggurat.tf.varreplace",)

@@ -22,12 +22,13 @@ __all__ = [
 TrainConfig = configs.TrainConfig
 
 
-def apply_default_prefetch(input_source_or_dataflow: Any, trainer: Any) -> InputSource:
+def apply_default_prefetch(input_source_or_dataflow: Any, trainer: Any, towers: Any = None) -> InputSource:
     """Return an input source for a trainer: the given one, or one over the given data flow.
 
     Args:
         input_source_or_dataflow: either.
         trainer: a ``SimpleTrainer`` is fed directly, any other by a queue.
+        towers: not used.
     """
     if isinstance(input_source_or_dataflow, InputSource):
         return input_source_or_dataflow
