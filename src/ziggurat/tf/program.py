@@ -21,6 +21,7 @@ from ziggurat.engine.interruption import BreakOff
 from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import CheckpointError, StateError, UnknownNameError, UsageError
 from ziggurat.tf.callback import fetch_name
+from ziggurat.tf.inputs.base import reason_of_end
 from ziggurat.tf.tower import MOVING_SUMMARIES
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class GraphProgram:
             return self._users_step(batch, names)
         except tf.errors.OutOfRangeError as error:
             # Data flows raise their own errors: this is the end of an input that TensorFlow itself reads.
-            self._trainer.finish(f"the input has ended ({str(error.message or '').splitlines()[0]})")
+            self._trainer.finish(reason_of_end(error))
             raise BreakOff from error
         except tf.errors.OpError as error:
             source = self._trainer.input

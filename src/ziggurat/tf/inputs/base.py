@@ -30,6 +30,7 @@ __all__ = [
     "TowerBatches",
     "check_components",
     "input_placeholder",
+    "reason_of_end",
     "remap_input_source",
     "steps_taken",
 ]
@@ -253,6 +254,11 @@ class NothingFed:
     def load_state(self, state: Any) -> None:
         """Go on behind so many."""
         self._count = state["count"]
+
+
+def reason_of_end(error: Any) -> str:
+    """Return why a training is complete: a ``tf.errors.OutOfRangeError`` of an input that TensorFlow itself reads."""
+    return f"the input has ended ({(str(error.message or '') or 'out of range').splitlines()[0]})"
 
 
 def steps_taken(batches: BatchCycle) -> int:

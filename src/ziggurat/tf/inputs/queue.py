@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from ziggurat.dataflow.adapters import to_tf_dataset
 from ziggurat.dataflow.base import DataFlow, UnknownLengthError
 from ziggurat.dataflow.remote import RemoteDataZMQ
 from ziggurat.dataflow.sources import DataFromIterable
@@ -15,6 +14,7 @@ from ziggurat.engine.callback import Callback
 from ziggurat.engine.feed import BatchCycle, Feed, QueueFeed
 from ziggurat.errors import ConfigurationError, StateError
 from ziggurat.tf.inputs.base import FlowInput
+from ziggurat.tf.inputs.flow_datasets import dataset_of
 
 __all__ = ["BatchQueueInput", "QueueInput", "QueueSize", "ZMQInput"]
 
@@ -57,6 +57,8 @@ class QueueInput(FlowInput):
                 advice="Make the bounds larger.",
             )
         self._feed: QueueFeed | None = None
+        self.outer_feed: QueueFeed | None = None
+        """The feed of a ``StagingInput`` that takes the batches, where there is one."""
 
     def connect(self, batches: BatchCycle, session: Any) -> Feed:
         """Return the feed: a thread and its bounded queue."""
@@ -75,13 +77,14 @@ class QueueInput(FlowInput):
         Raises:
             StateError: before the training.
         """
-        if self._feed is None:
+        feed = self.outer_feed or self._feed
+        if feed is None:
             raise StateError(
                 "A queue is filled once the training begins.",
                 received="`refill_queue` before it",
                 advice="Call it in a callback.",
             )
-        self._feed.refill()
+        feed.refill()
 
     def _get_callbacks(self) -> list[Any]:
         return [QueueSize(self)]
@@ -150,7 +153,7 @@ class ZMQInput(QueueInput):
         Args:
             input_signature: a ``tf.TensorSpec`` for each component.
         """
-        return to_tf_dataset(self.receiver, tuple(input_signature))
+        return dataset_of(self.receiver, signature=tuple(input_signature))
 
 
 class _ReceivingFeed(QueueFeed):
