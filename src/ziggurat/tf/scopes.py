@@ -16,7 +16,6 @@ __all__ = [
     "cached_name_scope",
     "freeze_collection",
     "make_global_step",
-    "make_root_variable",
     "restore_collection",
     "under_name_scope",
 ]
@@ -110,24 +109,6 @@ def make_global_step() -> Any:
     found = tf.train.get_global_step()
     if found is not None:
         return found
-    with _root_scope():
-        return tf.train.get_or_create_global_step()
-
-
-def make_root_variable(name: str, value: float, trainable: bool) -> Any:
-    """Return a variable of one float32, at the root of the graph, whatever the scope; made where there is none.
-
-    Args:
-        name: of the variable.
-        value: its first value.
-        trainable: whether gradient descent changes it.
-    """
-    with _root_scope():
-        return tf.get_variable(name, initializer=value, trainable=trainable)
-
-
-@contextmanager
-def _root_scope() -> Iterator[None]:
     root = tf.VariableScope(reuse=tf.AUTO_REUSE, name="")
     with tf.control_dependencies(None), tf.variable_scope(root, auxiliary_name_scope=False):
-        yield
+        return tf.train.get_or_create_global_step()

@@ -7,7 +7,6 @@ from typing import Any
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.tf.models.fully_connected import flattened
-from ziggurat.tf.scopes import make_root_variable
 
 __all__ = [
     "accuracy",
@@ -116,7 +115,7 @@ def psnr(prediction: Any, ground_truth: Any, maxp: float | None = None, name: st
 
 
 def get_scalar_var(name: str, init_value: float, summary: bool = False, trainable: bool = False) -> Any:
-    """Return a variable that holds a single number, such as a learning rate; the same one with each call.
+    """Return a variable that holds a single number, such as a learning rate; ``tf.get_variable`` makes it.
 
     Args:
         name: of the variable.
@@ -124,7 +123,7 @@ def get_scalar_var(name: str, init_value: float, summary: bool = False, trainabl
         summary: log its value with each evaluation of the summaries.
         trainable: whether gradient descent changes it.
     """
-    found = make_root_variable(name, float(init_value), trainable)
+    found = tf.get_variable(name, initializer=float(init_value), trainable=trainable)
     if summary:
         tf.summary.scalar(f"{name}-summary", found)
     return found

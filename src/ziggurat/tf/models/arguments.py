@@ -12,12 +12,14 @@ from ziggurat.errors import ConfigurationError
 __all__ = [
     "ACTIVATION",
     "INITIALIZERS",
+    "ONES",
+    "ZEROS",
     "activated",
     "add_activity_loss",
     "channels_of",
     "default_kernel_initializer",
-    "pair",
     "padding_name",
+    "pair",
     "plain_data_format",
     "to_channels_last",
 ]
@@ -27,6 +29,12 @@ ACTIVATION: Final = {"nl": "activation"}
 
 INITIALIZERS: Final = {"W_init": "kernel_initializer", "b_init": "bias_initializer"}
 """Older names of the initializers."""
+
+ZEROS: Final = tf.zeros_initializer()
+"""Initializer of biases."""
+
+ONES: Final = tf.ones_initializer()
+"""Initializer of scales."""
 
 _FORMATS: Final = {
     "channels_last": "NHWC",

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import ConfigurationError
 from ziggurat.tf import logger
-from ziggurat.tf.models.arguments import channels_of, plain_data_format, to_channels_last
+from ziggurat.tf.models.arguments import ONES, ZEROS, channels_of, plain_data_format, to_channels_last
 from ziggurat.tf.models.context import is_training_now
 from ziggurat.tf.models.registry import VariableHolder, layer_register, older_arguments
 from ziggurat.tf.models.tower_mean import process_count, process_mean, tower_mean
@@ -55,8 +55,8 @@ def BatchNorm(  # noqa: N802 - Tensorpack's name
     epsilon: float = 1e-5,
     center: bool = True,
     scale: bool = True,
-    beta_initializer: Any = tf.zeros_initializer(),
-    gamma_initializer: Any = tf.ones_initializer(),
+    beta_initializer: Any = ZEROS,
+    gamma_initializer: Any = ONES,
     virtual_batch_size: int | None = None,
     data_format: str = "channels_last",
     ema_update: Literal["default", "collection", "internal", "skip"] = "default",
@@ -144,7 +144,9 @@ def _channel_axis(inputs: Any, axis: int | None, data_format: str) -> int:
 def _check_options(ema_update: str, sync_statistics: str | bool | None, virtual_batch_size: int | None) -> None:
     if ema_update not in _UPDATES:
         raise ConfigurationError(
-            f"`ema_update` is one of {', '.join(_UPDATES)}.", received=ema_update, advice="`internal` needs no callback."
+            f"`ema_update` is one of {', '.join(_UPDATES)}.",
+            received=ema_update,
+            advice="`internal` needs no callback.",
         )
     if sync_statistics not in (None, False, True, *_OVER_TOWERS, *_OVER_PROCESSES):
         raise ConfigurationError(
@@ -166,19 +168,19 @@ def _variables(
     shape = [channels_of(inputs, channel_axis, "BatchNorm")]
     # Sums of many small numbers: kept in float32 where the inputs are of half precision.
     dtype = tf.float32 if inputs.dtype.size == 2 else inputs.dtype
-    holder = VariableHolder()
-    gamma, beta = tf.ones(shape, dtype), tf.zeros(shape, dtype)
+    found = {}
     if scale:
-        gamma = holder.gamma = tf.get_variable("gamma", shape, dtype, gamma_initializer)
+        found["gamma"] = tf.get_variable("gamma", shape, dtype, gamma_initializer)
     if center:
-        beta = holder.beta = tf.get_variable("beta", shape, dtype, beta_initializer)
+        found["beta"] = tf.get_variable("beta", shape, dtype, beta_initializer)
     kept = {
         "trainable": False,
         "collections": [tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.MODEL_VARIABLES],
     }
-    mean = holder.mean = tf.get_variable("mean/EMA", shape, dtype, tf.zeros_initializer(), **kept)
-    variance = holder.variance = tf.get_variable("variance/EMA", shape, dtype, tf.ones_initializer(), **kept)
-    holder.moving_mean, holder.moving_variance = mean, variance
+    mean = tf.get_variable("mean/EMA", shape, dtype, ZEROS, **kept)
+    variance = tf.get_variable("variance/EMA", shape, dtype, ONES, **kept)
+    gamma, beta = found.get("gamma", tf.ones(shape, dtype)), found.get("beta", tf.zeros(shape, dtype))
+    holder = VariableHolder(**found, mean=mean, variance=variance, moving_mean=mean, moving_variance=variance)
     return _Variables(gamma, beta, mean, variance), holder
 
 

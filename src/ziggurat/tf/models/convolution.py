@@ -10,6 +10,7 @@ from ziggurat.errors import ConfigurationError
 from ziggurat.tf.models.arguments import (
     ACTIVATION,
     INITIALIZERS,
+    ZEROS,
     activated,
     add_activity_loss,
     channels_of,
@@ -39,7 +40,7 @@ def Conv2D(  # noqa: N802 - Tensorpack's name
     activation: Any = None,
     use_bias: bool = True,
     kernel_initializer: Any = None,
-    bias_initializer: Any = tf.zeros_initializer(),
+    bias_initializer: Any = ZEROS,
     kernel_regularizer: Any = None,
     bias_regularizer: Any = None,
     activity_regularizer: Any = None,
@@ -112,7 +113,7 @@ def Conv2DTranspose(  # noqa: N802 - Tensorpack's name
     activation: Any = None,
     use_bias: bool = True,
     kernel_initializer: Any = None,
-    bias_initializer: Any = tf.zeros_initializer(),
+    bias_initializer: Any = ZEROS,
     kernel_regularizer: Any = None,
     bias_regularizer: Any = None,
     activity_regularizer: Any = None,
@@ -167,9 +168,7 @@ Deconv2D = Conv2DTranspose
 register_alias("Deconv2D", Deconv2D)
 
 
-def _check_convolution(
-    channels: int, filters: int, split: int, steps: Sequence[int], dilation: Sequence[int]
-) -> None:
+def _check_convolution(channels: int, filters: int, split: int, steps: Sequence[int], dilation: Sequence[int]) -> None:
     if channels % split or filters % split:
         raise ConfigurationError(
             "`split` divides the channels that come in and go out.",

@@ -10,6 +10,7 @@ from ziggurat.errors import ConfigurationError
 from ziggurat.tf.models.arguments import (
     ACTIVATION,
     INITIALIZERS,
+    ZEROS,
     activated,
     add_activity_loss,
     default_kernel_initializer,
@@ -27,7 +28,7 @@ def FullyConnected(  # noqa: N802 - Tensorpack's name
     activation: Any = None,
     use_bias: bool = True,
     kernel_initializer: Any = None,
-    bias_initializer: Any = tf.zeros_initializer(),
+    bias_initializer: Any = ZEROS,
     kernel_regularizer: Any = None,
     bias_regularizer: Any = None,
     activity_regularizer: Any = None,
@@ -62,15 +63,15 @@ def FullyConnected(  # noqa: N802 - Tensorpack's name
         regularizer=kernel_regularizer,
     )
     result = tf.matmul(rows, kernel)
-    variables = VariableHolder(W=kernel)
+    variables = {"W": kernel}
     if use_bias:
-        variables.b = tf.get_variable(
+        variables["b"] = tf.get_variable(
             "b", [units], dtype=inputs.dtype, initializer=bias_initializer, regularizer=bias_regularizer
         )
-        result = tf.nn.bias_add(result, variables.b)
+        result = tf.nn.bias_add(result, variables["b"])
     outputs = tf.identity(activated(result, activation), name="output")
     add_activity_loss(outputs, activity_regularizer)
-    outputs.variables = variables
+    outputs.variables = VariableHolder(**variables)
     return outputs
 
 

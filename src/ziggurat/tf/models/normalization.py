@@ -6,7 +6,7 @@ from typing import Any
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import ConfigurationError
-from ziggurat.tf.models.arguments import channels_of, plain_data_format
+from ziggurat.tf.models.arguments import ONES, ZEROS, channels_of, plain_data_format
 from ziggurat.tf.models.registry import VariableHolder, layer_register, older_arguments
 
 __all__ = ["InstanceNorm", "LayerNorm"]
@@ -22,7 +22,7 @@ def LayerNorm(  # noqa: N802 - Tensorpack's name
     *,
     center: bool = True,
     scale: bool = True,
-    gamma_initializer: Any = tf.ones_initializer(),
+    gamma_initializer: Any = ONES,
     data_format: str = "channels_last",
 ) -> Any:
     """Normalize each sample to mean 0 and variance 1, then scale and shift each channel: ``LayerNorm(name, x)``.
@@ -60,11 +60,11 @@ def InstanceNorm(  # noqa: N802 - Tensorpack's name
     *,
     center: bool = True,
     scale: bool = True,
-    gamma_initializer: Any = tf.ones_initializer(),
+    gamma_initializer: Any = ONES,
     data_format: str = "channels_last",
     use_affine: bool | None = None,
 ) -> Any:
-    """Normalize each channel of each image to mean 0 and variance 1, then scale and shift it: ``InstanceNorm(name, x)``.
+    """Normalize each channel of each image to mean 0 and variance 1, then scale and shift it.
 
     Source: Ulyanov, Vedaldi and Lempitsky, "Instance Normalization: The Missing Ingredient for Fast Stylization"
     (2016). Variables: ``gamma`` and ``beta``, (C,).
@@ -108,13 +108,13 @@ def _normalized(
     mean = tf.reduce_mean(x, axes, keepdims=True)
     centered = x - mean
     result = centered * tf.math.rsqrt(tf.reduce_mean(tf.square(centered), axes, keepdims=True) + epsilon)
-    variables = VariableHolder()
+    variables = {}
     if scale:
-        variables.gamma = tf.get_variable("gamma", [channels], x.dtype, gamma_initializer)
-        result *= tf.reshape(variables.gamma, spread)
+        variables["gamma"] = tf.get_variable("gamma", [channels], x.dtype, gamma_initializer)
+        result *= tf.reshape(variables["gamma"], spread)
     if center:
-        variables.beta = tf.get_variable("beta", [channels], x.dtype, tf.zeros_initializer())
-        result += tf.reshape(variables.beta, spread)
+        variables["beta"] = tf.get_variable("beta", [channels], x.dtype, ZEROS)
+        result += tf.reshape(variables["beta"], spread)
     outputs = tf.identity(result, name="output")
-    outputs.variables = variables
+    outputs.variables = VariableHolder(**variables)
     return outputs

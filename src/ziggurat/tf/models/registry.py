@@ -38,6 +38,10 @@ class VariableHolder:
     def __init__(self, **kwargs: Any) -> None:
         self.__dict__.update(kwargs)
 
+    def __getattr__(self, name: str) -> Any:
+        """Raise an error that lists what there is."""
+        raise AttributeError(f"The layer has no variable `{name}`; it has {', '.join(vars(self)) or 'none'}.")
+
     def all(self) -> list[Any]:
         """Return each variable once, in the order in which they were given."""
         return list({id(variable): variable for variable in vars(self).values()}.values())
@@ -77,7 +81,7 @@ def layer_register(
                 log.outputs(outputs)
                 return outputs
 
-        layer.use_scope = use_scope  # pyright: ignore[reportFunctionMemberAccess]
+        layer.use_scope = use_scope  # pyright: ignore[reportAttributeAccessIssue]
         mark_argscope(layer)
         _register(func, layer)
         return layer
