@@ -234,7 +234,8 @@ class SaverRestore(_WeightLoader):
     What is on one side only is a warning; names of optimizers, rates and counters are not worth one.
 
     Args:
-        model_path: a TensorFlow checkpoint by its prefix, its ``.index``, its ``checkpoint`` file or its folder; an npz or npy file; a checkpoint of Ziggurat or the folder of a job.
+        model_path: a TensorFlow checkpoint by its prefix, its ``.index``, its ``checkpoint`` file or its folder; an npz
+            or npy file; a checkpoint of Ziggurat or the folder of a job.
         prefix: start of names in the graph that the stored names lack.
         ignore: names in the graph to leave out.
         rename: stored name → name in the graph, or (regular expression, replacement) pairs.
