@@ -16,7 +16,7 @@ from ziggurat.errors import ConfigurationError, StateError, UsageError
 from ziggurat.layout import JobFolder
 from ziggurat.tf import logger
 from ziggurat.tf.gradients import filter_none
-from ziggurat.tf.inputs.base import InputSource, input_placeholder
+from ziggurat.tf.inputs.base import InputSource, input_placeholder, source_of
 from ziggurat.tf.predictors import OnlinePredictor
 from ziggurat.tf.program import GraphProgram, HookedSession
 from ziggurat.tf.sessions import NewSessionCreator, SessionInit, device_name
@@ -202,7 +202,8 @@ class Trainer(EngineTrainer):
         Raises:
             UsageError: where ``steps_per_epoch`` is not given and the input has no length.
         """
-        source = self.input
+        # A trainer of one's own need not name the source that it built its towers with.
+        source = self.input = self.input or source_of(self.graph)
         callbacks = [*self._registered]
         if steps_per_epoch is None and source is not None:
             steps_per_epoch = max(1, source.size() // max(1, source.tower_count))

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -32,12 +33,25 @@ __all__ = [
     "input_placeholder",
     "reason_of_end",
     "remap_input_source",
+    "source_of",
     "steps_taken",
 ]
 
 _PASS_STEPS: Final = 64
 """Steps after which the position of the data is noted: where a wait for a batch is broken off, the source begins there
 again."""
+
+
+_sources: WeakKeyDictionary[Any, list[InputSource]] = WeakKeyDictionary()
+
+
+def source_of(graph: Any) -> InputSource | None:
+    """Return the source that a graph's towers were built with, for trainers that do not say; None where there is none.
+
+    Args:
+        graph: the graph.
+    """
+    return next((each for each in _sources.get(graph, []) if each.tower_count), None)
 
 
 class InputSource(ABC):
@@ -116,6 +130,7 @@ class InputSource(ABC):
         self._whole_signature = list(input_signature)
         self.signature = self._own_signature()
         self._is_set_up = True
+        _sources.setdefault(tf.get_default_graph(), []).append(self)
         self._setup(self.signature)
         return self.get_callbacks()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.tf import logger
-from ziggurat.tf.trainers import visible_gpus
+from ziggurat.tf.sessions import visible_gpus
 
 __all__ = [
     "backup_collection",

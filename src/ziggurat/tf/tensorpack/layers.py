@@ -13,7 +13,14 @@ from ziggurat.errors import UsageError
 from ziggurat.tf.models.registry import layer_register
 from ziggurat.tf.varreplace import custom_getter_scope
 
-__all__ = ["BilinearUpSample", "ImageSample", "LeakyReLU", "SoftMax", "rename_get_variable", "rename_tflayer_get_variable"]
+__all__ = [
+    "BilinearUpSample",
+    "ImageSample",
+    "LeakyReLU",
+    "SoftMax",
+    "rename_get_variable",
+    "rename_tflayer_get_variable",
+]
 
 
 @layer_register(use_scope=None)
@@ -82,7 +89,9 @@ def ImageSample(  # noqa: N802 - Tensorpack's name
     """
     image, places = inputs
     if borderMode not in ("repeat", "constant"):
-        raise UsageError("Outside of an image is its edge, or 0.", received=borderMode, advice="`repeat` or `constant`.")
+        raise UsageError(
+            "Outside of an image is its edge, or 0.", received=borderMode, advice="`repeat` or `constant`."
+        )
     height, width = (tf.shape(image)[axis] for axis in (1, 2))
     last = tf.cast(tf.stack([height - 1, width - 1]), tf.float32)
     inside = places if borderMode == "constant" else tf.clip_by_value(places, 0.0, last)

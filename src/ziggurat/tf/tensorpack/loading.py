@@ -12,6 +12,7 @@ __all__ = ["TryResumeTraining", "dump_chkpt_vars", "get_savename_from_varname"]
 dump_chkpt_vars = load_checkpoint_vars
 """Older name of ``load_checkpoint_vars``."""
 
+
 def TryResumeTraining() -> SessionInit:  # noqa: N802 - Tensorpack's name
     """Return a loader of the newest checkpoint in the logger's folder; one that loads nothing where there is none."""
     folder = logger.get_logger_dir()

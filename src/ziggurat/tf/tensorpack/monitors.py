@@ -11,7 +11,16 @@ from ziggurat.callbacks import JSONWriter, Monitor, Monitors, ScalarPrinter
 from ziggurat.engine.monitor import Image, Scalar
 from ziggurat.tf.tensorpack.older import OlderNames
 
-__all__ = ["JSONWriter", "MonitorBase", "Monitors", "ScalarPrinter", "TFEventWriter", "TFSummaryWriter", "TrainingMonitor"]
+__all__ = [
+    "JSONWriter",
+    "MonitorBase",
+    "Monitors",
+    "ScalarPrinter",
+    "TFEventWriter",
+    "TFSummaryWriter",
+    "TrainingMonitor",
+]
+
 
 class TFEventWriter(OlderNames, callbacks.TFEventWriter):
     """``ziggurat.callbacks.TFEventWriter``; ``flush_secs`` is another name of ``every_s``."""

@@ -69,6 +69,7 @@ _CALLBACKS: Final = (
     "ziggurat.tf.graph_callbacks",
     "ziggurat.tf.inference",
     "ziggurat.tf.savers",
+    "ziggurat.tf.merge_summaries",
     "ziggurat.tf.summary",
     "ziggurat.callbacks",
 )
@@ -86,6 +87,8 @@ _MODELS: Final = (
 _TRAIN: Final = (
     f"{_OWN}.training",
     "ziggurat.tf.trainers",
+    "ziggurat.tf.data_parallel",
+    "ziggurat.tf.multi_tower",
     "ziggurat.tf.config",
     "ziggurat.tf.defaults",
     "ziggurat.tf.model",
@@ -97,6 +100,7 @@ _INPUTS: Final = (
     "ziggurat.tf.inputs.queue",
     "ziggurat.tf.inputs.tensors",
     "ziggurat.tf.inputs.dataset",
+    "ziggurat.tf.inputs.staging",
 )
 _PREDICT: Final = (f"{_OWN}.prediction", "ziggurat.tf.predictors")
 
@@ -155,16 +159,16 @@ MODULES: Final[Mapping[str, Module]] = {
     "tensorpack.dataflow.raw": Module(
         "FakeData DataFromQueue DataFromList DataFromGenerator DataFromIterable", homes=_FLOWS
     ),
-    "tensorpack.dataflow.remote": Module(
-        "send_dataflow_zmq RemoteDataZMQ", "dump_dataflow_to_process_queue", _FLOWS
-    ),
+    "tensorpack.dataflow.remote": Module("send_dataflow_zmq RemoteDataZMQ", "dump_dataflow_to_process_queue", _FLOWS),
     "tensorpack.dataflow.serialize": Module(
         "LMDBSerializer NumpySerializer TFRecordSerializer HDF5Serializer", "DiskCacheSerializer", _FLOWS
     ),
     "tensorpack.dataflow.dftools": Module(
         "dump_dataflow_to_lmdb dump_dataflow_to_tfrecord dump_dataflow_to_process_queue", homes=_FLOWS
     ),
-    "tensorpack.dataflow.dataset": Module(members=("bsds500", "caltech101", "cifar", "ilsvrc", "mnist", "places", "svhn")),
+    "tensorpack.dataflow.dataset": Module(
+        members=("bsds500", "caltech101", "cifar", "ilsvrc", "mnist", "places", "svhn")
+    ),
     "tensorpack.dataflow.dataset.bsds500": Module("BSDS500", homes=_DATASETS),
     "tensorpack.dataflow.dataset.caltech101": Module("Caltech101Silhouettes", homes=_DATASETS),
     "tensorpack.dataflow.dataset.cifar": Module("CifarBase Cifar10 Cifar100", homes=_DATASETS),
@@ -250,9 +254,7 @@ MODULES: Final[Mapping[str, Module]] = {
     "tensorpack.models.pool": Module(
         "MaxPooling FixedUnPooling AvgPooling GlobalAvgPooling BilinearUpSample", homes=_MODELS
     ),
-    "tensorpack.models.registry": Module(
-        "layer_register disable_layer_logging", "get_registered_layer", homes=_MODELS
-    ),
+    "tensorpack.models.registry": Module("layer_register disable_layer_logging", "get_registered_layer", homes=_MODELS),
     "tensorpack.models.regularize": Module(
         "regularize_cost regularize_cost_from_collection l2_regularizer l1_regularizer Dropout", homes=_MODELS
     ),
@@ -280,9 +282,7 @@ MODULES: Final[Mapping[str, Module]] = {
         "gpu_available_in_session",
         (f"{_OWN}.compat", f"{_OWN}.graphs", "ziggurat.tf.sessions"),
     ),
-    "tensorpack.tfutils.dependency": Module(
-        "dependency_of_targets dependency_of_fetches", homes=(f"{_OWN}.graphs",)
-    ),
+    "tensorpack.tfutils.dependency": Module("dependency_of_targets dependency_of_fetches", homes=(f"{_OWN}.graphs",)),
     "tensorpack.tfutils.distributed": Module("", "get_distributed_session_creator"),
     "tensorpack.tfutils.distributions": Module(
         "Distribution CategoricalDistribution GaussianDistribution ProductDistribution",
@@ -294,9 +294,7 @@ MODULES: Final[Mapping[str, Module]] = {
         "ScaleGradient",
         homes=(f"{_OWN}.gradients", "ziggurat.tf.gradients"),
     ),
-    "tensorpack.tfutils.model_utils": Module(
-        "", "describe_trainable_vars get_shape_str", (f"{_OWN}.graphs",)
-    ),
+    "tensorpack.tfutils.model_utils": Module("", "describe_trainable_vars get_shape_str", (f"{_OWN}.graphs",)),
     "tensorpack.tfutils.optimizer": Module(
         "apply_grad_processors ProxyOptimizer PostProcessOptimizer VariableAssignmentOptimizer AccumGradOptimizer",
         homes=(f"{_OWN}.gradients", "ziggurat.tf.optimizers"),
@@ -407,7 +405,9 @@ MODULES: Final[Mapping[str, Module]] = {
         "TrainConfig AutoResumeTrainConfig DEFAULT_CALLBACKS DEFAULT_MONITORS", homes=_TRAIN
     ),
     "tensorpack.train.interface": Module("launch_train_with_config apply_default_prefetch", homes=_TRAIN),
-    "tensorpack.train.model_desc": Module("ModelDesc ModelDescBase", "InputDesc TensorSpec", homes=(*_TRAIN, f"{_OWN}.compat")),
+    "tensorpack.train.model_desc": Module(
+        "ModelDesc ModelDescBase", "InputDesc TensorSpec", homes=(*_TRAIN, f"{_OWN}.compat")
+    ),
     "tensorpack.train.tower": Module("SingleCostTrainer TowerTrainer", homes=_TRAIN),
     "tensorpack.train.trainers": Module(
         "NoOpTrainer SimpleTrainer QueueInputTrainer SyncMultiGPUTrainer SyncMultiGPUTrainerReplicated "
@@ -495,9 +495,7 @@ MODULES: Final[Mapping[str, Module]] = {
     "tensorpack.utils.rect": _utils("rect", "IntBox FloatBox"),
     "tensorpack.utils.serialize": _utils("serialize", "loads dumps", "loads_once dumps_once PickleSerializer"),
     "tensorpack.utils.stats": _utils("stats", "StatCounter BinaryStatistics RatioCounter Accuracy OnlineMoments"),
-    "tensorpack.utils.timer": _utils(
-        "timer", "total_timer timed_operation print_total_timer IterSpeedCounter Timer"
-    ),
+    "tensorpack.utils.timer": _utils("timer", "total_timer timed_operation print_total_timer IterSpeedCounter Timer"),
     "tensorpack.utils.utils": _utils(
         "general",
         "change_env get_rng fix_rng_seed get_tqdm execute_only_once humanize_time_delta",

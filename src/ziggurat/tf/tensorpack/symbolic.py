@@ -19,15 +19,6 @@ __all__ = [
 _GUIDED: Final = "ZigguratGuidedRelu"
 
 
-
-
-
-
-
-
-
-
-
 def shapeless_placeholder(x: Any, axis: int | Sequence[int], name: str) -> Any:
     """Return a placeholder whose default is a tensor, and whose sizes along some axes are open.
 

@@ -7,13 +7,17 @@ from typing import Any
 
 from ziggurat.errors import ConfigurationError
 from ziggurat.tf import config as configs
-from ziggurat.tf import trainers
+from ziggurat.tf import data_parallel, trainers
 from ziggurat.tf.inputs.base import FeedInput, InputSource
 from ziggurat.tf.inputs.queue import QueueInput
 
 __all__ = [
+    "AsyncMultiGPUTrainer",
     "QueueInputTrainer",
     "SimpleTrainer",
+    "SyncMultiGPUTrainer",
+    "SyncMultiGPUTrainerParameterServer",
+    "SyncMultiGPUTrainerReplicated",
     "TrainConfig",
     "apply_default_prefetch",
     "launch_train_with_config",
@@ -69,6 +73,32 @@ class WithConfig:
 
 class SimpleTrainer(WithConfig, trainers.SimpleTrainer):
     """``ziggurat.tf.SimpleTrainer``, which may be made with a ``TrainConfig``."""
+
+
+class _OnDevices(WithConfig):
+    def __init__(self, gpus: Any = None, *arguments: Any, **options: Any) -> None:
+        given = [each for each in (gpus, options.pop("config", None)) if isinstance(each, TrainConfig)]
+        if given:
+            gpus = devices_of(given[0])
+        # Programs pass the number of GPUs on, which may be 0: one tower on the processor then.
+        super().__init__(gpus or None, *arguments, **options)
+        self._config = given[0] if given else None
+
+
+class SyncMultiGPUTrainerReplicated(_OnDevices, data_parallel.SyncMultiGPUTrainerReplicated):
+    """``ziggurat.tf.SyncMultiGPUTrainerReplicated``, which may be made with a ``TrainConfig``."""
+
+
+class SyncMultiGPUTrainerParameterServer(_OnDevices, data_parallel.SyncMultiGPUTrainerParameterServer):
+    """``ziggurat.tf.SyncMultiGPUTrainerParameterServer``, which may be made with a ``TrainConfig``."""
+
+
+SyncMultiGPUTrainer = SyncMultiGPUTrainerParameterServer
+"""Older name of ``SyncMultiGPUTrainerParameterServer``."""
+
+
+class AsyncMultiGPUTrainer(_OnDevices, data_parallel.AsyncMultiGPUTrainer):
+    """``ziggurat.tf.AsyncMultiGPUTrainer``, which may be made with a ``TrainConfig``."""
 
 
 class QueueInputTrainer(WithConfig, trainers.SimpleTrainer):

@@ -6,7 +6,6 @@ import builtins
 import importlib
 import importlib.abc
 import importlib.util
-import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from ziggurat.tf.tensorpack.utils.general import change_env
-from ziggurat.tf.trainers import visible_gpus
+from ziggurat.tf.sessions import visible_gpus
 
 __all__ = ["change_gpu", "get_nr_gpu", "get_num_gpu"]
 
