@@ -42,7 +42,7 @@ def argscope(layers: Callable[..., Any] | Sequence[Callable[..., Any]], **kwargs
     Raises:
         ConfigurationError: where one of them is an ordinary function.
     """
-    chosen = list(layers) if isinstance(layers, list | tuple) else [layers]
+    chosen: list[Any] = list(layers) if isinstance(layers, list | tuple) else [layers]
     for layer in chosen:
         if not takes_argscope(layer):
             raise ConfigurationError(

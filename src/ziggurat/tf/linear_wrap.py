@@ -1,4 +1,4 @@
-"""Chains of layers without a variable between them: ``LinearWrap(image).Conv2D('conv0', 32, 3).MaxPooling('p', 2)()``."""
+"""Chains of layers, without a Python variable between one layer and the next."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ __all__ = ["LinearWrap"]
 
 class LinearWrap:
     """A tensor with the layers as methods: each applies the layer to the tensor and returns the next link of the chain.
+
+    >>> logits = LinearWrap(image).Conv2D("conv0", 32, 3).MaxPooling("pool0", 2).FullyConnected("fc", 10)()
 
     ``.tf.<function>(...)`` calls a function of TensorFlow with the tensor first; names with dots work too, as in
     ``.tf.nn.relu()``. A call without arguments, ``()``, ends the chain and gives the tensor.

@@ -233,7 +233,7 @@ def _by_batch(
         x = tf.reshape(x, tf.concat([[-1, virtual_batch_size], sizes[1:]], 0))
         channel_axis += 1
     first = 0 if virtual_batch_size is None else 1
-    axes = [axis for axis in range(first, channel_axis)] + list(range(channel_axis + 1, inputs.shape.rank + first))
+    axes = [axis for axis in range(first, inputs.shape.rank + first) if axis != channel_axis]
     mean = tf.reduce_mean(x, axes, keepdims=True)
     count = tf.cast(tf.size(x) / tf.size(mean), x.dtype)
     if average is not None:

@@ -37,7 +37,7 @@ def Dropout(  # noqa: N802 - Tensorpack's name
 
     Args:
         x: any shape.
-        keep: probability to *keep* a value, as Tensorpack has it; only by position, and with a warning. Write ``rate=``.
+        keep: probability to *keep* a value, as Tensorpack has it: by position only, and with a warning.
         rate: probability to set a value to 0, in [0, 1); a number or a tensor.
         noise_shape: shape of the mask, which is broadcast; that of the input where it is None.
         seed: changes the masks.

@@ -32,6 +32,23 @@ class _Exchange:
     terms: dict[int, Any] = field(default_factory=dict)
     waiting: list[Any] = field(default_factory=list)
 
+    def give(self, term: Any, index: int) -> Any:
+        """Take the term of a tower; return the tensor that becomes the mean."""
+        placeholder = tf.placeholder(term.dtype, term.shape, name="waits_for_all_towers")
+        waiting = tf.identity(placeholder, name="mean_over_towers")
+        self.terms[index] = term
+        self.waiting.append(waiting)
+        return waiting
+
+    def complete(self, total: int) -> None:
+        """Connect the tensors that wait with the mean, once all towers have given their terms."""
+        if len(self.terms) < total:
+            return
+        with tf.control_dependencies(None):
+            mean = exact_sum([self.terms[index] for index in sorted(self.terms)]) / total
+        for each in self.waiting:
+            each.op._update_input(0, mean)
+
 
 _exchanges: WeakKeyDictionary[Any, dict[tuple[str, int], _Exchange]] = WeakKeyDictionary()
 
@@ -52,11 +69,18 @@ def tower_mean(value: Any, context: TrainTowerContext, key: str) -> Any:
     @tf.custom_gradient
     def mean(term: Any) -> Any:
         def gradient(upstream: Any) -> Any:
-            return _exchanged(upstream, context, f"{key}/gradient")
+            exchange = _next_exchange(context.index, f"{key}/gradient")
+            found = exchange.give(upstream, context.index)
+            exchange.complete(context.total)
+            return found
 
-        return _exchanged(term, context, key), gradient
+        return own.give(term, context.index), gradient
 
-    return mean(value)
+    own = _next_exchange(context.index, key)
+    found = mean(value)
+    # Behind the decorator, which looks for the variables that its result depends on: not into other towers.
+    own.complete(context.total)
+    return found
 
 
 def process_mean(value: Any, key: str) -> Any:
@@ -86,20 +110,6 @@ def _process_mean_function() -> Any:
             advice="Use `sync_statistics='towers'` for the towers of one process, or a distributed trainer.",
         )
     return found[-1]
-
-
-def _exchanged(term: Any, context: TrainTowerContext, key: str) -> Any:
-    exchange = _next_exchange(context.index, key)
-    placeholder = tf.placeholder(term.dtype, term.shape, name="waits_for_all_towers")
-    waiting = tf.identity(placeholder, name="mean_over_towers")
-    exchange.terms[context.index] = term
-    exchange.waiting.append(waiting)
-    if len(exchange.terms) == context.total:
-        with tf.control_dependencies(None):
-            mean = exact_sum([exchange.terms[index] for index in sorted(exchange.terms)]) / context.total
-        for each in exchange.waiting:
-            each.op._update_input(0, mean)
-    return waiting
 
 
 def _next_exchange(index: int, key: str) -> _Exchange:
