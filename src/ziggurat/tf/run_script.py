@@ -56,7 +56,7 @@ def run_script(
     report = report or Report(path)
     with ExitStack() as stack:
         files = ScriptFiles(report)
-        stack.enter_context(surroundings(files) if surroundings else _reference_variables())
+        stack.enter_context(surroundings(files) if surroundings else _older_tensorflow())
         for part in (_older_python(), _older_numpy(report), _tensors_to_gpu(), _log(report)):
             stack.enter_context(part)
         module = ModuleType("__main__")
@@ -115,15 +115,22 @@ def _as_main(module: ModuleType, path: str, arguments: Sequence[str], files: Scr
 
 
 @contextmanager
-def _reference_variables() -> Iterator[None]:
-    """Let variables be those of TensorFlow 1: fetching ``NAME:0`` gives the value, not a handle."""
-    were_resources = tf.resource_variables_enabled()
+def _older_tensorflow() -> Iterator[None]:
+    """Let variables be those of TensorFlow 1, and its log show warnings, without those that a function is old.
+
+    Fetching ``NAME:0`` gives the value of such a variable, and not a handle.
+    """
+    were_resources, verbosity = tf.resource_variables_enabled(), tf.logging.get_verbosity()
+    deprecation: Any = importlib.import_module("tensorflow.python.util.deprecation")
     tf.disable_resource_variables()
-    try:
-        yield
-    finally:
-        if were_resources:
-            tf.enable_resource_variables()
+    tf.logging.set_verbosity(tf.logging.WARN)
+    with _replaced(deprecation, "_PRINT_DEPRECATION_WARNINGS", False):
+        try:
+            yield
+        finally:
+            tf.logging.set_verbosity(verbosity)
+            if were_resources:
+                tf.enable_resource_variables()
 
 
 @contextmanager
@@ -140,7 +147,7 @@ def _older_python() -> Iterator[None]:
 @contextmanager
 def _older_numpy(report: Report) -> Iterator[None]:
     """Let the script's files, and only them, find the names that NumPy had."""
-    newer: Callable[[str], Any] = np.__getattr__
+    newer: Callable[[str], Any] = vars(np)["__getattr__"]
 
     def older(name: str) -> Any:
         frame = sys._getframe(1)

@@ -56,8 +56,15 @@ def _where(file: str, line: int) -> str:
 
 def _message(error: BaseException) -> str:
     text = error.msg if isinstance(error, SyntaxError) else str(error)
-    # TensorFlow repeats where an operation was made; the first paragraph says what is wrong.
-    return re.split(r"\n\s*\n|\nOriginal stack trace", text.strip())[0]
+    if not _is_of_operation(error):
+        return text
+    # TensorFlow repeats where the operation was made, and puts that around what is wrong.
+    wrong = re.split(r"^Node: '.*'\n", text, maxsplit=1, flags=re.MULTILINE)[-1]
+    return re.split(r"\n\s*\[\[|\n\s*\n|\nOriginal stack trace", wrong.strip())[0]
+
+
+def _is_of_operation(error: BaseException) -> bool:
+    return hasattr(error, "node_def") and hasattr(error, "op")
 
 
 def _where_made(error: BaseException, is_users: Callable[[str], bool]) -> str:
@@ -80,4 +87,6 @@ def _trace(error: BaseException, is_users: Callable[[str], bool]) -> str:
         each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
     if not whole.stack and whole.__cause__ is None and whole.__context__ is None:
         return ""
+    if _is_of_operation(error):  # what it was raised from says the same, at length
+        return "".join(["Traceback (most recent call last):\n", *whole.stack.format()])
     return "".join(whole.format())

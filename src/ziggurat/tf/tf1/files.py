@@ -18,7 +18,7 @@ import tf_keras
 import ziggurat
 from ziggurat.backends.tensorflow.namespace.proxy import TOLD, StandInModule, part_of
 from ziggurat.backends.tensorflow.namespace.python2 import compile_network
-from ziggurat.tf.tf1.names import script_tensorflow
+from ziggurat.tf.tf1.names import AdaptedModule, script_tensorflow
 from ziggurat.tf.tf1.python2 import EXTENDED, OLD_MODULES
 from ziggurat.tf.tf1.report import Report
 
@@ -47,7 +47,7 @@ class ScriptFiles(importlib.abc.MetaPathFinder):
         """What the script gets for ``import tensorflow``."""
         self._aliases: dict[str, Any] = {
             "tensorflow": self.tensorflow,
-            "keras": StandInModule("keras", tf_keras, tf_keras.src),
+            "keras": StandInModule("keras", tf_keras, importlib.import_module("tf_keras.src")),
             "importlib": StandInModule("importlib", importlib, names={"import_module": self._import_module}),
             **EXTENDED,
         }
@@ -123,6 +123,8 @@ class ScriptFiles(importlib.abc.MetaPathFinder):
         for part in wanted or ():
             if part != "*":
                 _attribute(found, part)
+            elif isinstance(found, AdaptedModule):
+                found.take_all()
         return found if wanted else self._aliases[first]
 
     def _import_module(self, name: str, package: str | None = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -25,6 +26,7 @@ def flags_module(path: str) -> ModuleType:
 
 
 def _replacing(define: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(define)
     def define_flag(name: str, *arguments: Any, **options: Any) -> Any:
         flags: Any = tf.flags.FLAGS
         module = flags.find_module_defining_flag(name) if isinstance(name, str) else None

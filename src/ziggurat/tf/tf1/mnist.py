@@ -1,7 +1,8 @@
-"""``tensorflow.examples.tutorials.mnist``: MNIST as TensorFlow 1's tutorials read it, from idx files of this machine."""
+"""``tensorflow.examples.tutorials.mnist``: MNIST as TensorFlow 1's tutorials read it, from idx files."""
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -59,7 +60,7 @@ class DataSet:
             raise DataError("Every image has a label.", received=f"{len(images)} images and {len(labels)} labels")
         self._random: Any = np.random if seed is None else np.random.RandomState(seed)
         self._fake, self._one_hot = fake_data, one_hot
-        flat = images.reshape(len(images), -1) if reshape else images
+        flat = images.reshape(len(images), math.prod(images.shape[1:])) if reshape else images
         self._images = flat.astype(np.float32) / np.float32(255) if _is_float(dtype) else flat
         self._labels = labels
         self._order = np.arange(len(images))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from types import ModuleType
@@ -25,7 +26,7 @@ _CONTRIB_GONE: Final = {
     "seq2seq": "Use `tf.nn.dynamic_rnn` or `tf.while_loop`.",
     "tpu": f"TensorFlow dropped them with estimators. {_WITH_SESSION}",
 }
-_LEARN_GONE: Final = dict.fromkeys(
+_LEARN_GONE: Final[dict[str, str]] = dict.fromkeys(
     ("DNNClassifier", "DNNRegressor", "Estimator", "Experiment", "LinearClassifier", "LinearRegressor", "SKCompat"),
     f"TensorFlow dropped estimators. {_WITH_SESSION}",
 )
@@ -35,6 +36,12 @@ _ELSEWHERE: Final = (
     *("contrib.layers", "contrib.slim", "contrib.rnn", "contrib.framework"),
 )
 """Modules in which a name is looked for that another one does not have."""
+
+_PLACES: Final = (
+    *("", "nn", "nn.rnn_cell", "train", "layers", "losses", "metrics", "gfile", "graph_util", "io", "data"),
+    *("data.experimental", "distributions", "nest", "image", "summary", "saved_model"),
+)
+"""Public modules of TensorFlow in which what came from its inside, or from ``contrib``, may have the same name."""
 
 
 class AdaptedModule(StandInModule):
@@ -70,6 +77,15 @@ class AdaptedModule(StandInModule):
             self._report.adapt(path, new, sys._getframe(1))
         self.__dict__[name] = value  # the first use is all that the report asks for
         return value
+
+    def take_all(self) -> None:
+        """Get every public name, for ``from … import *``; the report has one line for all of them."""
+        for name in self.__all__:
+            with contextlib.suppress(AttributeError):
+                value = part_of(self.__dict__["_behind"][0], name)
+                self.__dict__.setdefault(name, getattr(self, name) if isinstance(value, ModuleType) else value)
+        self.__dict__["__all__"] = [name for name in self.__all__ if name in self.__dict__]
+        self._report.adapt(f"from {self.__name__} import *", "names of TensorFlow 1", sys._getframe(1))
 
     def _elsewhere(self, name: str) -> str:
         """Return where else there is such a name."""
@@ -135,14 +151,26 @@ def _eager() -> ModuleType:
         "implicit_gradients": backprop.implicit_grad,
         "implicit_value_and_gradients": backprop.implicit_val_and_grad,
         "in_eager_mode": tf.executing_eagerly,
-        "in_graph_mode": lambda: not tf.executing_eagerly(),
-        "list_devices": lambda: [device.name for device in tf2.config.list_logical_devices()],
+        "in_graph_mode": _in_graph_mode,
+        "list_devices": _list_devices,
         "metrics": tf2.keras.metrics,
-        "num_gpus": lambda: len(tf2.config.list_logical_devices("GPU")),
+        "num_gpus": _num_gpus,
         "py_func": tf2.py_function,
         "value_and_gradients_function": backprop.val_and_grad_function,
     }
     return StandInModule("tf.contrib.eager", tf, names=names, gone=_EAGER_GONE)
+
+
+def _in_graph_mode() -> bool:
+    return not tf.executing_eagerly()
+
+
+def _list_devices() -> list[str]:
+    return [device.name for device in tf2.config.list_logical_devices()]
+
+
+def _num_gpus() -> int:
+    return len(tf2.config.list_logical_devices("GPU"))
 
 
 # ---- names of today
@@ -161,7 +189,15 @@ def _name_today(path: str, value: Any) -> str:
         *modules, last = place.split(".")
         if any(_at(tf, modules, last) is each for each in (value, function)):
             return f"tf.{place}" if _at(tf2, modules, last) is value else f"tf.compat.v1.{place}"
+    for start, whole in (("tf", tf2), ("tf.compat.v1", tf)):
+        for module in _PLACES:
+            if _at(whole, module.split(".") if module else [], name) is value:
+                return ".".join(part for part in (start, module, name) if part)
     home, own = getattr(value, "__module__", None) or "", getattr(value, "__qualname__", name)
+    if home.startswith("ziggurat."):
+        return f"Ziggurat's {name}"
+    if home == "builtins":
+        return own
     slim = sys.modules["tf_slim"]
     if home.startswith("tf_slim.") and getattr(slim, own, None) is value:
         home = "tf_slim"

@@ -296,7 +296,7 @@ def _imports_division(node: ast.ImportFrom) -> bool:
 
 
 class _Methods(ast.NodeTransformer):
-    """Lets the methods of dictionaries that are gone be called through a function, and a bare ``print`` print a line."""
+    """Lets methods of dictionaries that are gone be called through a function, and a bare ``print`` print a line."""
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         self.generic_visit(node)
