@@ -30,7 +30,7 @@ from ziggurat.callbacks import (
     TFEventWriter,
 )
 from ziggurat.errors import ConfigurationError, UnknownNameError
-from ziggurat.events import Event, Message
+from ziggurat.events import Event, Message, Progress
 from ziggurat.tf import logger
 from ziggurat.tf.callback import Callback
 from ziggurat.tf.config import TrainConfig, launch_train_with_config
@@ -240,9 +240,12 @@ def test_tutorial_56_a_file_asks_for_a_shell(tmp_path: Path) -> None:
 
 def test_tutorial_57_time_left_is_said() -> None:
     notes = Notes()
-    train([EstimatedTimeLeft()], monitors=[notes], epochs=3)
+    train([EstimatedTimeLeft()], monitors=[notes, ScalarPrinter()], epochs=3)
 
-    assert any("left" in text.lower() for text in notes.texts)
+    said = [event for event in notes.events if isinstance(event, Progress)]
+    assert [(event.epoch, event.total_steps) for event in said][-3:] == [(1, 24), (2, 24), (3, 24)]
+    assert said[-2].remaining_s is not None
+    assert said[-1].remaining_s == 0
 
 
 class Model(ModelDesc):
