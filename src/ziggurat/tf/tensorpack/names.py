@@ -111,8 +111,8 @@ def _utils(name: str, names: str, inner: str = "") -> Module:
 
 MODULES: Final[Mapping[str, Module]] = {
     "tensorpack": Module(
-        "tfv1 __version__",
-        homes=(f"{_OWN}.compat",),
+        "tfv1 InputDesc __version__",
+        homes=(f"{_OWN}.compat", "ziggurat.tf.model"),
         members=("utils", "dataflow", "models", "callbacks", "tfutils", "train", "input_source", "predict"),
         modules="utils dataflow models callbacks tfutils train graph_builder input_source predict compat libinfo",
     ),
