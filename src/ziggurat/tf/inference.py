@@ -20,6 +20,7 @@ from ziggurat.engine.callbacks.validation import InferenceRunner as EngineInfere
 from ziggurat.engine.feed import held_batch
 from ziggurat.errors import ConfigurationError, DataError, UsageError
 from ziggurat.tf.inputs.base import FedArray, FeedInput, FlowInput, InputSource
+from ziggurat.tf.predictors import value_tensor
 from ziggurat.tf.tower import PredictTowerContext, TowerFunc, TowerTensorHandle
 from ziggurat.tf.trainers import Trainer, device_name
 
@@ -227,8 +228,7 @@ def _tower_func_of(trainer: Trainer) -> TowerFunc:
 
 def _fetch(tower: TowerTensorHandle, name: Any) -> Any:
     """Return what a name means in a tower; a tensor means itself, and a variable its value."""
-    found = tower.get_tensor(name) if isinstance(name, str) else name
-    return found if isinstance(found, tf.Tensor) else tf.convert_to_tensor(found)
+    return value_tensor(tower.get_tensor(name) if isinstance(name, str) else name)
 
 
 def _row_count(tower: TowerTensorHandle) -> Any:

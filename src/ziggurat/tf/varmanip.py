@@ -15,7 +15,7 @@ import numpy as np
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.engine.callbacks.batches import write_arrays
-from ziggurat.engine.checkpoints import CheckpointStore, with_averages
+from ziggurat.engine.checkpoints import AVERAGES, CheckpointStore, with_averages
 from ziggurat.errors import CheckpointError, MissingCheckpointError, StateError, StorageError
 from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, JobFolder
 from ziggurat.records.plain_pickle import ARRAY_NAMES, load_plain_pickle
@@ -79,7 +79,7 @@ class StoredWeights:
 
 
 def open_weights(path: str | Path) -> StoredWeights:
-    """Return the weights in a file or folder.
+    """Return the weights in a file or folder; where averages of weights are kept beside them, these.
 
     Args:
         path: a TensorFlow checkpoint by its prefix, its index, its ``checkpoint`` file or the folder of that; an npz
@@ -105,7 +105,12 @@ def open_weights(path: str | Path) -> StoredWeights:
             advice="Use another one; its `.index` and all `.data-*` files belong together.",
         ) from error
     shapes = {name: tuple(shape) for name, shape in sorted(reader.get_variable_to_shape_map().items())}
-    return StoredWeights(prefix, shapes, lambda name: np.asarray(reader.get_tensor(name)))
+
+    def get(name: str) -> np.ndarray:
+        average = f"{AVERAGES}{name}"
+        return np.asarray(reader.get_tensor(average if average in shapes else name))
+
+    return StoredWeights(prefix, shapes, get)
 
 
 def get_checkpoint_path(path: str) -> str:
