@@ -21,6 +21,7 @@ from ziggurat.engine.interruption import BreakOff
 from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import CheckpointError, StateError, UnknownNameError, UsageError
 from ziggurat.tf.callback import fetch_name
+from ziggurat.tf.randomness import make_resumable, random_operations
 from ziggurat.tf.tower import MOVING_SUMMARIES
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class GraphProgram:
         self._calls: dict[Any, Callable[..., Any]] = {}
         self._recorder: StepRecorder | None = None
         self._targets: list[Any] = []
+        self._beside_each_run: list[Any] = []
         self._fed: Sequence[np.ndarray] = ()
         self._asked: tuple[str, ...] = ()
         self._got: Mapping[str, Any] | None = None
@@ -123,6 +125,7 @@ class GraphProgram:
             self.tensor(name)
         with self.graph.as_default():
             self._prepare_step()
+            self._make_random_resumable()
             self._variables = {each.op.name: each for each in self._all_variables()}
             self._load = _loading(self._variables)
             if self._init is not None:
@@ -255,9 +258,9 @@ class GraphProgram:
         if feed_dict:
             wanted = [self.tensor(name) for name in (*flat, *asked)]
             fed = dict(zip(self._placeholders, self._fed, strict=False)) | dict(feed_dict)
-            values = self.session.run(wanted, fed)
+            values = self.session.run([wanted, self._beside_each_run], fed)[0]
         else:
-            values = self._call((*flat, *asked), ())(*self._fed)
+            values = self._call((*flat, *asked), tuple(self._beside_each_run))(*self._fed)
         if self._got is None:
             self._got = dict(zip(asked, values[len(flat) :], strict=True))
         return tf2.nest.pack_sequence_as(fetches, values[: len(flat)])
@@ -302,6 +305,21 @@ class GraphProgram:
             self._count = self.step_variable.assign_add(1, read_value=False)
             # Beside a step of several parts: once, behind them.
             self._targets = [self._count, *beside]
+
+    def _make_random_resumable(self) -> None:
+        """Let the random numbers of the steps follow from the state."""
+        source = None if not self._is_plain else self._targets
+        found = random_operations(self.graph, source, self._trainer.prediction_scopes)
+        if not found:
+            return
+        if self._is_plain:
+            make_resumable(found, self.step_variable.read_value())
+            return
+        # Each part of a step draws other numbers; the count moves behind the reading, in the same call.
+        runs = tf.Variable(0, trainable=False, dtype=tf.int64, name="ziggurat/random_count", use_resource=True)
+        number = runs.read_value()
+        make_resumable(found, number)
+        self._beside_each_run = [runs.assign(number + 1, read_value=False)]
 
     def _all_variables(self) -> list[Any]:
         found = [*tf.global_variables(), *tf.local_variables()]
