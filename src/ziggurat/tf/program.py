@@ -182,6 +182,11 @@ class GraphProgram:
             # Data flows raise their own errors: this is the end of an input that TensorFlow itself reads.
             self._trainer.finish(f"the input has ended ({str(error.message or '').splitlines()[0]})")
             raise BreakOff from error
+        except tf.errors.OpError as error:
+            explained = self._trainer.explained(error)
+            if explained is error:
+                raise
+            raise explained from error
 
     def evaluate(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Refuse: a graph predicts by a tower that ``ziggurat.tf.InferenceRunner`` or ``get_predictor`` builds."""
@@ -227,6 +232,7 @@ class GraphProgram:
                 details={"problems": problems},
             )
         self.assign({name: state[name] for name in self._variables})
+        self._run_after_init()
 
     def close(self) -> None:
         """Close the session; closing twice does nothing."""

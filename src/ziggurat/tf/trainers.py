@@ -115,6 +115,10 @@ class Trainer(EngineTrainer):
         """The trainer itself: Tensorpack keeps the counters of the loop in an object of their own."""
         return self
 
+    def explained(self, error: Exception) -> Exception:
+        """Return the error to raise for one of TensorFlow's in a step."""
+        return error
+
     # ---- before the training
 
     def register_callback(self, cb: Callback | Sequence[Callback]) -> bool:
