@@ -21,6 +21,7 @@ from ziggurat.engine.interruption import BreakOff
 from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import CheckpointError, StateError, UnknownNameError, UsageError
 from ziggurat.tf.callback import fetch_name
+from ziggurat.tf.inputs.base import reason_of_end
 from ziggurat.tf.randomness import make_resumable, random_operations
 from ziggurat.tf.tower import MOVING_SUMMARIES
 
@@ -180,13 +181,16 @@ class GraphProgram:
             return self._users_step(batch, names)
         except tf.errors.OutOfRangeError as error:
             # Data flows raise their own errors: this is the end of an input that TensorFlow itself reads.
-            self._trainer.finish(f"the input has ended ({str(error.message or '').splitlines()[0]})")
+            self._trainer.finish(reason_of_end(error))
             raise BreakOff from error
         except tf.errors.OpError as error:
-            explained = self._trainer.explained(error)
-            if explained is error:
+            source = self._trainer.input
+            cause = None if source is None else source.error_behind(error)
+            if cause is None:
+                cause = self._trainer.explained(error)
+            if cause is error:
                 raise
-            raise explained from error
+            raise cause from error
 
     def evaluate(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
         """Refuse: a graph predicts by a tower that ``ziggurat.tf.InferenceRunner`` or ``get_predictor`` builds."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -20,7 +19,7 @@ from ziggurat.tf.gradients import filter_none
 from ziggurat.tf.inputs.base import InputSource, input_placeholder
 from ziggurat.tf.predictors import OnlinePredictor
 from ziggurat.tf.program import GraphProgram, HookedSession
-from ziggurat.tf.sessions import NewSessionCreator, SessionInit
+from ziggurat.tf.sessions import NewSessionCreator, SessionInit, device_name
 from ziggurat.tf.tower import (
     BaseTowerContext,
     PredictTowerContext,
@@ -459,21 +458,3 @@ class NoOpTrainer(SimpleTrainer):
     def run_step(self) -> None:
         """Do nothing."""
         self.hooked_sess.run([])
-
-
-def device_name(device: int | str) -> str:
-    """Return the TensorFlow name of a device; the processor where there is no such GPU.
-
-    Args:
-        device: number of a GPU, or a name such as ``/cpu:0``.
-    """
-    if isinstance(device, str):
-        return device if device.startswith("/") else f"/{device}"
-    return f"/gpu:{device}" if device < len(visible_gpus()) else "/cpu:0"
-
-
-def visible_gpus() -> list[Any]:
-    """Return the GPUs that TensorFlow may use."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
-        return []
-    return tf.config.list_physical_devices("GPU")
