@@ -90,7 +90,7 @@ def send_dataflow_zmq(
         df: the flow.
         addr: such as ``"tcp://host:5555"``.
         hwm: at most so many datapoints wait on this side; then the flow waits for the receiver.
-        format: only None, as Tensorpack's other format needed a TensorFlow operation of its own.
+        format: None; ``zmq_op`` and ``zmq_ops``, Tensorpack's names of what ``ZMQInput`` reads, mean the same here.
         bind: wait at ``addr`` for receivers; otherwise go to the receiver there. Several receivers share the
             datapoints; only one of them is told of the end.
         options: ``key=…``, ``passes=…`` and ``timeout_s=…``, see ``SenderOptions``.
@@ -99,8 +99,8 @@ def send_dataflow_zmq(
         DataError: where the flow has no datapoints, or one of a type that is not carried.
         DataWorkerError: where no receiver takes anything for ``timeout_s``.
     """
-    if format is not None:
-        raise UsageError("`format` is None: messages have one format.", received=repr(format))
+    if format not in (None, "zmq_op", "zmq_ops"):
+        raise UsageError("Messages have one format.", received=f"format={format!r}", advice="Leave `format` out.")
     timeout_s = options.get("timeout_s")
     with zmq.Context() as context, open_outlet(context, addr, hwm, bind=bind) as outlet:
         wait_ms = -1 if timeout_s is None else int(timeout_s * 1000)
@@ -197,6 +197,7 @@ class RemoteDataZMQ(DataFlow):
         self.timeout_s = settings["timeout_s"]
         self.senders = settings["senders"]
         self._key = _key_of(settings["key"])
+        self._is_stopped = False
         self._inlet: Inlet | None = None
         self._end: weakref.finalize[[], Any] | None = None
 
@@ -209,6 +210,7 @@ class RemoteDataZMQ(DataFlow):
 
     def iterate(self) -> Iterator[Datapoint]:
         """Yield what comes, until every sender is done."""
+        self._is_stopped = False
         self.open()
         expected: dict[str, int] = {}
         done: set[str] = set()
@@ -236,6 +238,10 @@ class RemoteDataZMQ(DataFlow):
                     details={"sender": sender, "type": content["type"]},
                 )
 
+    def stop_waiting(self) -> None:
+        """Let another thread that waits for a message leave at once, with an error; then the flow may be closed."""
+        self._is_stopped = True
+
     def close(self) -> None:
         """Close the sockets; datapoints under way are lost."""
         if self._end is not None:
@@ -247,7 +253,7 @@ class RemoteDataZMQ(DataFlow):
 
     def _wait(self, missing: set[str]) -> list[Any]:
         inlet = self._inlet
-        while inlet is not None:
+        while inlet is not None and not self._is_stopped:
             frames = inlet.receive(_POLL_S)
             if frames is not None:
                 return [_memory(frame) for frame in frames]

@@ -204,12 +204,15 @@ class QueueFeed:
     Args:
         batches: the batches, at the position where the feed begins.
         capacity: batches that are made ahead at most, at least 1.
+        max_bytes: bytes that the waiting batches take at most, where more than one waits; None for any number.
     """
 
-    def __init__(self, batches: BatchCycle, capacity: int) -> None:
+    def __init__(self, batches: BatchCycle, capacity: int, max_bytes: int | None = None) -> None:
         self._batches = batches
         self._capacity = capacity
-        self._ready: deque[tuple[Any, Any]] = deque()
+        self._max_bytes = max_bytes
+        self._ready_bytes = 0
+        self._ready: deque[tuple[Any, Any, int]] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -227,9 +230,12 @@ class QueueFeed:
             while not self._ready:
                 if self._error is not None:
                     raise self._error
+                if self._is_ended:
+                    raise StateError("A feed that is closed gives no batches.", advice="Call `next` again.")
                 self._changed.wait()
-            batch, position = self._ready.popleft()
-            self._changed.notify()
+            batch, position, size = self._ready.popleft()
+            self._ready_bytes -= size
+            self._changed.notify_all()
         taken, before, _ = self._at
         self._at = (taken + 1, position, before)
         return batch
@@ -247,26 +253,45 @@ class QueueFeed:
     def stats(self) -> FeedStats:
         """Return the batches that wait, and their bytes."""
         with self._changed:
-            waiting = [batch for batch, _ in self._ready]
+            waiting = [batch for batch, _, _ in self._ready]
         return FeedStats(self._capacity, len(waiting), sum(_bytes_of(batch) for batch in waiting))
+
+    @property
+    def ready(self) -> int:
+        """The batches that wait for their step."""
+        return len(self._ready)
+
+    def refill(self) -> None:
+        """Forget what was made ahead; the next batches are made again, behind the one consumed last.
+
+        It waits for the batch that is being made, however long that takes.
+        """
+        self._end(None)
 
     def close(self) -> None:
         """Stop the thread, forget what it made ahead, and free the source.
 
         A thread that hangs in the data is left to itself: it must not keep a training from its end.
         """
+        self._end(_JOIN_S)
+
+    def _end(self, wait_s: float | None) -> None:
         thread = self._thread
         if thread is None:
             return
         with self._changed:
             self._is_ended = True
             self._changed.notify_all()
-        thread.join(_JOIN_S)
+        thread.join(wait_s)
         if thread.is_alive():
             return
         self._thread = None
-        self._ready.clear()
+        self._forget()
         self._batches.close()
+
+    def _forget(self) -> None:
+        self._ready.clear()
+        self._ready_bytes = 0
 
     def _start(self) -> None:
         if self._thread is not None and self._thread.is_alive():
@@ -275,7 +300,7 @@ class QueueFeed:
                 received="a thread that still waits for the data",
                 advice="Find out why the data hangs, or resume in a new process.",
             )
-        self._ready.clear()
+        self._forget()
         if self._is_elsewhere:  # what was made ahead is lost: back to what was consumed
             self._batches.load_state(self._at[1])
         self._is_elsewhere, self._is_ended, self._error = True, False, None
@@ -286,18 +311,27 @@ class QueueFeed:
         """Make batches until the feed is closed."""
         try:
             for batch in self._batches:
-                item = held_batch(batch), self._batches.state()
+                batch, position = held_batch(batch), self._batches.state()
+                size = 0 if self._max_bytes is None else _bytes_of(batch)
                 with self._changed:
-                    while len(self._ready) >= self._capacity and not self._is_ended:
+                    while self._is_full(size) and not self._is_ended:
                         self._changed.wait()
                     if self._is_ended:
                         return
-                    self._ready.append(item)
-                    self._changed.notify()
+                    self._ready.append((batch, position, size))
+                    self._ready_bytes += size
+                    self._changed.notify_all()
         except BaseException as error:
             with self._changed:
                 self._error = error
-                self._changed.notify()
+                self._changed.notify_all()
+
+    def _is_full(self, size: int) -> bool:
+        """Return whether a batch of so many bytes has to wait for room."""
+        many = len(self._ready)
+        return many >= self._capacity or (
+            self._max_bytes is not None and many > 0 and self._ready_bytes + size > self._max_bytes
+        )
 
 
 def held_batch(part: Any) -> Any:

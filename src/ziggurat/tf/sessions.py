@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from ziggurat.backends.tensorflow.runtime import tf
@@ -10,9 +11,11 @@ __all__ = [
     "NewSessionCreator",
     "ReuseSessionCreator",
     "SessionInit",
+    "device_name",
     "get_default_sess_config",
     "get_global_step_value",
     "get_global_step_var",
+    "visible_gpus",
 ]
 
 
@@ -93,3 +96,21 @@ def get_global_step_var() -> Any:
 def get_global_step_value() -> int:
     """Return the steps done, as the default session knows them."""
     return int(tf.train.global_step(tf.get_default_session(), get_global_step_var()))
+
+
+def device_name(device: int | str) -> str:
+    """Return the TensorFlow name of a device; the processor where there is no such GPU.
+
+    Args:
+        device: number of a GPU, or a name such as ``/cpu:0``.
+    """
+    if isinstance(device, str):
+        return device if device.startswith("/") else f"/{device}"
+    return f"/gpu:{device}" if device < len(visible_gpus()) else "/cpu:0"
+
+
+def visible_gpus() -> list[Any]:
+    """Return the GPUs that TensorFlow may use."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return []
+    return tf.config.list_physical_devices("GPU")

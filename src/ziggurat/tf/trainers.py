@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -20,7 +19,7 @@ from ziggurat.tf.gradients import filter_none
 from ziggurat.tf.inputs.base import InputSource, input_placeholder
 from ziggurat.tf.predictors import OnlinePredictor
 from ziggurat.tf.program import GraphProgram, HookedSession
-from ziggurat.tf.sessions import NewSessionCreator, SessionInit
+from ziggurat.tf.sessions import NewSessionCreator, SessionInit, device_name
 from ziggurat.tf.tower import (
     BaseTowerContext,
     PredictTowerContext,
@@ -90,6 +89,11 @@ class Trainer(EngineTrainer):
         return ()
 
     @property
+    def prediction_scopes(self) -> Sequence[str]:
+        """Name scopes of towers that predict: nothing in them belongs to a step."""
+        return ()
+
+    @property
     def sess(self) -> Any:
         """The session.
 
@@ -109,6 +113,10 @@ class Trainer(EngineTrainer):
     def loop(self) -> Trainer:
         """The trainer itself: Tensorpack keeps the counters of the loop in an object of their own."""
         return self
+
+    def explained(self, error: Exception) -> Exception:
+        """Return the error to raise for one of TensorFlow's in a step."""
+        return error
 
     # ---- before the training
 
@@ -299,6 +307,11 @@ class TowerTrainer(Trainer):
             return ()
         return [each.ns_name for each in self._tower_func.towers.training() if each.ns_name][:1]
 
+    @property
+    def prediction_scopes(self) -> Sequence[str]:
+        """The name scopes of towers that predict."""
+        return () if self._tower_func is None else [each.ns_name for each in self._tower_func.towers.inference()]
+
     def get_predictor(self, input_names: Sequence[str], output_names: Sequence[str], device: int | str = 0) -> Any:
         """Return a function from one array an input to one array an output, with the variables of the training.
 
@@ -445,21 +458,3 @@ class NoOpTrainer(SimpleTrainer):
     def run_step(self) -> None:
         """Do nothing."""
         self.hooked_sess.run([])
-
-
-def device_name(device: int | str) -> str:
-    """Return the TensorFlow name of a device; the processor where there is no such GPU.
-
-    Args:
-        device: number of a GPU, or a name such as ``/cpu:0``.
-    """
-    if isinstance(device, str):
-        return device if device.startswith("/") else f"/{device}"
-    return f"/gpu:{device}" if device < len(visible_gpus()) else "/cpu:0"
-
-
-def visible_gpus() -> list[Any]:
-    """Return the GPUs that TensorFlow may use."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
-        return []
-    return tf.config.list_physical_devices("GPU")

@@ -268,8 +268,8 @@ def test_the_sender_runs_for_ever_and_refuses_an_empty_flow():
         assert list(itertools.islice(flow, 7)) == [[0], [1], [0], [1], [0], [1], [0]]
     with pytest.raises(DataError, match="an empty pass of DataFromList"):
         send_dataflow_zmq(DataFromList([]), ANYWHERE, bind=True)
-    with pytest.raises(UsageError, match="`format` is None"):
-        send_dataflow_zmq(numbers(2), ANYWHERE, format="zmq_ops")
+    with pytest.raises(UsageError, match="Messages have one format"):
+        send_dataflow_zmq(numbers(2), ANYWHERE, format="pickle")
 
 
 def test_addresses_that_cannot_be_used_are_named():

@@ -87,6 +87,8 @@ def prepared_call(
     targets: Sequence[Any] = (),
     *,
     in_own_thread: bool = False,
+    time_limit_ms: int = 0,
+    trace: Callable[[Any], object] | None = None,
 ) -> Callable[..., Sequence[Any]]:
     """Return a function from one array a feed to one value a fetch.
 
@@ -100,6 +102,8 @@ def prepared_call(
         targets: operations that are run, too.
         in_own_thread: run one operation after the other in the calling thread, without the session's pool of threads.
             Single operations still use several threads.
+        time_limit_ms: a call that takes longer fails with ``tf.errors.DeadlineExceededError``; 0 for no limit.
+        trace: takes the ``tf.RunMetadata`` of each call, with the times of all operations; None for no tracing.
     """
     fed = [feed.name for feed in feeds]
     names = [fetch.name for fetch in fetches]
@@ -107,7 +111,12 @@ def prepared_call(
     options = _CALLABLE_OPTIONS(feed=fed, fetch=fetched, target=[target.name for target in targets])
     if in_own_thread:
         options.run_options.inter_op_thread_pool = _CALLING_THREAD
-    call = session._make_callable_from_options(options)
+    options.run_options.timeout_in_ms = time_limit_ms
+    if trace is not None:
+        options.run_options.trace_level = tf.RunOptions.FULL_TRACE
+    call: Callable[..., Any] = session._make_callable_from_options(options)
+    if trace is not None:
+        call = _traced(call, trace)
     if fetched == names:
         return call
     places = {name: place for place, name in enumerate([*fetched, *fed])}
@@ -118,6 +127,16 @@ def prepared_call(
         return [values[place] for place in order]
 
     return call_in_order
+
+
+def _traced(call: Callable[..., Any], trace: Callable[[Any], object]) -> Callable[..., Any]:
+    def traced_call(*arrays: Any) -> Any:
+        metadata = tf.RunMetadata()
+        values = call(*arrays, run_metadata=metadata)
+        trace(metadata)
+        return values
+
+    return traced_call
 
 
 _ROWS: Final = 512

@@ -7,10 +7,11 @@ nothing.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -20,7 +21,23 @@ from ziggurat.dataflow.base import UnknownLengthError
 from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed
 from ziggurat.errors import ConfigurationError, DataError, StateError
 
-__all__ = ["FeedInput", "FlowInput", "InputSource", "PlaceholderInput", "TowerBatches", "input_placeholder"]
+__all__ = [
+    "FeedInput",
+    "FlowInput",
+    "InputSource",
+    "NothingFed",
+    "PlaceholderInput",
+    "TowerBatches",
+    "check_components",
+    "input_placeholder",
+    "reason_of_end",
+    "remap_input_source",
+    "steps_taken",
+]
+
+_PASS_STEPS: Final = 64
+"""Steps after which the position of the data is noted: where a wait for a batch is broken off, the source begins there
+again."""
 
 
 class InputSource(ABC):
@@ -34,6 +51,8 @@ class InputSource(ABC):
         self.tower_count = 0
         """How often tensors were asked for."""
         self._is_set_up = False
+        self._own_names: Sequence[str] | None = None
+        self._whole_signature: list[Any] = []
 
     # ---- what a source implements
 
@@ -69,8 +88,16 @@ class InputSource(ABC):
         return DirectFeed(batches)
 
     def step_operations(self) -> Sequence[Any]:
-        """Return operations to run along with every step, such as the staging of the next batch."""
+        """Return operations to run along with every step, such as one that lets go of its batch."""
         return ()
+
+    def error_behind(self, error: BaseException) -> BaseException | None:
+        """Return the error of a data flow that TensorFlow replaced by one of its own; None where it is none of these.
+
+        Args:
+            error: what a session raised.
+        """
+        return None
 
     # ---- what trainers call
 
@@ -86,8 +113,9 @@ class InputSource(ABC):
                 received=f"a second `setup` of {type(self).__name__}",
                 advice="Make another one over the same data flow.",
             )
+        self._whole_signature = list(input_signature)
+        self.signature = self._own_signature()
         self._is_set_up = True
-        self.signature = list(input_signature)
         self._setup(self.signature)
         return self.get_callbacks()
 
@@ -104,7 +132,15 @@ class InputSource(ABC):
                 advice="Call `setup(input_signature)`.",
             )
         self.tower_count += 1
-        return self._get_input_tensors()
+        tensors = self._get_input_tensors()
+        if self._own_names is None:
+            return tensors
+        found = dict(zip((spec.name for spec in self.signature), tensors, strict=True))
+        is_first = self.tower_count == 1
+        return [
+            found[spec.name] if spec.name in found else input_placeholder(spec, reused=is_first)
+            for spec in self._whole_signature
+        ]
 
     def get_callbacks(self) -> list[Any]:
         """Return the callbacks that the source needs."""
@@ -128,6 +164,77 @@ class InputSource(ABC):
         """Return the name scope of the source's own operations, the same with each call."""
         return tf.get_default_graph().name_scope(f"{type(self).__name__}/")
 
+    def _own_signature(self) -> list[Any]:
+        """Return the inputs that the source gives, in the order of its components."""
+        if self._own_names is None:
+            return self._whole_signature
+        by_name = {spec.name: spec for spec in self._whole_signature}
+        unknown = [name for name in self._own_names if name not in by_name]
+        if unknown:
+            raise ConfigurationError(
+                "A source gives inputs of the model.",
+                received=", ".join(unknown),
+                advice=f"The model has: {', '.join(by_name)}.",
+            )
+        return [by_name[name] for name in self._own_names]
+
+
+_Source = TypeVar("_Source", bound=InputSource)
+
+
+def remap_input_source(input: _Source, names: Sequence[str]) -> _Source:  # noqa: A002 - Tensorpack's name
+    """Return a source of the same type that gives some inputs of the model only; the others are placeholders.
+
+    Args:
+        input: a source that was not set up.
+        names: for each of its components, the input of the model that it is.
+
+    Raises:
+        StateError: where it was set up before.
+        ConfigurationError: where a name is there twice; in ``setup``, where the model has no such input.
+    """
+    if input.setup_done():
+        raise StateError(
+            "A source is remapped before it is set up.", received=type(input).__name__, advice="Remap it before `setup`."
+        )
+    if len(set(names)) != len(names):
+        raise ConfigurationError("Names of inputs differ.", received=", ".join(names), advice="Name each input once.")
+    source = copy.copy(input)
+    source.fed = []
+    source._own_names = list(names)
+    return source
+
+
+def check_components(what: str, components: Any, signature: Sequence[Any]) -> list[Any]:
+    """Return the parts of a batch, or of what describes one, in the order of the inputs.
+
+    Args:
+        what: where they are from, for errors: ``a batch``.
+        components: a list or a tuple with one part an input, a mapping by names, or the only part.
+        signature: a ``tf.TensorSpec`` for each input.
+
+    Raises:
+        DataError: where there are more or fewer, or a name is missing.
+    """
+    names = [spec.name for spec in signature]
+    if isinstance(components, Mapping):
+        missing = [name for name in names if name not in components]
+        if missing:
+            raise DataError(
+                f"The inputs of this model are {', '.join(names)}.",
+                received=f"{what} with {', '.join(map(str, components)) or 'nothing'}",
+                advice=f"Give it {', '.join(missing)}.",
+            )
+        return [components[name] for name in names]
+    parts = list(components) if isinstance(components, list | tuple) else [components]
+    if len(parts) != len(names):
+        raise DataError(
+            f"The inputs of this model are {', '.join(names)}.",
+            received=f"{what} with {len(parts)} component(s)",
+            advice="Give the data one component for each input.",
+        )
+    return parts
+
 
 class NothingFed:
     """Endless empty batches, with a count as position: of a source whose batches are made in the graph."""
@@ -147,6 +254,17 @@ class NothingFed:
     def load_state(self, state: Any) -> None:
         """Go on behind so many."""
         self._count = state["count"]
+
+
+def reason_of_end(error: Any) -> str:
+    """Return why a training is complete: a ``tf.errors.OutOfRangeError`` of an input that TensorFlow itself reads."""
+    return f"the input has ended ({(str(error.message or '') or 'out of range').splitlines()[0]})"
+
+
+def steps_taken(batches: BatchCycle) -> int:
+    """Return the steps before the position of batches that are all ``NothingFed``."""
+    state = batches.state()
+    return state["source"]["count"] + state.get("skip", 0)
 
 
 class PlaceholderInput(InputSource):
@@ -213,43 +331,40 @@ class TowerBatches:
         if reset is not None:
             reset()
         self._cycle = BatchCycle(ds)
+        self._signature = list(signature)
         self._inputs = [FedArray(spec) for spec in signature]
-        self._names = [spec.name for spec in signature]
         self._towers = towers
-        self._count = 0
 
     def __iter__(self) -> Iterator[list[np.ndarray]]:
-        inputs, names, many = self._inputs, self._names, self._towers
-        arrays: list[np.ndarray] = []
-        for batch in self._cycle:
-            parts = [batch[name] for name in names] if isinstance(batch, Mapping) else batch
-            if len(parts) != len(inputs):
-                raise DataError(
-                    f"A batch of this model has {len(inputs)} component(s): {', '.join(names)}.",
-                    received=f"{len(parts)} component(s)",
-                    advice="Give the data flow one component for each input.",
-                )
-            arrays += [
-                part if type(part) is np.ndarray and each.fits(part) else each.array(part)
-                for each, part in zip(inputs, parts, strict=True)
-            ]
-            self._count += 1
-            if self._count % many == 0:
-                yield arrays
-                arrays = []
+        """Return the steps of a pass: some of them, for the passes of the flow are joined anyway."""
+        batches = iter(self._cycle)
+        for _ in range(_PASS_STEPS):
+            arrays: list[np.ndarray] = []
+            for _ in range(self._towers):
+                arrays += self._arrays(next(batches))
+            yield arrays
 
     def state(self) -> Any:
         """Return the position behind the last whole step."""
-        return {"source": self._cycle.state(), "count": self._count}
+        return self._cycle.state()
 
     def load_state(self, state: Any) -> None:
         """Go on where ``state()`` was called."""
-        self._cycle.load_state(state["source"])
-        self._count = state["count"]
+        self._cycle.load_state(state)
 
     def close(self) -> None:
         """Free the flow."""
         self._cycle.close()
+
+    def _arrays(self, batch: Any) -> list[np.ndarray]:
+        inputs = self._inputs
+        parts = batch if type(batch) is list and len(batch) == len(inputs) else None
+        if parts is None:
+            parts = check_components("a batch", batch, self._signature)
+        return [
+            part if type(part) is np.ndarray and each.fits(part) else each.array(part)
+            for each, part in zip(inputs, parts, strict=True)
+        ]
 
 
 class FedArray:
