@@ -22,6 +22,7 @@ from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import CheckpointError, StateError, UnknownNameError, UsageError
 from ziggurat.tf.callback import fetch_name
 from ziggurat.tf.inputs.base import reason_of_end
+from ziggurat.tf.randomness import make_resumable, random_operations
 from ziggurat.tf.tower import MOVING_SUMMARIES
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class GraphProgram:
         self._calls: dict[Any, Callable[..., Any]] = {}
         self._recorder: StepRecorder | None = None
         self._targets: list[Any] = []
+        self._beside_each_run: list[Any] = []
         self._fed: Sequence[np.ndarray] = ()
         self._asked: tuple[str, ...] = ()
         self._got: Mapping[str, Any] | None = None
@@ -126,6 +128,7 @@ class GraphProgram:
             self.tensor(name)
         with self.graph.as_default():
             self._prepare_step()
+            self._make_random_resumable()
             self._variables = {each.op.name: each for each in self._all_variables()}
             self._load = _loading(self._variables)
             if self._init is not None:
@@ -186,6 +189,8 @@ class GraphProgram:
             source = self._trainer.input
             cause = None if source is None else source.error_behind(error)
             if cause is None:
+                cause = self._trainer.explained(error)
+            if cause is error:
                 raise
             raise cause from error
 
@@ -235,6 +240,7 @@ class GraphProgram:
                 details={"problems": problems},
             )
         self.assign({name: state[name] for name in self._variables})
+        self._run_after_init()
 
     def close(self) -> None:
         """Close the session; closing twice does nothing."""
@@ -266,9 +272,11 @@ class GraphProgram:
         if feed_dict:
             wanted = [self.tensor(name) for name in (*flat, *asked)]
             fed = dict(zip(self._placeholders, self._fed, strict=False)) | dict(feed_dict)
-            values = self.session.run(wanted, fed)
+            values = self.session.run([wanted, self._beside_each_run], fed)[0]
+        elif not flat and not asked and not self._beside_each_run:
+            values = []  # a call of nothing cannot be prepared
         else:
-            values = self._call((*flat, *asked), ())(*self._fed)
+            values = self._call((*flat, *asked), tuple(self._beside_each_run))(*self._fed)
         if self._got is None:
             self._got = dict(zip(asked, values[len(flat) :], strict=True))
         return tf2.nest.pack_sequence_as(fetches, values[: len(flat)])
@@ -322,6 +330,21 @@ class GraphProgram:
             self._count = self.step_variable.assign_add(1, read_value=False)
             # Beside a step of several parts: once, behind them.
             self._targets = [self._count, *beside]
+
+    def _make_random_resumable(self) -> None:
+        """Let the random numbers of the steps follow from the state."""
+        source = None if not self._is_plain else self._targets
+        found = random_operations(self.graph, source, self._trainer.prediction_scopes)
+        if not found:
+            return
+        if self._is_plain:
+            make_resumable(found, self.step_variable.read_value())
+            return
+        # Each part of a step draws other numbers; the count moves behind the reading, in the same call.
+        runs = tf.Variable(0, trainable=False, dtype=tf.int64, name="ziggurat/random_count", use_resource=True)
+        number = runs.read_value()
+        make_resumable(found, number)
+        self._beside_each_run = [runs.assign(number + 1, read_value=False)]
 
     def _all_variables(self) -> list[Any]:
         kinds = (tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.LOCAL_VARIABLES)
