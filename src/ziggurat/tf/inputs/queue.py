@@ -96,17 +96,15 @@ class BatchQueueInput(QueueInput):
     Args:
         ds: single datapoints, of one shape.
         batch_size: datapoints in a batch.
-        queue: a ``tf.queue.FIFOQueue`` for the number of datapoints that wait at most, or that number; 3,000 where it is
-            None.
+        queue: a ``tf.queue.FIFOQueue`` for the number of datapoints that wait at most, or that number; 3,000 where it
+            is None.
         max_bytes: bytes that the waiting batches take at most.
 
     Raises:
         ConfigurationError: where a bound is below 1.
     """
 
-    def __init__(
-        self, ds: Iterable[Any], batch_size: int, queue: Any = None, *, max_bytes: int = _MAX_BYTES
-    ) -> None:
+    def __init__(self, ds: Iterable[Any], batch_size: int, queue: Any = None, *, max_bytes: int = _MAX_BYTES) -> None:
         flow = ds if isinstance(ds, DataFlow) else DataFromIterable(ds)
         datapoints = _DATAPOINTS if queue is None else capacity_of(queue)
         batches = BatchData(RepeatedData(flow, -1), batch_size)
