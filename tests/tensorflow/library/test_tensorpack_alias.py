@@ -75,7 +75,7 @@ def test_a_function_is_not_hidden_by_its_module(tensorpack) -> None:
 
 def test_what_is_left_out_says_what_to_use(tensorpack) -> None:
     with pytest.raises(UsageError, match="torchrun"):
-        tensorpack.HorovodTrainer()
+        tensorpack.BytePSTrainer()
 
 
 def test_an_unknown_name_is_an_attribute_error(tensorpack) -> None:

@@ -251,7 +251,7 @@ def test_a_trainer_with_two_costs_finds_its_input_by_itself(run, tmp_path) -> No
 def test_the_summary_tells_what_is_different(run) -> None:
     ran = run("""\
         from tensorpack.dataflow import LMDBSerializer, BatchData
-        from tensorpack import HorovodTrainer
+        from tensorpack import BytePSTrainer
     """)
     assert ran.code == 0
     assert "3 names of Tensorpack with a difference" in ran.err

@@ -89,20 +89,25 @@ _TRAIN: Final = (
     "ziggurat.tf.trainers",
     "ziggurat.tf.data_parallel",
     "ziggurat.tf.multi_tower",
+    "ziggurat.tf.distributed",
     "ziggurat.tf.config",
     "ziggurat.tf.defaults",
     "ziggurat.tf.model",
     "ziggurat.callbacks",
 )
 _INPUTS: Final = (
-    f"{_OWN}.inputs",
     "ziggurat.tf.inputs.base",
     "ziggurat.tf.inputs.queue",
     "ziggurat.tf.inputs.tensors",
     "ziggurat.tf.inputs.dataset",
     "ziggurat.tf.inputs.staging",
 )
-_PREDICT: Final = (f"{_OWN}.prediction", "ziggurat.tf.predictors")
+_PREDICT: Final = (
+    "ziggurat.tf.predictors",
+    "ziggurat.tf.offline_predictors",
+    "ziggurat.tf.dataset_predictors",
+    "ziggurat.tf.predict_config",
+)
 
 
 def _utils(name: str, names: str, inner: str = "") -> Module:
@@ -286,13 +291,13 @@ MODULES: Final[Mapping[str, Module]] = {
     "tensorpack.tfutils.distributed": Module("", "get_distributed_session_creator"),
     "tensorpack.tfutils.distributions": Module(
         "Distribution CategoricalDistribution GaussianDistribution ProductDistribution",
-        homes=(f"{_OWN}.distributions",),
+
     ),
     "tensorpack.tfutils.export": Module("ModelExporter ModelExport", homes=("ziggurat.tf.export",)),
     "tensorpack.tfutils.gradproc": Module(
         "GradientProcessor FilterNoneGrad GlobalNormClip MapGradient SummaryGradient PrintGradient CheckGradient "
         "ScaleGradient",
-        homes=(f"{_OWN}.gradients", "ziggurat.tf.gradients"),
+        homes=("ziggurat.tf.gradients",),
     ),
     "tensorpack.tfutils.model_utils": Module("", "describe_trainable_vars get_shape_str", (f"{_OWN}.graphs",)),
     "tensorpack.tfutils.optimizer": Module(
@@ -488,7 +493,7 @@ MODULES: Final[Mapping[str, Module]] = {
     "tensorpack.utils.fs": _utils("fs", "mkdir_p download recursive_walk get_dataset_path normpath"),
     "tensorpack.utils.globvars": _utils("globvars", "globalns GlobalNS"),
     "tensorpack.utils.gpu": _utils("gpu", "change_gpu get_nr_gpu get_num_gpu"),
-    "tensorpack.utils.loadcaffe": _utils("loadcaffe", "load_caffe get_caffe_pb"),
+    "tensorpack.utils.loadcaffe": Module("load_caffe get_caffe_pb"),
     "tensorpack.utils.naming": Module("", "MOVING_SUMMARY_OPS_KEY", (f"{_OWN}.compat",)),
     "tensorpack.utils.nvml": _utils("nvml", "NVMLContext", "NvidiaDevice"),
     "tensorpack.utils.palette": _utils("palette", "PALETTE_RGB", "PALETTE_HEX"),
@@ -533,10 +538,9 @@ def resolve(module: str, name: str) -> Any:
     """
     home = home_of(module, name)
     if home is not None:
-        found = getattr(importlib.import_module(home), name)
-        return found
-    if name in LEFT_OUT or name in star_names(module):
-        return left_out_class(name, LEFT_OUT.get(name, "TEMPORARY"))
+        return getattr(importlib.import_module(home), name)
+    if name in LEFT_OUT:
+        return left_out_class(name, LEFT_OUT[name])
     raise UnknownNameError(f"name of {module}", name, [*star_names(module), *MODULES[module].inner.split()])
 
 
@@ -558,10 +562,7 @@ def home_of(module: str, name: str) -> str | None:
 
 @cache
 def _public(home: str) -> frozenset[str]:
-    try:  # TEMPORARY
-        return frozenset(importlib.import_module(home).__all__)
-    except ModuleNotFoundError:
-        return frozenset()
+    return frozenset(importlib.import_module(home).__all__)
 
 
 def all_names() -> Iterator[Name]:
@@ -569,4 +570,4 @@ def all_names() -> Iterator[Name]:
     for module, entry in MODULES.items():
         for name in [*entry.names.split(), *entry.inner.split()]:
             home = home_of(module, name) or ""
-            yield Name(module, name, home, NOTES.get(name, "") if home else LEFT_OUT.get(name, ""))
+            yield Name(module, name, home, NOTES.get(name, "") if home else LEFT_OUT[name])

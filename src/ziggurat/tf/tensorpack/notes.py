@@ -15,7 +15,7 @@ _FILES: Final = "Nothing is downloaded: put the files into the folder of the dat
 _PICKLES: Final = "Pickled values are read: use files that you trust."
 _GPUS: Final = "Without a GPU the towers are on the processor."
 _BUILDERS: Final = "Use a trainer: `SyncMultiGPUTrainerReplicated`, or `TowerTrainer` with a `run_step` of your own."
-_CLUSTER: Final = "Start one process a device by `torchrun`-style variables, and use `ProcessGroupTrainer` of `ziggurat.tf`."
+_CLUSTER: Final = "Start one process a device by `torchrun`-style variables, and use `HorovodTrainer`."
 _HOOKS: Final = "Write a callback with `_before_run` and `_after_run`."
 _CAFFE: Final = "Convert the weights to an npz file with Caffe, and load that by `SmartInit`."
 _IMAGES: Final = "Write an `ImageAugmentor` that calls the other library."
@@ -74,6 +74,7 @@ NOTES: Final[Mapping[str, str]] = {
 
 LEFT_OUT: Final[Mapping[str, str]] = {
     "Albumentations": _IMAGES,
+    "AsyncPredictorBase": "Derive from `PredictorBase`.",
     "BatchRenorm": "It never worked. Use `BatchNorm`, with `virtual_batch_size` for small groups.",
     "BytePSTrainer": _CLUSTER,
     "CaffeLMDB": "Read it by `LMDBDataDecoder` with a function for Caffe's records.",
@@ -82,7 +83,6 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "Caltech101Silhouettes": _DATASET,
     "CategoricalDistribution": "Use `tf.distributions.Categorical`.",
     "CometMLMonitor": "Write a `MonitorBase` that sends the numbers.",
-    "DataParallelOfflinePredictor": "Use `OfflinePredictor`.",
     "DiskCacheSerializer": "Use `LMDBSerializer`.",
     "Distribution": "Use `tf.distributions`.",
     "DistributedTrainerParameterServer": _CLUSTER,
@@ -92,9 +92,9 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "GaussianDistribution": "Use `tf.distributions.Normal`.",
     "GraphBuilder": _BUILDERS,
     "HookToCallback": _HOOKS,
-    "HorovodTrainer": _CLUSTER,
     "IAAugmentor": _IMAGES,
     "InferenceRunnerBase": "Derive from `InferenceRunner`.",
+    "ModelExport": "Use `ModelExporter`.",
     "MultiProcessMapDataComponentSharedArray": "Use `MultiProcessMapDataZMQ`, which has shared memory.",
     "MultiProcessPredictWorker": "Use `MultiThreadAsyncPredictor`.",
     "MultiProcessQueuePredictWorker": "Use `MultiThreadAsyncPredictor`.",
