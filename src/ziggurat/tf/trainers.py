@@ -212,7 +212,7 @@ class Trainer(EngineTrainer):
             UsageError: where ``steps_per_epoch`` is not given and the input has no length.
         """
         # A trainer of one's own need not name the source that it built its towers with.
-        source = self.input = self.input or source_of(self.graph)
+        source = self.input = source_of(self.graph) if self.input is None else self.input
         callbacks = [*self._registered]
         if steps_per_epoch is None and source is not None:
             steps_per_epoch = max(1, source.size() // max(1, source.tower_count))

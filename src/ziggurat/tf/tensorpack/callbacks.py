@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ziggurat import callbacks
+from ziggurat.tf import logger
 from ziggurat.tf.graph_callbacks import TensorPrinter
 from ziggurat.tf.tensorpack.older import OlderNames
 
@@ -10,6 +11,7 @@ __all__ = [
     "CallbackFactory",
     "MovingAverageSummary",
     "ProxyCallback",
+    "ScheduledHyperParamSetter",
     "SimpleMovingAverage",
     "StepTensorPrinter",
 ]
@@ -42,6 +44,23 @@ class CallbackFactory(OlderNames, callbacks.CallbackFactory):
     """``ziggurat.callbacks.CallbackFactory``; ``trigger_epoch`` is another name of ``trigger``."""
 
     older = {"trigger_epoch": "trigger"}
+
+
+class ScheduledHyperParamSetter(callbacks.ScheduledHyperParamSetter):
+    """``ziggurat.callbacks.ScheduledHyperParamSetter``, which warns where the schedule holds from the start on."""
+
+    def set_at_start(self) -> None:
+        """Set the value that holds at the start."""
+        before = self.param.get_value()
+        super().set_at_start()
+        after = self.param.get_value()
+        if before != after:
+            logger.warning(
+                "`%s` is %g from the start on, as its schedule says; it was %g.",
+                self.param.readable_name,
+                after,
+                before,
+            )
 
 
 StepTensorPrinter = TensorPrinter

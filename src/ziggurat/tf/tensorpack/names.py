@@ -291,7 +291,6 @@ MODULES: Final[Mapping[str, Module]] = {
     "tensorpack.tfutils.distributed": Module("", "get_distributed_session_creator"),
     "tensorpack.tfutils.distributions": Module(
         "Distribution CategoricalDistribution GaussianDistribution ProductDistribution",
-
     ),
     "tensorpack.tfutils.export": Module("ModelExporter ModelExport", homes=("ziggurat.tf.export",)),
     "tensorpack.tfutils.gradproc": Module(
@@ -469,8 +468,8 @@ MODULES: Final[Mapping[str, Module]] = {
     ),
     "tensorpack.utils.logger": Module(
         "auto_set_dir get_logger_dir set_logger_dir",
-        "info warn warning error exception debug critical setLevel",
-        ("ziggurat.tf.logger",),
+        "info warn warning error exception debug critical setLevel _logger",
+        (f"{_OWN}.utils.logger", "ziggurat.tf.logger"),
     ),
     "tensorpack.utils.argtools": _utils(
         "argtools",
