@@ -10,7 +10,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat import dataflow
 from ziggurat.errors import UsageError
-from ziggurat.tf import tower, trainers
+from ziggurat.tf import trainers
 from ziggurat.tf.tensorpack import hook
 from ziggurat.tf.tensorpack.names import MODULES, all_names
 from ziggurat.tf.tensorpack.notes import LEFT_OUT, NOTES

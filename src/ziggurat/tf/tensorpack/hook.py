@@ -86,7 +86,7 @@ _finder = _Finder()
 
 
 def install() -> None:
-    """Let this process find our modules under Tensorpack's names, before an installed Tensorpack; twice does nothing."""
+    """Let this process find our modules under Tensorpack's names, before an installed one; twice does nothing."""
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
 

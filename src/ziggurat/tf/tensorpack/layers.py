@@ -131,7 +131,7 @@ def rename_get_variable(mapping: dict[str, str]) -> Iterator[None]:
 
 
 def rename_tflayer_get_variable() -> Any:
-    """Return a context in which layers of TensorFlow make variables with Tensorpack's names: ``W``, ``b``, ``mean/EMA``."""
+    """Return a context in which TensorFlow's layers name their variables ``W``, ``b``, ``mean/EMA``."""
     return rename_get_variable(
         {"kernel": "W", "bias": "b", "moving_mean": "mean/EMA", "moving_variance": "variance/EMA"}
     )

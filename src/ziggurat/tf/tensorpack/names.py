@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import ziggurat
 from ziggurat.errors import UnknownNameError
 from ziggurat.tf.tensorpack.left_out import left_out_class
 from ziggurat.tf.tensorpack.notes import LEFT_OUT, NOTES
@@ -18,6 +18,7 @@ from ziggurat.tf.tensorpack.notes import LEFT_OUT, NOTES
 __all__ = ["MODULES", "Module", "Name", "all_names", "resolve", "star_names"]
 
 _OWN: Final = "ziggurat.tf.tensorpack"
+_ROOT: Final = Path(ziggurat.__file__).parent
 
 
 @dataclass(frozen=True)
@@ -565,9 +566,9 @@ def home_of(module: str, name: str) -> str | None:
 @cache
 def _public(home: str) -> frozenset[str]:
     """Return the ``__all__`` of a module from its source: the table is made without TensorFlow too."""
-    spec = importlib.util.find_spec(home)
-    assert spec is not None and spec.origin is not None, home
-    for node in ast.parse(Path(spec.origin).read_text("utf-8")).body:
+    path = _ROOT.joinpath(*home.split(".")[1:])
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return frozenset(ast.literal_eval(node.value))
     raise AssertionError(home)
