@@ -286,6 +286,10 @@ class TowerTrainer(Trainer):
             )
         self._tower_func = func
 
+    def set_tower_func(self, tower_func: TowerFunc) -> None:
+        """Set the tower function; the older form of setting ``tower_func``."""
+        self.tower_func = tower_func
+
     @property
     def input_signature(self) -> list[Any]:
         """The ``tf.TensorSpec`` of each input."""

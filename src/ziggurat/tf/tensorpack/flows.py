@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +16,7 @@ __all__ = [
     "DataFlowReentrantGuard",
     "DataFlowTerminated",
     "DataFromGenerator",
+    "JoinData",
     "LMDBDataPoint",
     "LMDBSerializer",
     "LocallyShuffleData",
@@ -80,6 +83,20 @@ class PrintData(OlderNames, dataflow.PrintData):
     """``ziggurat.dataflow.PrintData``; ``label`` is another name of ``name``."""
 
     older = {"label": "name"}
+
+
+class JoinData(dataflow.JoinData):
+    """``ziggurat.dataflow.JoinData``; a flow that is given twice is copied, so that both places have passes of their own.
+
+    Args:
+        df_lists: the flows.
+    """
+
+    def __init__(self, df_lists: Sequence[dataflow.DataFlow]) -> None:
+        seen: list[dataflow.DataFlow] = []
+        for flow in df_lists:
+            seen.append(copy.deepcopy(flow) if any(flow is other for other in seen) else flow)
+        super().__init__(seen)
 
 
 class MultiProcessPrefetchData(OlderNames, dataflow.MultiProcessPrefetchData):

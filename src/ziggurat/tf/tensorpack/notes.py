@@ -36,6 +36,7 @@ NOTES: Final[Mapping[str, str]] = {
     "ILSVRCMeta": _FILES,
     "InferenceRunner": "Each sample of a pass counts once, the last, smaller batch too.",
     "JSONWriter": "Writes `stats.jsonl`, one line a moment.",
+    "JoinData": "A flow that is given twice is copied.",
     "KerasPhaseCallback": "Does nothing: layers know from their tower whether they train.",
     "LMDBDataPoint": _PICKLES,
     "LMDBSerializer": _PICKLES,
