@@ -25,7 +25,7 @@ from ziggurat.tf.predictors import value_tensor
 from ziggurat.tf.tower import PredictTowerContext, TowerFunc, TowerTensorHandle
 from ziggurat.tf.trainers import Trainer, device_name
 
-__all__ = ["DataParallelInferenceRunner", "InferenceRunner"]
+__all__ = ["DataParallelInferenceRunner", "InferenceRunner", "InferenceRunnerBase"]
 
 _AHEAD: Final = 4
 """Batches that are prepared while the tower works on another."""
@@ -33,7 +33,32 @@ _AHEAD: Final = 4
 _END: Final = object()
 
 
-class InferenceRunner(EngineInferenceRunner):
+class InferenceRunnerBase(EngineInferenceRunner):
+    """Base of runners over graphs: an input source, and inferencers over all of its batches.
+
+    Args:
+        input: a data flow (or any iterable that can be iterated again), or an input source.
+        infs: an inferencer, or several.
+        periods: ``every_k_epochs``, ``every_k_steps`` and ``before_train`` of ``ziggurat.callbacks.InferenceRunner``.
+    """
+
+    def __init__(
+        self,
+        input: InputSource | Iterable[Any],  # noqa: A002 - Tensorpack's name
+        infs: Inferencer | Sequence[Inferencer],
+        **periods: Any,
+    ) -> None:
+        source = _readable(input)
+        super().__init__(source.ds if isinstance(source, FlowInput) else (), infs, **periods)
+        self._source = source
+
+    @property
+    def input_source(self) -> InputSource:
+        """Where the batches come from."""
+        return self._source
+
+
+class InferenceRunner(InferenceRunnerBase):
     """Runs a tower in prediction mode over a validation set and puts what the inferencers make of it.
 
     The tower function is built once more, with the variables of the training; names of inferencers are looked up in
@@ -63,9 +88,7 @@ class InferenceRunner(EngineInferenceRunner):
         device: int | str = 0,
         **periods: Any,
     ) -> None:
-        source = _readable(input)
-        super().__init__(source.ds if isinstance(source, FlowInput) else (), infs, **periods)
-        self._source = source
+        super().__init__(input, infs, **periods)
         self._tower_name = tower_name
         self._tower_func = tower_func
         self._devices: Sequence[int | str] = (device,)
