@@ -20,6 +20,7 @@ from ziggurat.tf.predict_config import PredictConfig
 from ziggurat.tf.predictors import PredictorBase
 
 __all__ = [
+    "AsyncPredictorBase",
     "DatasetPredictorBase",
     "MultiProcessDatasetPredictor",
     "MultiThreadAsyncPredictor",
@@ -136,7 +137,30 @@ class MultiProcessDatasetPredictor(DatasetPredictorBase):
         return done
 
 
-class MultiThreadAsyncPredictor:
+class AsyncPredictorBase(ABC):
+    """Base of predictors that return futures."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start to work on tasks."""
+
+    @abstractmethod
+    def put_task(
+        self, dp: Sequence[Any], callback: Callable[[Future[list[Any]]], object] | None = None
+    ) -> Future[list[Any]]:
+        """Add a task; return the future of its outputs.
+
+        Args:
+            dp: one array an input, without the axis of rows.
+            callback: called with the future once it is done.
+        """
+
+    def __call__(self, *dp: Any) -> list[Any]:
+        """Add a task and wait for its outputs."""
+        return self.put_task(dp).result()
+
+
+class MultiThreadAsyncPredictor(AsyncPredictorBase):
     """Predicts tasks that come one by one, in batches of what is waiting: one thread a predictor.
 
     A predictor takes a first task as soon as it is free, and with it up to ``batch_size - 1`` others that wait. Inputs

@@ -236,6 +236,7 @@ def test_async_predictor_hands_errors_to_futures() -> None:
         with pytest.raises(ValueError, match="a negative number"):
             bad.result(10)
         assert good.result(10)[1] == 6
+        assert predictor(np.full(2, 4))[1] == 8
         uneven = MultiThreadAsyncPredictor([slow], batch_size=2, wait_s=5.0)
         uneven.start()
         pair = [uneven.put_task([np.zeros(2)]), uneven.put_task([np.zeros(3)])]
