@@ -46,9 +46,7 @@ def main(folder: Path, engine: Any) -> None:
     signature = [tf.TensorSpec((None, 3, 3, 2), tf.float32, "images")]
     flow = FeedInput(DataFromList(mine, shuffle=False))
     trainer.setup_graph(signature, flow, network, lambda: tf.train.GradientDescentOptimizer(0.1))
-    update = RunUpdateOps()
-    update.chief_only = False  # pyright: ignore[reportAttributeAccessIssue]
-    trainer.train([update, Keep(folder / f"rank-{place.rank}.npz")], [], max_epoch=2)
+    trainer.train([RunUpdateOps(), Keep(folder / f"rank-{place.rank}.npz")], [], max_epoch=2)
 
 
 if __name__ == "__main__":

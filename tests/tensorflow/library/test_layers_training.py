@@ -12,7 +12,7 @@ from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.dataflow import DataFromList
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.run_state import RunState
-from ziggurat.tf.argscope import argscope
+from ziggurat.tf.argument_scopes import argscope
 from ziggurat.tf.data_parallel import SyncMultiGPUTrainerParameterServer, SyncMultiGPUTrainerReplicated
 from ziggurat.tf.graph_callbacks import RunUpdateOps
 from ziggurat.tf.inputs.base import FeedInput
