@@ -11,7 +11,12 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import ConfigurationError
-from ziggurat.tf.argscope import argscope, enable_argscope_for_function, enable_argscope_for_module, get_arg_scope
+from ziggurat.tf.argument_scopes import (
+    argscope,
+    enable_argscope_for_function,
+    enable_argscope_for_module,
+    get_arg_scope,
+)
 from ziggurat.tf.models import Conv2D, Dropout, FullyConnected, MaxPooling
 from ziggurat.tf.shape_log import ShapeLog, disable_layer_logging, shape_text
 from ziggurat.tf.tower import TowerContext

@@ -10,7 +10,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import ConfigurationError
-from ziggurat.tf.argscope import argscope
+from ziggurat.tf.argument_scopes import argscope
 from ziggurat.tf.linear_wrap import LinearWrap
 from ziggurat.tf.models import Conv2D, Dropout, FullyConnected, MaxPooling, layer_register
 from ziggurat.tf.tower import TowerContext
