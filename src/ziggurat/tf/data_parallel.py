@@ -41,6 +41,8 @@ class MultiTowerTrainer(SingleCostTrainer):
         builder: builds towers and step.
     """
 
+    may_use_own_thread: ClassVar[bool] = False  # towers run side by side
+
     def __init__(self, builder: DataParallelBuilder) -> None:
         super().__init__()
         self.builder = builder
@@ -90,9 +92,7 @@ class SyncMultiGPUTrainerReplicated(MultiTowerTrainer):
     BROADCAST_EVERY_EPOCH: ClassVar[bool] = True
     """Whether the other towers get the first tower's variables at the end of each epoch."""
 
-    def __init__(
-        self, gpus: int | Sequence[int] | None = None, average: bool = True, mode: str | None = None
-    ) -> None:
+    def __init__(self, gpus: int | Sequence[int] | None = None, average: bool = True, mode: str | None = None) -> None:
         super().__init__(SyncMultiGPUReplicatedBuilder(tower_numbers(gpus), average, mode))
 
     def _take(self, built: Any) -> Sequence[Callback]:

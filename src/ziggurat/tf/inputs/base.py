@@ -195,7 +195,9 @@ def remap_input_source(input: _Source, names: Sequence[str]) -> _Source:  # noqa
     """
     if input.setup_done():
         raise StateError(
-            "A source is remapped before it is set up.", received=type(input).__name__, advice="Remap it before `setup`."
+            "A source is remapped before it is set up.",
+            received=type(input).__name__,
+            advice="Remap it before `setup`.",
         )
     if len(set(names)) != len(names):
         raise ConfigurationError("Names of inputs differ.", received=", ".join(names), advice="Name each input once.")

@@ -104,9 +104,7 @@ class BatchQueueInput(QueueInput):
         ConfigurationError: where a bound is below 1.
     """
 
-    def __init__(
-        self, ds: Iterable[Any], batch_size: int, queue: Any = None, *, max_bytes: int = _MAX_BYTES
-    ) -> None:
+    def __init__(self, ds: Iterable[Any], batch_size: int, queue: Any = None, *, max_bytes: int = _MAX_BYTES) -> None:
         flow = ds if isinstance(ds, DataFlow) else DataFromIterable(ds)
         datapoints = _DATAPOINTS if queue is None else capacity_of(queue)
         batches = BatchData(RepeatedData(flow, -1), batch_size)
