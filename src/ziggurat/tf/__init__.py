@@ -118,7 +118,7 @@ if TYPE_CHECKING:
         RunState,
     )
     from ziggurat.tf import logger
-    from ziggurat.tf.argscope import (
+    from ziggurat.tf.argument_scopes import (
         argscope,
         enable_argscope_for_function,
         enable_argscope_for_module,
@@ -553,7 +553,7 @@ _HOMES = {
     "ziggurat.engine.monitors.scalar_printer": ("ScalarPrinter "),
     "ziggurat.engine.monitors.tensorboard": ("TFEventWriter "),
     "ziggurat.engine.run_state": ("RunState "),
-    "ziggurat.tf.argscope": ("argscope enable_argscope_for_function enable_argscope_for_module get_arg_scope "),
+    "ziggurat.tf.argument_scopes": ("argscope enable_argscope_for_function enable_argscope_for_module get_arg_scope "),
     "ziggurat.tf.callback": ("Callback "),
     "ziggurat.tf.config": ("AutoResumeTrainConfig TrainConfig launch_train_with_config "),
     "ziggurat.tf.data_parallel": (

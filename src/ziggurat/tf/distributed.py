@@ -13,6 +13,7 @@ from ziggurat.errors import ConfigurationError, MissingDependencyError, Training
 from ziggurat.tf.callback import Callback
 from ziggurat.tf.gloo import PEER_LOST, GlooGroup
 from ziggurat.tf.inputs.base import InputSource
+from ziggurat.tf.models.tower_mean import PROCESS_MEAN, ProcessMean
 from ziggurat.tf.processes import CollectiveGroup, ProcessGroup, SingleProcess, environment_place
 from ziggurat.tf.sessions import NewSessionCreator, get_default_sess_config
 from ziggurat.tf.tower import TowerFunc, TrainTowerContext
@@ -70,6 +71,7 @@ class DistributedTrainer(SingleCostTrainer):
     def _setup_graph(
         self, source: InputSource, get_cost_fn: TowerFunc, get_opt_fn: Callable[[], Any]
     ) -> Sequence[EngineCallback]:
+        tf.add_to_collection(PROCESS_MEAN, ProcessMean(self._means, self.group.place.size))
         with TrainTowerContext(""):
             pairs = self.get_grads(source, get_cost_fn, get_opt_fn)
             asked = tf.get_variable(
@@ -82,6 +84,9 @@ class DistributedTrainer(SingleCostTrainer):
             shaped = [(gradient, variable) for gradient, (_, variable) in zip(reduced, pairs, strict=True)]
             self.train_op = get_opt_fn().apply_gradients(shaped, name="train_op")
         return [_StopTogether(self, asked)]
+
+    def _means(self, tensors: Sequence[Any], name: str) -> list[Any]:
+        return self.group.reduce(tensors, name, average=True)
 
     def request_stop(self, reason: str = "asked to stop") -> None:
         """Ask for an end of all processes, within two steps."""

@@ -97,6 +97,9 @@ class RunUpdateOps(Callback):
         collection: the collection; ``UPDATE_OPS`` where it is None.
     """
 
+    chief_only = False
+    """Every process of a distributed training keeps running averages: each of them predicts."""
+
     def __init__(self, collection: str | None = None) -> None:
         self.collection = collection or tf.GraphKeys.UPDATE_OPS
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.engine.callback import Callback as EngineCallback
 from ziggurat.engine.callbacks.summaries import MovingAverageSummary as EngineMovingAverageSummary
 from ziggurat.errors import ConfigurationError, UsageError
+from ziggurat.tf.randomness import ancestors
 from ziggurat.tf.summary import moving_summaries_with, scalars_and_rest
 from ziggurat.tf.tower import MOVING_SUMMARIES
 
@@ -168,22 +169,10 @@ def _program(callback: EngineCallback) -> Any:
 
 
 def _check_alone(merged: Any, key: str) -> None:
-    needed = [each.name for each in _before(merged.op) if each.type.startswith(_INPUTS)]
+    needed = sorted(each.name for each in ancestors([merged]) if each.type.startswith(_INPUTS))
     if needed:
         raise UsageError(
             "`run_alone` is for summaries that need no batch: another batch would be taken from the training.",
             received=f"summaries of `{key}` that need {', '.join(needed[:3])}",
             advice="Leave out `run_alone`: the last step of each epoch evaluates them with its own batch.",
         )
-
-
-def _before(operation: Any) -> Iterator[Any]:
-    """Yield an operation and all that it needs."""
-    seen, left = {operation}, [operation]
-    while left:
-        found = left.pop()
-        yield found
-        for each in (*(tensor.op for tensor in found.inputs), *found.control_inputs):
-            if each not in seen:
-                seen.add(each)
-                left.append(each)

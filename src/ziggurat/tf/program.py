@@ -276,6 +276,8 @@ class GraphProgram:
             wanted = [self.tensor(name) for name in (*flat, *asked)]
             fed = dict(zip(self._placeholders, self._fed, strict=False)) | dict(feed_dict)
             values = self.session.run([wanted, self._beside_each_run], fed)[0]
+        elif not flat and not asked and not self._beside_each_run:
+            values = []  # a call of nothing cannot be prepared
         else:
             values = self._call((*flat, *asked), tuple(self._beside_each_run))(*self._fed)
         if self._got is None:

@@ -35,12 +35,12 @@ def remap_variables(fn: Callable[[Any], Any]) -> Iterator[None]:
         fn: variable → the tensor or variable to use in its place.
     """
 
-    def getter(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        variable = inner(*args, **kwargs)
+    def get(getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        variable = getter(*args, **kwargs)
         name = str(args[0] if args else kwargs.get("name", ""))
         return variable if name.endswith(_AVERAGE) else fn(variable)
 
-    with custom_getter_scope(getter):
+    with custom_getter_scope(get):
         yield
 
 
@@ -54,11 +54,11 @@ def freeze_variables(stop_gradient: bool = True, skip_collection: bool = False) 
             and gradient processors do not see them either.
     """
 
-    def getter(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def get(getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         is_trainable = kwargs.get("trainable") in (None, True)
         if is_trainable and skip_collection:
             kwargs["trainable"] = False
-        variable = inner(*args, **kwargs)
+        variable = getter(*args, **kwargs)
         if not is_trainable:
             return variable
         models = tf.get_collection_ref(tf.GraphKeys.MODEL_VARIABLES)
@@ -66,5 +66,5 @@ def freeze_variables(stop_gradient: bool = True, skip_collection: bool = False) 
             models.append(variable)
         return tf.stop_gradient(variable) if stop_gradient else variable
 
-    with custom_getter_scope(getter):
+    with custom_getter_scope(get):
         yield

@@ -215,12 +215,12 @@ def test_tutorial_28_defaults_and_names_of_the_model_zoo() -> None:
 
 
 def test_tutorial_31_variables_of_a_layer() -> None:
-    l = Conv2D("conv1", tf.constant(image()), 32, 3)
-    assert l.variables.W.op.name == "conv1/W"
-    assert l.variables.b.op.name == "conv1/b"
-    assert l.variables.all() == [l.variables.W, l.variables.b]
+    layer = Conv2D("conv1", tf.constant(image()), 32, 3)
+    assert layer.variables.W.op.name == "conv1/W"
+    assert layer.variables.b.op.name == "conv1/b"
+    assert layer.variables.all() == [layer.variables.W, layer.variables.b]
     with pytest.raises(AttributeError, match="has W, b"):
-        _ = l.variables.gamma
+        _ = layer.variables.gamma
 
 
 def test_tutorial_32_the_result_is_name_output() -> None:
@@ -285,13 +285,13 @@ def test_older_names_of_arguments() -> None:
     zeros = tf.zeros_initializer()
     with TowerContext("", is_training=True):
         x = tf.constant(image())
-        l = Conv2D("c", x, out_channel=5, kernel_shape=3, stride=2, padding="VALID", nl=tf.nn.relu, W_init=zeros)
-        assert l.shape.as_list() == [2, 3, 2, 5]
+        layer = Conv2D("c", x, out_channel=5, kernel_shape=3, stride=2, padding="VALID", nl=tf.nn.relu, W_init=zeros)
+        assert layer.shape.as_list() == [2, 3, 2, 5]
         assert Conv2D("d", x, 5, 3, data_format="NHWC", b_init=zeros, nl=None).shape[-1] == 5
         assert FullyConnected("f", x, out_dim=3).shape[-1] == 3
         assert MaxPooling("m", x, shape=3, stride=1, padding="SAME").shape[1] == 7
-        l = BatchNorm("b", x, decay=0.5, use_bias=False, use_scale=False, use_local_stat=True, internal_update=True)
-        assert [name for name in vars(l.variables) if "moving" not in name] == ["mean", "variance"]
+        layer = BatchNorm("b", x, decay=0.5, use_bias=False, use_scale=False, use_local_stat=True, internal_update=True)
+        assert [name for name in vars(layer.variables) if "moving" not in name] == ["mean", "variance"]
     with pytest.raises(UsageError, match="an older name of `filters`"):
         Conv2D("e", tf.constant(image()), out_channel=5, filters=5, kernel_size=3)
 

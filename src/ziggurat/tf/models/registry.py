@@ -13,7 +13,7 @@ from typing import Any
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import ConfigurationError, UsageError
-from ziggurat.tf.argscope import arguments_in_scope, mark_argscope
+from ziggurat.tf.argument_scopes import arguments_in_scope, mark_argscope
 from ziggurat.tf.shape_log import ShapeLog
 
 __all__ = ["VariableHolder", "get_registered_layer", "layer_register", "older_arguments", "register_alias"]

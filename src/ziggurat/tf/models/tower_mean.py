@@ -7,6 +7,7 @@ mean. The gradient is exchanged in the same way: that of a mean over N towers is
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -16,13 +17,12 @@ from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import ConfigurationError
 from ziggurat.tf.tower import TrainTowerContext
 
-__all__ = ["PROCESS_MEAN", "process_count", "process_mean", "tower_mean"]
+__all__ = ["PROCESS_MEAN", "ProcessMean", "process_count", "process_mean", "tower_mean"]
 
 PROCESS_MEAN: Final = "ziggurat/process_mean"
-"""Collection in which a trainer over several processes puts a function: tensor and unique name → mean over processes.
+"""Collection in which a trainer over several processes puts a ``ProcessMean``."""
 
-The function has a gradient, the mean of the gradients, and an attribute ``size``, the number of processes.
-"""
+_GRADIENT: Final = "ZigguratProcessMean"
 
 
 @dataclass
@@ -31,6 +31,23 @@ class _Exchange:
 
     terms: dict[int, Any] = field(default_factory=dict)
     waiting: list[Any] = field(default_factory=list)
+
+    def give(self, term: Any, index: int) -> Any:
+        """Take the term of a tower; return the tensor that becomes the mean."""
+        placeholder = tf.placeholder(term.dtype, term.shape, name="waits_for_all_towers")
+        waiting = tf.identity(placeholder, name="mean_over_towers")
+        self.terms[index] = term
+        self.waiting.append(waiting)
+        return waiting
+
+    def complete(self, total: int) -> None:
+        """Connect the tensors that wait with the mean, once all towers have given their terms."""
+        if len(self.terms) < total:
+            return
+        with tf.control_dependencies(None):
+            mean = exact_sum([self.terms[index] for index in sorted(self.terms)]) / total
+        for each in self.waiting:
+            each.op._update_input(0, mean)
 
 
 _exchanges: WeakKeyDictionary[Any, dict[tuple[str, int], _Exchange]] = WeakKeyDictionary()
@@ -52,11 +69,60 @@ def tower_mean(value: Any, context: TrainTowerContext, key: str) -> Any:
     @tf.custom_gradient
     def mean(term: Any) -> Any:
         def gradient(upstream: Any) -> Any:
-            return _exchanged(upstream, context, f"{key}/gradient")
+            exchange = _next_exchange(context.index, f"{key}/gradient")
+            found = exchange.give(upstream, context.index)
+            exchange.complete(context.total)
+            return found
 
-        return _exchanged(term, context, key), gradient
+        return own.give(term, context.index), gradient
 
-    return mean(value)
+    own = _next_exchange(context.index, key)
+    found = mean(value)
+    # Behind the decorator, which looks for the variables that its result depends on: not into other towers.
+    own.complete(context.total)
+    return found
+
+
+class ProcessMean:
+    """Means of tensors over the processes of a training, with gradients: those of the means are means as well.
+
+    All processes build the same graph, and take all means in the order in which they were built.
+
+    Args:
+        reduce: tensors and a name that tells them from others → their means over the processes, in the graph.
+        size: number of processes.
+    """
+
+    def __init__(self, reduce: Callable[[Sequence[Any], str], Sequence[Any]], size: int) -> None:
+        self.size = size
+        self._reduce = reduce
+        self._last: list[Any] = []
+        self._count = 0
+
+    def __call__(self, value: Any, key: str) -> Any:
+        """Return the mean of a tensor with a static shape.
+
+        Args:
+            value: float.
+            key: what it is the mean of.
+        """
+        with tf.get_default_graph().gradient_override_map({"IdentityN": _GRADIENT}):
+            # The second output only leads the gradient to the value.
+            mean, _ = tf.identity_n([tf.stop_gradient(self.mean(value, key)), value])
+        return mean
+
+    def mean(self, value: Any, key: str) -> Any:
+        """Return the mean without a gradient, behind all means before it."""
+        self._count += 1
+        with tf.control_dependencies(self._last):
+            (mean,) = self._reduce([tf.identity(value)], f"{key}/{self._count}")
+        self._last = [mean]
+        return mean
+
+
+@tf.RegisterGradient(_GRADIENT)
+def _gradient_of_process_mean(operation: Any, upstream: Any, _: Any) -> tuple[None, Any]:
+    return None, _process_mean_function().mean(upstream, f"{operation.name}/gradient")
 
 
 def process_mean(value: Any, key: str) -> Any:
@@ -74,10 +140,10 @@ def process_count() -> int:
     Raises:
         ConfigurationError: where the trainer is not one over processes.
     """
-    return int(_process_mean_function().size)
+    return _process_mean_function().size
 
 
-def _process_mean_function() -> Any:
+def _process_mean_function() -> ProcessMean:
     found = tf.get_collection(PROCESS_MEAN)
     if not found:
         raise ConfigurationError(
@@ -86,20 +152,6 @@ def _process_mean_function() -> Any:
             advice="Use `sync_statistics='towers'` for the towers of one process, or a distributed trainer.",
         )
     return found[-1]
-
-
-def _exchanged(term: Any, context: TrainTowerContext, key: str) -> Any:
-    exchange = _next_exchange(context.index, key)
-    placeholder = tf.placeholder(term.dtype, term.shape, name="waits_for_all_towers")
-    waiting = tf.identity(placeholder, name="mean_over_towers")
-    exchange.terms[context.index] = term
-    exchange.waiting.append(waiting)
-    if len(exchange.terms) == context.total:
-        with tf.control_dependencies(None):
-            mean = exact_sum([exchange.terms[index] for index in sorted(exchange.terms)]) / context.total
-        for each in exchange.waiting:
-            each.op._update_input(0, mean)
-    return waiting
 
 
 def _next_exchange(index: int, key: str) -> _Exchange:
