@@ -136,9 +136,26 @@ class Monitors:
             monitor.process_event(event)
 
     def put_summary(self, summary: Any) -> None:
-        """Hand a framework's serialized summary to every monitor."""
-        for monitor in self._monitors:
-            monitor.process_summary(summary, self._trainer.global_step)
+        """Hand a framework's summary to every monitor.
+
+        Args:
+            summary: serialized, or a ``Summary`` message, whose single numbers become scalars, as by ``put_scalar``.
+        """
+        if hasattr(summary, "SerializeToString"):
+            summary = self._without_scalars(summary)
+        if summary:
+            for monitor in self._monitors:
+                monitor.process_summary(summary, self._trainer.global_step)
+
+    def _without_scalars(self, summary: Any) -> bytes:
+        """Put the single numbers of a message; return the rest of it, serialized."""
+        rest = type(summary)()
+        for value in summary.value:
+            if value.WhichOneof("value") == "simple_value":
+                self.put_scalar(value.tag, value.simple_value)
+            else:
+                rest.value.add().CopyFrom(value)
+        return rest.SerializeToString()
 
     def flush(self) -> None:
         """Let every monitor bring what it has to where others can read it."""

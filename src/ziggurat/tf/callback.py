@@ -125,7 +125,8 @@ def fetch_name(fetch: Any) -> str:
         return fetch
     if isinstance(fetch, tf.Operation | tf.Tensor):
         return str(fetch.name)
-    name = getattr(fetch, "name", None)
+    as_element = getattr(fetch, "_as_graph_element", None)  # of variables: the tensor that reads them
+    name = getattr(fetch if as_element is None else as_element(), "name", None)
     if not isinstance(name, str):
         raise UsageError(
             "A step fetches tensors, operations and variables.",

@@ -12,7 +12,7 @@ from ziggurat.engine.monitors.scalar_printer import ScalarPrinter
 from ziggurat.engine.monitors.tensorboard import TFEventWriter
 from ziggurat.tf import logger
 from ziggurat.tf.graph_callbacks import RunUpdateOps
-from ziggurat.tf.summary import MergeAllSummaries
+from ziggurat.tf.merge_summaries import MergeAllSummaries
 
 __all__ = ["DEFAULT_CALLBACKS", "DEFAULT_MONITORS"]
 

@@ -6,6 +6,7 @@ once for each set of fetches.
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ziggurat.backends.tensorflow.calls import StepRecorder, is_number, prepared_call
+from ziggurat.backends.tensorflow.calls import StepRecorder, ThreadChoice, is_number, prepared_call
 from ziggurat.backends.tensorflow.describe import light_graph
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed
@@ -22,6 +23,7 @@ from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import CheckpointError, StateError, UnknownNameError, UsageError
 from ziggurat.tf.callback import fetch_name
 from ziggurat.tf.inputs.base import reason_of_end
+from ziggurat.tf.randomness import make_resumable, random_operations
 from ziggurat.tf.tower import MOVING_SUMMARIES
 
 if TYPE_CHECKING:
@@ -56,9 +58,13 @@ class GraphProgram:
         self._calls: dict[Any, Callable[..., Any]] = {}
         self._recorder: StepRecorder | None = None
         self._targets: list[Any] = []
+        self._threads = ThreadChoice(False)
+        self._beside_each_run: list[Any] = []
         self._fed: Sequence[np.ndarray] = ()
         self._asked: tuple[str, ...] = ()
         self._got: Mapping[str, Any] | None = None
+        self._time_limit_ms = 0
+        self._take_trace: Callable[[Any], object] | None = None
         with self.graph.as_default():
             self.step_variable = tf.train.get_or_create_global_step()
             self._count: Any = None
@@ -125,11 +131,13 @@ class GraphProgram:
             self.tensor(name)
         with self.graph.as_default():
             self._prepare_step()
+            self._make_random_resumable()
             self._variables = {each.op.name: each for each in self._all_variables()}
             self._load = _loading(self._variables)
             if self._init is not None:
                 self._init.setup_graph()
             self.session = self._creator.create_session()
+        self._threads = ThreadChoice(self._is_plain and _may_use_own_thread(self._trainer, self._creator))
         try:
             if self._recorder is not None:
                 self.session.run(self._recorder.initializer)
@@ -185,6 +193,8 @@ class GraphProgram:
             source = self._trainer.input
             cause = None if source is None else source.error_behind(error)
             if cause is None:
+                cause = self._trainer.explained(error)
+            if cause is error:
                 raise
             raise cause from error
 
@@ -197,7 +207,9 @@ class GraphProgram:
         )
 
     def hyperparameters(self) -> Mapping[str, float]:
-        """Return the values of all single-number variables that are not trained, by name."""
+        """Return the values of all single-number variables that are not trained, by name; NaN before the session."""
+        if self.session is None:  # callbacks look for names while the graph is open
+            return dict.fromkeys(self._settable(), float("nan"))
         return {name: float(value) for name, value in self.session.run(self._settable()).items()}
 
     def set_hyperparameter(self, name: str, value: float) -> None:
@@ -232,6 +244,7 @@ class GraphProgram:
                 details={"problems": problems},
             )
         self.assign({name: state[name] for name in self._variables})
+        self._run_after_init()
 
     def close(self) -> None:
         """Close the session; closing twice does nothing."""
@@ -263,12 +276,23 @@ class GraphProgram:
         if feed_dict:
             wanted = [self.tensor(name) for name in (*flat, *asked)]
             fed = dict(zip(self._placeholders, self._fed, strict=False)) | dict(feed_dict)
-            values = self.session.run(wanted, fed)
+            values = self.session.run([wanted, self._beside_each_run], fed)[0]
+        elif not flat and not asked and not self._beside_each_run:
+            values = []  # a call of nothing cannot be prepared
         else:
-            values = self._call((*flat, *asked), ())(*self._fed)
+            values = self._call((*flat, *asked), tuple(self._beside_each_run))(*self._fed)
         if self._got is None:
             self._got = dict(zip(asked, values[len(flat) :], strict=True))
         return tf2.nest.pack_sequence_as(fetches, values[: len(flat)])
+
+    def limit_time(self, limit_ms: int) -> None:
+        """Let each call of the session fail that takes longer, in milliseconds; 0 for no limit."""
+        self._time_limit_ms = limit_ms
+        self._calls.clear()
+
+    def trace_next(self, take: Callable[[Any], object]) -> None:
+        """Trace the first call of the next step, and hand its ``tf.RunMetadata`` to a function."""
+        self._take_trace = take
 
     # ---- inside
 
@@ -311,8 +335,24 @@ class GraphProgram:
             # Beside a step of several parts: once, behind them.
             self._targets = [self._count, *beside]
 
+    def _make_random_resumable(self) -> None:
+        """Let the random numbers of the steps follow from the state."""
+        source = None if not self._is_plain else self._targets
+        found = random_operations(self.graph, source, self._trainer.prediction_scopes)
+        if not found:
+            return
+        if self._is_plain:
+            make_resumable(found, self.step_variable.read_value())
+            return
+        # Each part of a step draws other numbers; the count moves behind the reading, in the same call.
+        runs = tf.Variable(0, trainable=False, dtype=tf.int64, name="ziggurat/random_count", use_resource=True)
+        number = runs.read_value()
+        make_resumable(found, number)
+        self._beside_each_run = [runs.assign(number + 1, read_value=False)]
+
     def _all_variables(self) -> list[Any]:
-        found = [*tf.global_variables(), *tf.local_variables()]
+        kinds = (tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.LOCAL_VARIABLES)
+        found = [each for kind in kinds for each in self.graph.get_collection(kind)]
         return list({each.op.name: each for each in found}.values())
 
     def _run_after_init(self) -> None:
@@ -320,7 +360,9 @@ class GraphProgram:
             self.session.run(self._after_init)
 
     def _plain_step(self, batch: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
-        call = self._calls.get(names) or self._prepared(names)
+        trials = self._threads.trials_left
+        began = time.perf_counter() if trials else 0.0
+        call = (self._take_trace is None and self._calls.get(names)) or self._prepared(names)
         recorder = self._recorder
         try:
             values = call(*batch)
@@ -331,6 +373,8 @@ class GraphProgram:
             raise NonFiniteStep(name) from error
         if recorder is not None:
             recorder.count_step()
+        if trials and self._threads.has_changed(time.perf_counter() - began):
+            self._calls.clear()
         return dict(zip(names, values, strict=True)) if names else {}
 
     def _users_step(self, batch: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
@@ -342,21 +386,34 @@ class GraphProgram:
         return self._got or {}
 
     def _prepared(self, names: tuple[str, ...]) -> Callable[..., Any]:
-        call = self._calls[names] = self._call(names, tuple(self._targets))
+        call = self._call(names, tuple(self._targets))
+        if self._take_trace is None:
+            self._calls[names] = call
         return call
 
     def _call(self, names: tuple[str, ...], targets: tuple[Any, ...]) -> Callable[..., Any]:
         key = (names, targets) if not targets else (names, tuple(each.name for each in targets))
         call = self._calls.get(key)
-        if call is None:
+        if call is None or self._take_trace is not None:
             found = [self.tensor(name) for name in names]
             operations = [each for each in found if isinstance(each, tf.Operation)]
             tensors = [each for each in found if not isinstance(each, tf.Operation)]
             # A call that feeds nothing would not read the batch: what runs beside a step of several parts.
             feeds = self._placeholders if names or self._is_plain else ()
-            inner = prepared_call(self.session, feeds, tensors, [*targets, *operations])
+            take = self._take_trace
+            self._take_trace = None
+            inner = prepared_call(
+                self.session,
+                feeds,
+                tensors,
+                [*targets, *operations],
+                in_own_thread=self._threads.in_own_thread and bool(targets),
+                time_limit_ms=self._time_limit_ms,
+                trace=take,
+            )
             call = inner if not operations else _with_gaps(inner, found)
-            self._calls[key] = call
+            if take is None:
+                self._calls[key] = call
         return call
 
     def _find(self, name: str) -> Any:
@@ -378,9 +435,10 @@ class GraphProgram:
 
     def _settable(self) -> dict[str, Any]:
         trained = {each.op.name for each in self.graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)}
+        variables = self._variables or {each.op.name: each for each in self._all_variables()}
         return {
             name: variable
-            for name, variable in self._variables.items()
+            for name, variable in variables.items()
             if variable.shape.rank == 0 and name not in trained and variable.dtype.base_dtype.is_floating
         }
 
@@ -426,6 +484,15 @@ class _GraphNames(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._listed())
+
+
+def _may_use_own_thread(trainer: Trainer, creator: Any) -> bool:
+    """Return whether a small step may be done in the thread that trains: nothing in it waits for something else."""
+    source = trainer.input
+    config = getattr(creator, "config", None)
+    is_set = config is not None and config.inter_op_parallelism_threads != 0
+    is_fed = source is None or (bool(source.fed) and not source.step_operations())
+    return trainer.may_use_own_thread and is_fed and not is_set
 
 
 def _with_gaps(call: Callable[..., Any], found: Sequence[Any]) -> Callable[..., Any]:

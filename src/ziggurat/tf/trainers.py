@@ -45,6 +45,9 @@ class Trainer(EngineTrainer):
     program: GraphProgram  # pyright: ignore[reportIncompatibleVariableOverride]
     """The graph and its session; there once the training begins."""
 
+    may_use_own_thread: ClassVar[bool] = True
+    """Whether small steps may be done one operation after the other, in the thread that trains."""
+
     is_chief: bool = True
     """Whether it is the first process of a distributed training."""
 
@@ -90,6 +93,11 @@ class Trainer(EngineTrainer):
         return ()
 
     @property
+    def prediction_scopes(self) -> Sequence[str]:
+        """Name scopes of towers that predict: nothing in them belongs to a step."""
+        return ()
+
+    @property
     def sess(self) -> Any:
         """The session.
 
@@ -109,6 +117,10 @@ class Trainer(EngineTrainer):
     def loop(self) -> Trainer:
         """The trainer itself: Tensorpack keeps the counters of the loop in an object of their own."""
         return self
+
+    def explained(self, error: Exception) -> Exception:
+        """Return the error to raise for one of TensorFlow's in a step."""
+        return error
 
     # ---- before the training
 
@@ -298,6 +310,11 @@ class TowerTrainer(Trainer):
         if self._tower_func is None:
             return ()
         return [each.ns_name for each in self._tower_func.towers.training() if each.ns_name][:1]
+
+    @property
+    def prediction_scopes(self) -> Sequence[str]:
+        """The name scopes of towers that predict."""
+        return () if self._tower_func is None else [each.ns_name for each in self._tower_func.towers.inference()]
 
     def get_predictor(self, input_names: Sequence[str], output_names: Sequence[str], device: int | str = 0) -> Any:
         """Return a function from one array an input to one array an output, with the variables of the training.

@@ -18,6 +18,7 @@ from ziggurat.errors import ConfigurationError, NetworkCodeError, TrainingError,
 __all__ = [
     "Placeholder",
     "StepRecorder",
+    "ThreadChoice",
     "explained",
     "is_number",
     "prepared_call",
@@ -87,6 +88,8 @@ def prepared_call(
     targets: Sequence[Any] = (),
     *,
     in_own_thread: bool = False,
+    time_limit_ms: int = 0,
+    trace: Callable[[Any], object] | None = None,
 ) -> Callable[..., Sequence[Any]]:
     """Return a function from one array a feed to one value a fetch.
 
@@ -100,6 +103,8 @@ def prepared_call(
         targets: operations that are run, too.
         in_own_thread: run one operation after the other in the calling thread, without the session's pool of threads.
             Single operations still use several threads.
+        time_limit_ms: a call that takes longer fails with ``tf.errors.DeadlineExceededError``; 0 for no limit.
+        trace: takes the ``tf.RunMetadata`` of each call, with the times of all operations; None for no tracing.
     """
     fed = [feed.name for feed in feeds]
     names = [fetch.name for fetch in fetches]
@@ -107,7 +112,12 @@ def prepared_call(
     options = _CALLABLE_OPTIONS(feed=fed, fetch=fetched, target=[target.name for target in targets])
     if in_own_thread:
         options.run_options.inter_op_thread_pool = _CALLING_THREAD
-    call = session._make_callable_from_options(options)
+    options.run_options.timeout_in_ms = time_limit_ms
+    if trace is not None:
+        options.run_options.trace_level = tf.RunOptions.FULL_TRACE
+    call: Callable[..., Any] = session._make_callable_from_options(options)
+    if trace is not None:
+        call = _traced(call, trace)
     if fetched == names:
         return call
     places = {name: place for place, name in enumerate([*fetched, *fed])}
@@ -118,6 +128,46 @@ def prepared_call(
         return [values[place] for place in order]
 
     return call_in_order
+
+
+def _traced(call: Callable[..., Any], trace: Callable[[Any], object]) -> Callable[..., Any]:
+    def traced_call(*arrays: Any) -> Any:
+        metadata = tf.RunMetadata()
+        values = call(*arrays, run_metadata=metadata)
+        trace(metadata)
+        return values
+
+    return traced_call
+
+
+_SMALL_STEP_S: Final = 0.001
+"""Below this, handing operations to other threads and back costs more than their running side by side saves."""
+
+_TRIAL_STEPS: Final = 16
+
+
+class ThreadChoice:
+    """Lets the thread that trains do small steps by itself, once the first ones have shown that they are small.
+
+    The order of operations does not show in their results, so neither does when this happens.
+
+    Args:
+        is_open: whether there is something to choose.
+    """
+
+    def __init__(self, is_open: bool) -> None:
+        self.trials_left = _TRIAL_STEPS if is_open else 0
+        """Steps to measure."""
+        self.in_own_thread = False
+        """Whether steps are done in the thread that asks for them."""
+        self._shortest_s = _SMALL_STEP_S
+
+    def has_changed(self, took_s: float) -> bool:
+        """Take the time of a step; return whether steps are done in the own thread from now on."""
+        self.trials_left -= 1
+        self._shortest_s = min(self._shortest_s, took_s)
+        self.in_own_thread = not self.trials_left and self._shortest_s < _SMALL_STEP_S
+        return self.in_own_thread
 
 
 _ROWS: Final = 512

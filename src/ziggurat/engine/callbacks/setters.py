@@ -53,11 +53,11 @@ class ProgramParam(HyperParam):
     """A hyperparameter of the program, such as ``learning_rate``. Callbacks accept its plain name instead.
 
     Args:
-        name: one of ``program.hyperparameters()``.
+        name: one of ``program.hyperparameters()``; a graph's ``learning_rate:0`` means ``learning_rate``.
     """
 
     def __init__(self, name: str) -> None:
-        self.readable_name = name
+        self.readable_name = name.removesuffix(":0")
         self._trainer: Trainer | None = None
 
     def bind(self, trainer: Trainer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,12 +66,10 @@ class InferenceRunner(Recurring):
 
     def trigger(self) -> None:
         """Run over all batches and put the results."""
-        names, evaluate = self.declares(), self.trainer.program.evaluate
         for inferencer in self._inferencers:
             inferencer.before_inference()
         batches = 0
-        for batch in self._flow:
-            values = evaluate(batch, names)
+        for values, batch in self._evaluated():
             for inferencer in self._inferencers:
                 inferencer.on_values(values, batch)
             batches += 1
@@ -86,6 +84,12 @@ class InferenceRunner(Recurring):
         for inferencer in self._inferencers:
             for tag, value in inferencer.after_inference().items():
                 self.trainer.put(tag, value)
+
+    def _evaluated(self) -> Iterator[tuple[Mapping[str, Any], Any]]:
+        """Yield the values of each batch, with the batch itself."""
+        names, evaluate = self.declares(), self.trainer.program.evaluate
+        for batch in self._flow:
+            yield evaluate(batch, names), batch
 
     def state(self) -> Any:
         """Return the position of the flow: a shuffled or augmented one is another in each pass."""
@@ -137,7 +141,7 @@ class Inferencer:
 
 
 class ScalarStats(Inferencer):
-    """Means over all *samples* of the set, put as ``<prefix>_<name>``.
+    """Means over all *samples* of the set, put as ``<prefix>_<name>``; of a graph's ``cost:0`` as ``<prefix>_cost``.
 
     A single number of a batch counts as often as the batch has samples (``batch_size(batch)``: the length of its first
     component), so a smaller last batch weighs less; an array with one row a sample is averaged over its rows.
@@ -172,7 +176,7 @@ class ScalarStats(Inferencer):
     def after_inference(self) -> Mapping[str, float]:
         """Return the means."""
         prefix = f"{self._prefix}_" if self._prefix else ""
-        return {f"{prefix}{name}": total / self._samples for name, total in self._sums.items()}
+        return {f"{prefix}{name.removesuffix(':0')}": total / self._samples for name, total in self._sums.items()}
 
 
 class MetricStats(Inferencer):

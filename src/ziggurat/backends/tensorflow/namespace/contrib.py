@@ -29,12 +29,18 @@ _LAYERS_GONE: Final = {
 _INSIDE: Final = ("layers", "losses", "metrics", "ops", "slim", "training")
 
 
-def slim_module() -> ModuleType:
-    """Return ``slim``: tf-slim, repaired, with a dropout that resumes exactly, in its ready networks (``nets``) too."""
+def slim_module(*, exact: bool = True) -> ModuleType:
+    """Return ``slim``: tf-slim, repaired.
+
+    Args:
+        exact: take a dropout that resumes exactly, in its ready networks (``nets``) too. It draws its masks from the
+            global step, so it is for networks whose training counts the steps there; it holds for the whole process.
+    """
     slim = repair_slim()
     layers = importlib.import_module("tf_slim.layers")  # `slim.layers` is a module in it
-    for module in (slim, layers, slim.layers):
-        module.__dict__["dropout"] = slim_dropout
+    if exact:
+        for module in (slim, layers, slim.layers):
+            module.__dict__["dropout"] = slim_dropout
     _take_older_arg_scope(slim)
     own = {"layers": StandInModule("slim.layers", layers, names=_layer_names(slim))}
     return _with_inside(StandInModule("slim", slim, names=own))

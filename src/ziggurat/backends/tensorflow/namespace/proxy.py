@@ -13,33 +13,46 @@ from ziggurat.errors import nearest_names
 
 __all__ = [
     "FILE_NAME",
+    "TOLD",
     "StandInModule",
     "notify",
     "part_of",
+    "users_frame",
 ]
 
 FILE_NAME: Final = "network"
 """``__name__`` of a network file while it runs."""
 
-_TOLD: Final = "__notices__"
+TOLD: Final = "__notices__"
+"""Global name of a user's file with the set of notices that its author has had; a file that has it is a user's."""
+
 _logger = logging.getLogger(__name__)
 
 
 def notify(text: str) -> None:
-    """Log a notice with the line of the network file that is being executed, once for each network.
+    """Log a notice with the line of the user's file that is being executed, once for each file.
 
     Args:
         text: a sentence.
     """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__") != FILE_NAME:
-        frame = frame.f_back
+    frame = users_frame(sys._getframe(1))
     if frame is None:
         return
-    told: set[str] = frame.f_globals.setdefault(_TOLD, set())
+    told: set[str] = frame.f_globals.setdefault(TOLD, set())
     if text not in told:
         told.add(text)
         _logger.warning("%s, line %d: %s", frame.f_code.co_filename, frame.f_lineno, text)
+
+
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of a user's file: a network file, or a program that has ``TOLD``.
+
+    Args:
+        frame: where to begin.
+    """
+    while frame is not None and frame.f_globals.get("__name__") != FILE_NAME and TOLD not in frame.f_globals:
+        frame = frame.f_back
+    return frame
 
 
 class StandInModule(ModuleType):

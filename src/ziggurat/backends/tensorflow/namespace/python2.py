@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import io
 import itertools
 import tokenize
@@ -31,7 +32,9 @@ OLD_ITERTOOLS: Final = {
 _GONE: Final[dict[str, Any]] = {
     "basestring": str,
     "long": int,
+    "raw_input": input,
     "reduce": functools.reduce,
+    "reload": importlib.reload,
     "unichr": chr,
     "unicode": str,
     "xrange": range,
@@ -52,6 +55,8 @@ _CALL: Final = "__python_2_method__"
 _DIVIDE: Final = "__python_2_divide__"
 _DEPTHS: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _NO_CODE: Final = (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT)
+_LONG: Final = ("L", "l")
+_VERSIONS: Final = ("version", "version_info", "PY2", "PY3")
 
 Edit = tuple[tuple[int, int], int, str]
 """Place (line from 1, column), how many characters are taken out there, and what is put in."""
@@ -72,7 +77,7 @@ class NetworkCode:
     notices: list[tuple[int, str]]
 
 
-def compile_network(text: str, path: str) -> NetworkCode:
+def compile_network(text: str, path: str, *, older: bool = False) -> NetworkCode:
     """Compile a network file, also one in Python 2.
 
     A file is in Python 2 where Python 3 cannot read it and it can be rewritten, or where it uses what is gone. Then
@@ -81,6 +86,7 @@ def compile_network(text: str, path: str) -> NetworkCode:
     Args:
         text: the source.
         path: its name, for errors.
+        older: whether it is known to be in Python 2, as a file is whose program is.
 
     Raises:
         SyntaxError: where it is neither.
@@ -88,7 +94,7 @@ def compile_network(text: str, path: str) -> NetworkCode:
     tree, notices = _parsed(text, path)
     notices += _old_uses(tree)
     builtins: dict[str, Any] = {}
-    if notices:
+    if notices or older:
         tree = _Methods().visit(tree)
         if not any(isinstance(node, ast.ImportFrom) and _imports_division(node) for node in tree.body):
             tree = _Divisions().visit(tree)
@@ -124,16 +130,80 @@ def _rewritten(text: str) -> tuple[str, list[tuple[int, str]]]:
     except (tokenize.TokenError, SyntaxError):
         return text, []
     for first, rest in _statements(tokens):
-        if first.string == "print" and _is_print_statement(rest):
-            notices.append((first.start[0], "`print x` is Python 2; it is read as `print(x)`."))
-            edits += [(rest[0].start, 0, "("), (rest[-1].end, 0, ' end=" ")' if rest[-1].string == "," else ")")]
-        elif first.string == "except" and rest[-1].type == tokenize.NAME and rest[-2].string == ",":
-            notices.append((first.start[0], "`except Error, name` is Python 2; it is read as `except Error as name`."))
-            edits.append((rest[-2].start, 1, " as"))
+        sentence, changes = _statement_today(first, rest)
+        if sentence:
+            notices.append((first.start[0], sentence))
+            edits += changes
+    for line, sentence, edit in _expressions_today(tokens):
+        notices.append((line, sentence))
+        edits.append(edit)
     for (line, column), length, new in sorted(edits, reverse=True):
         old = lines[line - 1]
         lines[line - 1] = old[:column] + new + old[column + length :]
     return "".join(lines), notices
+
+
+def _statement_today(first: tokenize.TokenInfo, rest: Sequence[tokenize.TokenInfo]) -> tuple[str, list[Edit]]:
+    """Return what a statement of Python 2 is read as, and the edits; an empty text for all others."""
+    around: list[Edit] = [(rest[0].start, 0, "("), (rest[-1].end, 0, ")")]
+    commas = _commas(rest)
+    if first.string == "print" and rest[0].string == ">>":
+        return "`print >>file, x` is Python 2; it is read as `print(x, file=file)`.", _print_to_file(rest, commas)
+    if first.string == "print" and _is_print_statement(rest):
+        around[1] = (rest[-1].end, 0, ' end=" ")' if rest[-1].string == "," else ")")
+        return "`print x` is Python 2; it is read as `print(x)`.", around
+    if first.string == "exec" and rest[0].string != "(":
+        return "`exec code` is Python 2; it is read as `exec(code)`.", around
+    if first.string == "raise" and len(commas) == 1:
+        edits: list[Edit] = [(commas[0].start, 1, "("), (rest[-1].end, 0, ")")]
+        return "`raise Error, text` is Python 2; it is read as `raise Error(text)`.", edits
+    if first.string == "except" and rest[-1].type == tokenize.NAME and rest[-2].string == ",":
+        return "`except Error, name` is Python 2; it is read as `except Error as name`.", [(rest[-2].start, 1, " as")]
+    return "", []
+
+
+def _commas(tokens: Sequence[tokenize.TokenInfo]) -> list[tokenize.TokenInfo]:
+    """Return the commas outside of brackets."""
+    found, depth = [], 0
+    for token in tokens:
+        depth += _DEPTHS.get(token.string, 0)
+        if depth == 0 and token.string == ",":
+            found.append(token)
+    return found
+
+
+def _print_to_file(rest: Sequence[tokenize.TokenInfo], commas: Sequence[tokenize.TokenInfo]) -> list[Edit]:
+    """Return the edits that put the file of ``print >>file, x`` behind what is printed."""
+    line, start = rest[0].start
+    until = commas[0].start[1] if commas else rest[-1].end[1]
+    file = rest[0].line[rest[0].end[1] : until].strip()
+    taken = until - start + bool(commas)
+    if not commas:
+        return [((line, start), taken, f"(file={file})")]
+    ending = f' end=" ", file={file})' if rest[-1].string == "," and len(commas) > 1 else f", file={file})"
+    return [((line, start), taken, "("), (rest[-1].end, 0, ending)]
+
+
+def _expressions_today(tokens: Sequence[tokenize.TokenInfo]) -> Iterator[tuple[int, str, Edit]]:
+    """Yield for each expression that only Python 2 reads its line, what it is read as, and the edit."""
+    opened = False
+    for token, after in itertools.pairwise(tokens):
+        line, column = token.start
+        touching = token.end == after.start
+        if token.string == "<" and after.string == ">" and touching:
+            yield line, "`<>` is Python 2; it is read as `!=`.", ((line, column), 2, "!=")
+        elif token.type == tokenize.NUMBER and after.string in _LONG and touching:
+            yield line, f"`{token.string}L` is Python 2; it is read as `{token.string}`.", (after.start, 1, "")
+        elif token.string == "0" and after.type == tokenize.NUMBER and touching:
+            octal = f"0o{after.string}"
+            yield line, f"`0{after.string}` is Python 2; it is read as `{octal}`.", (after.start, 0, "o")
+        elif token.string == "`":
+            opened = not opened
+            yield (
+                line,
+                "`` `x` `` is Python 2; it is read as `repr(x)`.",
+                ((line, column), 1, "repr(" if opened else ")"),
+            )
 
 
 def _with_blanks(line: str) -> str:
@@ -184,7 +254,7 @@ def _old_uses(tree: ast.Module) -> list[tuple[int, str]]:
     }
     own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     found: dict[str, tuple[int, str]] = {}
-    for node in ast.walk(tree):
+    for node in _for_one_python(tree):
         if isinstance(node, ast.Name) and node.id in _GONE and node.id not in own:
             text = f"`{node.id}` is Python 2; `{_GONE[node.id].__name__}` stands for it."
             found[node.id] = min(found.get(node.id, (node.lineno, text)), (node.lineno, text))
@@ -192,6 +262,27 @@ def _old_uses(tree: ast.Module) -> list[tuple[int, str]]:
             text = f"`.{name}()` is Python 2; a dictionary does without it today."
             found[name] = min(found.get(name, (node.lineno, text)), (node.lineno, text))
     return list(found.values())
+
+
+def _for_one_python(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a tree, without what a program that both Pythons run keeps for one of them."""
+    yield tree
+    if isinstance(tree, ast.Try) and any(_catches_names(handler) for handler in tree.handlers):
+        return
+    if isinstance(tree, ast.If | ast.IfExp) and any(_names_version(node) for node in ast.walk(tree.test)):
+        return
+    for child in ast.iter_child_nodes(tree):
+        yield from _for_one_python(child)
+
+
+def _catches_names(handler: ast.ExceptHandler) -> bool:
+    return handler.type is None or any(
+        isinstance(node, ast.Name) and node.id == "NameError" for node in ast.walk(handler.type)
+    )
+
+
+def _names_version(node: ast.AST) -> bool:
+    return (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")) in _VERSIONS
 
 
 def _old_method(call: ast.Call) -> str:
@@ -205,7 +296,13 @@ def _imports_division(node: ast.ImportFrom) -> bool:
 
 
 class _Methods(ast.NodeTransformer):
-    """Lets the methods of dictionaries that are gone be called through a function."""
+    """Lets methods of dictionaries that are gone be called through a function, and a bare ``print`` print a line."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and node.value.id == "print":
+            node.value = ast.copy_location(ast.Call(node.value, [], []), node.value)
+        return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)

@@ -15,7 +15,7 @@ from ziggurat.backends.tensorflow.namespace.deterministic import exact_sum, laye
 from ziggurat.backends.tensorflow.namespace.proxy import StandInModule, notify
 from ziggurat.backends.tensorflow.runtime import tf
 
-__all__ = ["user_slim", "user_tensorflow"]
+__all__ = ["new_names", "user_slim", "user_tensorflow"]
 
 _RENAMED: Final = {
     "all_variables": "global_variables",
@@ -61,6 +61,12 @@ def older_names() -> dict[str, Any]:
         "scalar_summary": _scalar_summary,
         "split": _split,
     }
+
+
+def new_names() -> dict[str, str]:
+    """Return name of before → name of today, both without ``tf``; those that are functions of ours are not there."""
+    layers = {f"nn.{old}": f"nn.{new}" for old, new in _RENAMED_NN.items()}
+    return {**_RENAMED, **layers, "train.SummaryWriter": "summary.FileWriter"}
 
 
 def older_nn_names() -> dict[str, Any]:
@@ -190,25 +196,31 @@ _GONE: Final = {
 
 def user_slim() -> ModuleType:
     """Return ``slim`` as a user's file sees it."""
-    return _SLIM
+    return user_tensorflow().contrib.slim
 
 
-def user_tensorflow() -> ModuleType:
-    """Return ``tf`` as a user's file sees it."""
-    return _TENSORFLOW
+@functools.cache
+def user_tensorflow(*, exact: bool = True) -> ModuleType:
+    """Return ``tf`` as a user's file sees it.
 
-
-def _make() -> ModuleType:
+    Args:
+        exact: take a dropout and a sum that let a training resume bit for bit. The dropout draws its masks from the
+            global step; a program that does not count its steps there would get the same mask for ever.
+    """
+    slim = slim_module(exact=exact)
     names = {
         **older_names(),
-        "contrib": contrib_module(_SLIM),
+        "contrib": contrib_module(slim),
         "image": StandInModule("tf.image", tf.image, names=older_image_names()),
-        "nn": StandInModule("tf.nn", tf.nn, names={**older_nn_names(), "dropout": nn_dropout}),
-        "layers": StandInModule("tf.layers", tf.layers, names={"dropout": layers_dropout, "Dropout": _DropoutLayer}),
+        "nn": StandInModule("tf.nn", tf.nn, names=older_nn_names()),
+        "layers": StandInModule("tf.layers", tf.layers),
         "train": StandInModule("tf.train", tf.train, names={"SummaryWriter": tf.summary.FileWriter}),
-        "add_n": exact_sum,
         "compat": StandInModule("tf.compat", tf.compat, names={}),
     }
+    if exact:
+        names["nn"].dropout = nn_dropout
+        names["layers"].__dict__.update(dropout=layers_dropout, Dropout=_DropoutLayer)
+        names["add_n"] = exact_sum
     module = StandInModule("tf", tf, names=names, gone=_GONE)
     names["compat"].v1 = module
     module.__dict__["python"] = inside_module(module)
@@ -227,7 +239,3 @@ class _DropoutLayer:
         return layers_dropout(inputs, training=training, **self._options)
 
     apply = __call__
-
-
-_SLIM = slim_module()
-_TENSORFLOW = _make()

@@ -1,0 +1,163 @@
+"""Means of a tensor over the towers of one graph, and over processes.
+
+The towers of a graph are built one after another, so the first one asks for a mean whose other terms are not there
+yet. It gets a tensor that waits: when the last tower has given its term, the inputs of all these tensors become the
+mean. The gradient is exchanged in the same way: that of a mean over N towers is the mean of the N gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from ziggurat.backends.tensorflow.namespace.deterministic import exact_sum
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.errors import ConfigurationError
+from ziggurat.tf.tower import TrainTowerContext
+
+__all__ = ["PROCESS_MEAN", "ProcessMean", "process_count", "process_mean", "tower_mean"]
+
+PROCESS_MEAN: Final = "ziggurat/process_mean"
+"""Collection in which a trainer over several processes puts a ``ProcessMean``."""
+
+_GRADIENT: Final = "ZigguratProcessMean"
+
+
+@dataclass
+class _Exchange:
+    """What the towers have given to one mean so far: number of the tower → its term, and the tensor that waits."""
+
+    terms: dict[int, Any] = field(default_factory=dict)
+    waiting: list[Any] = field(default_factory=list)
+
+    def give(self, term: Any, index: int) -> Any:
+        """Take the term of a tower; return the tensor that becomes the mean."""
+        placeholder = tf.placeholder(term.dtype, term.shape, name="waits_for_all_towers")
+        waiting = tf.identity(placeholder, name="mean_over_towers")
+        self.terms[index] = term
+        self.waiting.append(waiting)
+        return waiting
+
+    def complete(self, total: int) -> None:
+        """Connect the tensors that wait with the mean, once all towers have given their terms."""
+        if len(self.terms) < total:
+            return
+        with tf.control_dependencies(None):
+            mean = exact_sum([self.terms[index] for index in sorted(self.terms)]) / total
+        for each in self.waiting:
+            each.op._update_input(0, mean)
+
+
+_exchanges: WeakKeyDictionary[Any, dict[tuple[str, int], _Exchange]] = WeakKeyDictionary()
+
+
+def tower_mean(value: Any, context: TrainTowerContext, key: str) -> Any:
+    """Return the mean of a value over all training towers of the graph; every tower has to ask for it.
+
+    Where a tower does not, the step says that a placeholder named ``waits_for_all_towers`` is not fed.
+
+    Args:
+        value: the term of this tower, float, with the same shape in all.
+        context: of the tower.
+        key: what the terms of different towers have in common: the name of a layer, and which of its values it is.
+    """
+    if context.total == 1:
+        return value
+
+    @tf.custom_gradient
+    def mean(term: Any) -> Any:
+        def gradient(upstream: Any) -> Any:
+            exchange = _next_exchange(context.index, f"{key}/gradient")
+            found = exchange.give(upstream, context.index)
+            exchange.complete(context.total)
+            return found
+
+        return own.give(term, context.index), gradient
+
+    own = _next_exchange(context.index, key)
+    found = mean(value)
+    # Behind the decorator, which looks for the variables that its result depends on: not into other towers.
+    own.complete(context.total)
+    return found
+
+
+class ProcessMean:
+    """Means of tensors over the processes of a training, with gradients: those of the means are means as well.
+
+    All processes build the same graph, and take all means in the order in which they were built.
+
+    Args:
+        reduce: tensors and a name that tells them from others → their means over the processes, in the graph.
+        size: number of processes.
+    """
+
+    def __init__(self, reduce: Callable[[Sequence[Any], str], Sequence[Any]], size: int) -> None:
+        self.size = size
+        self._reduce = reduce
+        self._last: list[Any] = []
+        self._count = 0
+
+    def __call__(self, value: Any, key: str) -> Any:
+        """Return the mean of a tensor with a static shape.
+
+        Args:
+            value: float.
+            key: what it is the mean of.
+        """
+        with tf.get_default_graph().gradient_override_map({"IdentityN": _GRADIENT}):
+            # The second output only leads the gradient to the value.
+            mean, _ = tf.identity_n([tf.stop_gradient(self.mean(value, key)), value])
+        return mean
+
+    def mean(self, value: Any, key: str) -> Any:
+        """Return the mean without a gradient, behind all means before it."""
+        self._count += 1
+        with tf.control_dependencies(self._last):
+            (mean,) = self._reduce([tf.identity(value)], f"{key}/{self._count}")
+        self._last = [mean]
+        return mean
+
+
+@tf.RegisterGradient(_GRADIENT)
+def _gradient_of_process_mean(operation: Any, upstream: Any, _: Any) -> tuple[None, Any]:
+    return None, _process_mean_function().mean(upstream, f"{operation.name}/gradient")
+
+
+def process_mean(value: Any, key: str) -> Any:
+    """Return the mean of a value over the processes of a distributed training.
+
+    Raises:
+        ConfigurationError: where the trainer is not one over processes.
+    """
+    return _process_mean_function()(value, key)
+
+
+def process_count() -> int:
+    """Return the number of processes over which ``process_mean`` takes a mean.
+
+    Raises:
+        ConfigurationError: where the trainer is not one over processes.
+    """
+    return _process_mean_function().size
+
+
+def _process_mean_function() -> ProcessMean:
+    found = tf.get_collection(PROCESS_MEAN)
+    if not found:
+        raise ConfigurationError(
+            "Statistics are synchronized over processes by a trainer that trains in several.",
+            received="a training of one process",
+            advice="Use `sync_statistics='towers'` for the towers of one process, or a distributed trainer.",
+        )
+    return found[-1]
+
+
+def _next_exchange(index: int, key: str) -> _Exchange:
+    """Return the first exchange of a key to which this tower has not given: a layer may run more than once."""
+    known = _exchanges.setdefault(tf.get_default_graph(), {})
+    number = 0
+    while index in known.setdefault((key, number), _Exchange()).terms:
+        number += 1
+    return known[key, number]
