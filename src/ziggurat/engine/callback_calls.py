@@ -83,7 +83,7 @@ def declared_names(program: Program, callbacks: Sequence[Callback]) -> list[str]
     Raises:
         UnknownNameError: where the program has no such value.
     """
-    known = program.names()  # of a graph: looked up, which is more than its list
+    known = program.names()  # of a large graph a view: only an error lists it
     declared = list(dict.fromkeys(name for callback in callbacks for name in callback.declares()))
     for name in declared:
         if name not in known:

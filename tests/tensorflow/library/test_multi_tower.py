@@ -215,6 +215,41 @@ def test_sums_of_gradients_in_place_of_means():
     assert all(np.allclose(total.arrays[name], mean.arrays[name], rtol=0, atol=1e-6) for name in NAMES)
 
 
+def test_compiled_towers_equal_others():
+    class Compiled(SyncMultiGPUTrainerReplicated):
+        XLA_COMPILE = True
+
+    def cost(x, y):
+        found = regression(x, y)
+        seen = tf.get_variable("seen", [], initializer=tf.zeros_initializer(), trainable=False)
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, seen.assign_add(tf.reduce_sum(x)))
+        tf.summary.scalar("left_out", found)
+        add_moving_summary(tf.identity(2 * found, name="twice"))
+        return found
+
+    values = []
+
+    class Twice(Callback):
+        def before_run(self):
+            return ["twice"]
+
+        def after_run(self, found):
+            values.append((found["twice"], found["cost"]))
+
+    def descent():  # momentum differs: it leaves alone the rows that a sparse gradient does not have
+        return tf.train.GradientDescentOptimizer(0.05)
+
+    plain = trained(source(), TRAINERS["replicated"], cost=cost, epochs=1, optimizer=descent)
+    compiled = trained(
+        source(), lambda: Compiled(2), cost=cost, epochs=1, callbacks=[Twice()], processors=2, optimizer=descent
+    )
+    assert np.allclose(compiled.costs, plain.costs, rtol=1e-5)
+    assert all(np.allclose(compiled.arrays[name], plain.arrays[name], rtol=0, atol=1e-5) for name in NAMES)
+    assert all(np.isclose(twice, 2 * one) for twice, one in values)
+    assert compiled.arrays["seen"] > 0
+    assert compiled.trainer.graph.get_collection("summaries") == []
+
+
 # ---- without a trainer
 
 

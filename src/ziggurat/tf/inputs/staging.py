@@ -99,7 +99,8 @@ class StagingInput(InputSource):
 
     def _get_input_tensors(self) -> list[Any]:
         tensors = self.input.get_input_tensors()
-        device = self._device or tf.no_op().device or device_name(0)
+        is_text = any(tensor.dtype.base_dtype == tf.string for tensor in tensors)  # which no GPU holds
+        device = "/cpu:0" if is_text else self._device or tf.no_op().device or device_name(0)
         with self.cached_name_scope(), tf.device(device):
             area = _Area(tensors)
         self._areas.append(area)
