@@ -14,7 +14,7 @@ from ziggurat.dataflow.dataset.files import find_files
 from ziggurat.dataflow.dataset.mnist import read_idx
 from ziggurat.errors import DataError, UsageError
 
-__all__ = ["DataSet", "Datasets", "dense_to_one_hot", "examples_module", "mnist_module", "read_data_sets"]
+__all__ = ["DataSet", "Datasets", "dense_to_one_hot", "mnist_module", "read_data_sets", "tutorials_module"]
 
 _FILES: Final = (
     ("train-images-idx3-ubyte.gz", "train-images-idx3-ubyte", "train-images.idx3-ubyte"),
@@ -194,7 +194,7 @@ def mnist_module(path: str) -> StandInModule:
     return StandInModule(path, names=names)
 
 
-def examples_module() -> StandInModule:
+def tutorials_module() -> StandInModule:
     """Return ``tensorflow.examples``: the reader of MNIST, and nothing else."""
     path = "tf.examples.tutorials.mnist"
     mnist = StandInModule(path, names={"input_data": mnist_module(f"{path}.input_data")})

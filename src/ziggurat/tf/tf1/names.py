@@ -12,7 +12,7 @@ from ziggurat.backends.tensorflow.namespace.proxy import StandInModule, part_of
 from ziggurat.backends.tensorflow.namespace.tensorflow import new_names, user_tensorflow
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.tf.tf1.flags import flags_module
-from ziggurat.tf.tf1.mnist import examples_module, mnist_module
+from ziggurat.tf.tf1.mnist import mnist_module, tutorials_module
 from ziggurat.tf.tf1.report import Report
 
 __all__ = ["AdaptedModule", "script_tensorflow"]
@@ -110,7 +110,7 @@ def script_tensorflow(report: Report) -> AdaptedModule:
         "app": StandInModule("tf.app", tf.app, names={"flags": flags_module("tf.app.flags")}),
         "compat": compat,
         "contrib": _contrib(base.contrib),
-        "examples": examples_module(),
+        "examples": tutorials_module(),
         "flags": flags_module("tf.flags"),
     }
     whole = StandInModule("tf", base, names=names, gone=_GONE)
