@@ -84,7 +84,7 @@ _MODELS: Final = (
     "ziggurat.tf.models.registry",
     "ziggurat.tf.shape_log",
     "ziggurat.tf.linear_wrap",
-    "ziggurat.tf.argscope",
+    "ziggurat.tf.argument_scopes",
     "ziggurat.tf.symbolic",
     f"{_OWN}.symbolic",
 )

@@ -75,7 +75,6 @@ NOTES: Final[Mapping[str, str]] = {
 
 LEFT_OUT: Final[Mapping[str, str]] = {
     "Albumentations": _IMAGES,
-    "AsyncPredictorBase": "Derive from `PredictorBase`.",
     "BatchRenorm": "It never worked. Use `BatchNorm`, with `virtual_batch_size` for small groups.",
     "BytePSTrainer": _CLUSTER,
     "CaffeLMDB": "Read it by `LMDBDataDecoder` with a function for Caffe's records.",
@@ -94,7 +93,6 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "GraphBuilder": _BUILDERS,
     "HookToCallback": _HOOKS,
     "IAAugmentor": _IMAGES,
-    "InferenceRunnerBase": "Derive from `InferenceRunner`.",
     "ModelExport": "Use `ModelExporter`.",
     "MultiProcessMapDataComponentSharedArray": "Use `MultiProcessMapDataZMQ`, which has shared memory.",
     "MultiProcessPredictWorker": "Use `MultiThreadAsyncPredictor`.",
