@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from ziggurat.errors import ZigguratError
+from ziggurat.tf.inputs.base import more_components_left_out
 from ziggurat.tf.run_script import run_script
 from ziggurat.tf.tensorpack import compat, hook
 from ziggurat.tf.tensorpack.notes import LEFT_OUT, NOTES
@@ -98,7 +99,7 @@ def _with_tensorpack(files: ScriptFiles) -> Iterator[None]:
     before: Any = compat.tfv1
     compat.tfv1 = files.tensorflow
     hook.install()
-    with warnings.catch_warnings():
+    with more_components_left_out(), warnings.catch_warnings():
         # The older forms of names are what such a program is made of.
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="ziggurat")
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -33,6 +34,7 @@ from ziggurat.tf.tower import (
 __all__ = ["NoOpTrainer", "SimpleTrainer", "SingleCostTrainer", "TowerTrainer", "Trainer"]
 
 _FOREVER: Final = 9_999_999
+_END_S: Final = 5.0
 
 
 class Trainer(EngineTrainer):
@@ -241,7 +243,7 @@ class Trainer(EngineTrainer):
                 self.load_state(self._resume_from)
             else:
                 self.global_step = int(program.session.run(program.step_variable))
-            with program.session.as_default():
+            with program.session.as_default(), _queue_runners(program.session):
                 super().train(max_epoch)
 
     def _opened(self) -> GraphProgram:
@@ -253,6 +255,23 @@ class Trainer(EngineTrainer):
                 advice="Use it from `before_train` of a callback on.",
             )
         return program
+
+
+@contextmanager
+def _queue_runners(session: Any) -> Iterator[None]:
+    """Let the threads of a graph's own queues (``tf.train.QueueRunner``) run inside."""
+    coordinator = tf.train.Coordinator(clean_stop_exception_types=(tf.errors.OutOfRangeError, tf.errors.CancelledError))
+    threads = [
+        thread
+        for runner in tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)
+        for thread in runner.create_threads(session, coord=coordinator, daemon=True, start=True)
+    ]
+    try:
+        yield
+    finally:
+        coordinator.request_stop()
+    # An error of such a thread closes its queue, which looks like the end of the data.
+    coordinator.join(threads, stop_grace_period_secs=_END_S, ignore_live_threads=True)
 
 
 class TowerTrainer(Trainer):

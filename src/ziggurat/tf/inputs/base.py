@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -31,6 +31,7 @@ __all__ = [
     "TowerBatches",
     "check_components",
     "input_placeholder",
+    "more_components_left_out",
     "reason_of_end",
     "remap_input_source",
     "shape_text",
@@ -223,6 +224,20 @@ def remap_input_source(input: _Source, names: Sequence[str]) -> _Source:  # noqa
     return source
 
 
+_leaves_more_out = False
+
+
+@contextmanager
+def more_components_left_out() -> Iterator[None]:
+    """Let batches have more components than the model has inputs, inside: the first ones count."""
+    global _leaves_more_out
+    before, _leaves_more_out = _leaves_more_out, True
+    try:
+        yield
+    finally:
+        _leaves_more_out = before
+
+
 def check_components(what: str, components: Any, signature: Sequence[Any]) -> list[Any]:
     """Return the parts of a batch, or of what describes one, in the order of the inputs.
 
@@ -245,6 +260,8 @@ def check_components(what: str, components: Any, signature: Sequence[Any]) -> li
             )
         return [components[name] for name in names]
     parts = list(components) if isinstance(components, list | tuple) else [components]
+    if _leaves_more_out:
+        parts = parts[: len(names)]
     if len(parts) != len(names):
         raise DataError(
             f"The inputs of this model are {', '.join(names)}.",
