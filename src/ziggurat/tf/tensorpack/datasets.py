@@ -125,7 +125,7 @@ class BSDS500(RNGDataFlow):
         order = np.arange(len(self))
         if self.shuffle:
             self.rng.shuffle(order)
-        for number in order:
+        for number in order.tolist():
             if number not in self._read:
                 self._read[number] = self._datapoint(self._images[number])
             yield list(self._read[number])

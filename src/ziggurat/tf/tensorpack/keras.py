@@ -23,7 +23,8 @@ from ziggurat.tf.tower import get_current_tower_context
 __all__ = ["KerasModel", "KerasModelCaller", "KerasPhaseCallback", "setup_keras_trainer"]
 
 _TOTAL: Final = "total_loss"
-_backend: Any = tf_keras.src.backend
+_keras: Any = tf_keras
+_backend: Any = _keras.src.backend
 _phase_of_graph: Callable[[], Any] = _backend.learning_phase
 
 
@@ -34,6 +35,30 @@ def _phase_of_tower() -> Any:
 
 
 _backend.learning_phase = _phase_of_tower
+
+
+class _WholeModel:
+    """A model that was built outside of towers, as Tensorpack 0.8 takes it; called once a tower.
+
+    Args:
+        model: a ``tf_keras.Model``.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.input_signature = [tf.TensorSpec(each.shape, each.dtype, each.op.name) for each in model.inputs]
+        self.target_signature = [
+            tf.TensorSpec(each.shape, each.dtype, f"target_{number}") for number, each in enumerate(model.outputs)
+        ]
+
+    def __call__(self, *input_tensors: Any) -> Any:
+        """Return the output of the model for one tower; a list where it has several."""
+        outputs = self._model(input_tensors[0] if len(input_tensors) == 1 else list(input_tensors))
+        for update in self._model.updates:
+            tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, update)
+        for loss in self._model.losses:
+            tf.add_to_collection(tf.GraphKeys.REGULARIZATION_LOSSES, loss)
+        return outputs
 
 
 class KerasPhaseCallback(Callback):
@@ -60,8 +85,7 @@ class KerasModelCaller:
 
     def __call__(self, *input_tensors: Any) -> Any:
         """Return the output of the model for one tower; a list where it has several."""
-        is_shared = tf.get_variable_scope().reuse and self._model is not None
-        if is_shared:
+        if tf.get_variable_scope().reuse and self._model is not None:
             found = self._model.call(input_tensors[0] if len(input_tensors) == 1 else list(input_tensors))
         else:
             before = backup_collection([tf.GraphKeys.TRAINABLE_VARIABLES, tf.GraphKeys.UPDATE_OPS])
@@ -107,7 +131,7 @@ def setup_keras_trainer(
     Raises:
         ConfigurationError: where outputs, targets and losses are not of one number.
     """
-    model = KerasModelCaller(get_model)
+    model = get_model if isinstance(get_model, _WholeModel) else KerasModelCaller(get_model)
     count = len(input_signature)
 
     def cost_of(*tensors: Any) -> Any:
@@ -120,13 +144,13 @@ def setup_keras_trainer(
             )
         # Outside of the scopes of the loss: callbacks find the values by these names.
         parts = [
-            _mean(tf_keras.losses.get(name)(target, output), name)
+            _mean(_keras.losses.get(name)(target, output), name)
             for name, target, output in zip(loss, targets, outputs, strict=True)
         ]
         regularization = regularize_cost_from_collection()
         total = tf.add_n([*parts, *([] if regularization is None else [regularization])], name=_TOTAL)
         values = [
-            _mean(tf_keras.metrics.get(name)(target, output), name)
+            _mean(_metric(name, target)(target, output), name)
             for name, target, output in zip(metrics, targets, outputs, strict=False)
         ]
         add_moving_summary(total, *parts, *values)
@@ -138,6 +162,8 @@ def setup_keras_trainer(
 class KerasModel:
     """A model of Keras with a trainer: ``compile``, then ``fit``.
 
+    Tensorpack 0.8 has another form: ``KerasModel(model, input, trainer=None)``, with a model that was built before.
+
     Args:
         get_model: takes one tensor an input and returns a ``tf_keras.Model`` over them.
         input_signature: a ``tf.TensorSpec`` for each input.
@@ -148,12 +174,16 @@ class KerasModel:
 
     def __init__(
         self,
-        get_model: Callable[..., Any],
-        input_signature: Sequence[Any],
-        target_signature: Sequence[Any],
-        input: Any,  # noqa: A002 - Tensorpack's name
+        get_model: Any,
+        input_signature: Any = None,
+        target_signature: Any = None,
+        input: Any = None,  # noqa: A002 - Tensorpack's name
         trainer: Any = None,
     ) -> None:
+        if isinstance(get_model, tf_keras.Model):
+            input, trainer = input or input_signature, trainer or target_signature  # noqa: A001
+            get_model = _WholeModel(get_model)
+            input_signature, target_signature = get_model.input_signature, get_model.target_signature
         gpus = len(visible_gpus())
         self.trainer = trainer or (SimpleTrainer() if gpus <= 1 else SyncMultiGPUTrainerParameterServer(gpus))
         self.get_model = get_model
@@ -191,10 +221,16 @@ class KerasModel:
             validation_data: a data flow or an input source that is evaluated after each epoch, before the callbacks.
             kwargs: arguments of ``Trainer.train_with_defaults``.
         """
-        callbacks = list(kwargs.pop("callbacks", None) or ())
+        callbacks: list[Any] = list(kwargs.pop("callbacks", None) or ())
         if validation_data is not None:
             callbacks.insert(0, InferenceRunner(validation_data, ScalarStats(self._tested)))
         self.trainer.train_with_defaults(callbacks=callbacks, **kwargs)
+
+
+def _metric(name: str, target: Any) -> Any:
+    if name in ("accuracy", "acc"):
+        name = "categorical_accuracy" if target.dtype.is_floating else "sparse_categorical_accuracy"
+    return _keras.metrics.get(name)
 
 
 def _mean(values: Any, name: str) -> Any:

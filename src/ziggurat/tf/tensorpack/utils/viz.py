@@ -241,7 +241,8 @@ def draw_boxes(
         )
     chosen = tuple(color or (15, 128, 15))
     image = cv2.cvtColor(im, cv2.COLOR_GRAY2BGR) if im.ndim == 2 or im.shape[2] == 1 else im.copy()
-    for number in np.argsort(-sizes.prod(axis=1)):
+    order: list[int] = np.argsort(-sizes.prod(axis=1)).tolist()
+    for number in order:
         x1, y1, x2, y2 = (int(each) for each in corners[number])
         if labels is not None:
             image = draw_text(image, (x1, y1), labels[number], chosen)
