@@ -86,7 +86,7 @@ class PrintData(OlderNames, dataflow.PrintData):
 
 
 class JoinData(dataflow.JoinData):
-    """``ziggurat.dataflow.JoinData``; a flow that is given twice is copied, so that both places have passes of their own.
+    """``ziggurat.dataflow.JoinData``; a flow that is given twice is copied, so that each place has its own passes.
 
     Args:
         df_lists: the flows.
