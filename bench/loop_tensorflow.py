@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bench.parts.epochs import EpochTurns
-from bench.parts.report import Options, Report, Row
+from bench.parts.report import Options, Report, Row, interval
 from ziggurat.callbacks import Trainer
 from ziggurat.engine.program import Program
 from ziggurat.layout import JobFolder
@@ -55,7 +55,7 @@ def run(options: Options) -> Report:
         ratios = np.array(tiny[_OURS].cpu_us) / np.array(tiny[_RAW].cpu_us)
         walls = np.array(tiny[_OURS].wall_us) / np.array(tiny[_RAW].wall_us)
         lenet = _measured("lenet", 28, 64, 937, max(3, options.rounds // 5), Path(folder, "2"), time.thread_time)
-    thread = {name: _interval(np.array(row.cpu_us), 0) for name, row in lenet.items()}
+    thread = {name: interval(np.array(row.cpu_us), 0) for name, row in lenet.items()}
     own = np.array(lenet[_OURS].cpu_us) - np.array(lenet[_CALL].cpu_us)
     return Report(
         "TensorFlow steps: one layer of 640 weights, batches of one sample, SGD with momentum",
@@ -63,11 +63,11 @@ def run(options: Options) -> Report:
         _RAW,
         [
             f"{options.rounds} interleaved rounds of 3000 steps a side in one process, warm-up dropped; CPU time of it",
-            f"CPU time, a job's loop / session.run: {_interval(ratios)}; goal: at most {_GOAL}",
-            f"wall time, a job's loop / session.run: {_interval(walls)}",
+            f"CPU time, a job's loop / session.run: {interval(ratios)}; goal: at most {_GOAL}",
+            f"wall time, a job's loop / session.run: {interval(walls)}",
             f"LeNet, batches of 64, CPU time a step of the thread that trains: a job's loop {thread[_OURS]} µs, "
             f"the prepared call alone {thread[_CALL]}, session.run {thread[_RAW]}",
-            f"own CPU time on LeNet, of that thread, beyond the call: {_interval(own, 0)} µs a step; "
+            f"own CPU time on LeNet, of that thread, beyond the call: {interval(own, 0)} µs a step; "
             f"goal: at most {_GOAL_US:g}",
         ],
         list(tiny.values()),
@@ -164,11 +164,3 @@ def _batches(size: int, batch_size: int) -> list[list[np.ndarray]]:
     random = np.random.default_rng(0)
     shape = (batch_size, size, size, 1)
     return [[random.uniform(0, 255, shape).astype(np.float32), random.integers(0, 10, batch_size)] for _ in range(16)]
-
-
-def _interval(values: np.ndarray, digits: int = 3) -> str:
-    """Return the median of rounds and its 95 % interval, from 10,000 samples of them with replacement."""
-    random = np.random.default_rng(0)
-    medians = np.median(random.choice(values, (10_000, len(values))), axis=1)
-    low, high = np.percentile(medians, (2.5, 97.5))
-    return f"{np.median(values):.{digits}f} (95 % interval {low:.{digits}f} to {high:.{digits}f})"

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Options", "Report", "Row", "machine"]
+import numpy as np
+
+__all__ = ["Options", "Report", "Row", "interval", "machine"]
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,14 @@ class Report:
         """Return the report as JSON values."""
         rows = [{**row.__dict__, "median_cpu_us": row.median_cpu_us} for row in self.rows]
         return {**self.__dict__, "rows": rows}
+
+
+def interval(values: np.ndarray, digits: int = 3) -> str:
+    """Return the median of rounds and its 95 % interval, from 10,000 samples of them with replacement."""
+    random = np.random.default_rng(0)
+    medians = np.median(random.choice(values, (10_000, len(values))), axis=1)
+    low, high = np.percentile(medians, (2.5, 97.5))
+    return f"{np.median(values):.{digits}f} (95 % interval {low:.{digits}f} to {high:.{digits}f})"
 
 
 def machine() -> str:

@@ -121,7 +121,7 @@ class LazyGroup(Group):
         for heading in dict.fromkeys(verb.heading for verb in self._verbs.values()):
             with formatter.section(heading):
                 rows = [(verb.name, verb.help) for verb in self._verbs.values() if verb.heading == heading]
-                formatter.write_dl(rows, col_max=12)
+                formatter.write_dl(rows, col_max=20)
         added = self._added()
         if added:
             with formatter.section("From other packages"):

@@ -17,6 +17,7 @@ from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.output import Output, table
 from ziggurat.cli.spec import SpecFlagsCommand, note_former_names
 from ziggurat.cli.training import local_recipe, test_batch_text, with_recipe
+from ziggurat.cli.weights import average, is_job, show_differences, show_weights, strip
 from ziggurat.errors import UnknownNameError
 from ziggurat.events import EVENT_TYPES, Event, UnknownEvent, encode_event
 from ziggurat.specs import TrainSpec, read_content, spec_from_flags, spec_json
@@ -173,17 +174,25 @@ def _is_wanted(event: Event, types: tuple[str, ...], tags: tuple[str, ...]) -> b
 
 @click.group(cls=Group)
 def checkpoint() -> None:
-    """List, show, compare and remove the checkpoints of a job.
+    """List, show, compare and remove the checkpoints of a job, and work with weights in files.
 
-    NAME is a folder name such as step-00000042, a given name such as best, or latest.
+    NAME is a folder name such as step-00000042, a given name such as best, or latest. Files of weights are TensorFlow
+    checkpoints (model-100), npz files and checkpoints of Ziggurat.
     """
+
+
+checkpoint.add_command(strip)
+checkpoint.add_command(average)
 
 
 @checkpoint.command()
 @_FOLDER
 @click.pass_obj
 def ls(application: Application, folder: Path) -> None:
-    """List the checkpoints of the job in FOLDER, oldest first."""
+    """List the checkpoints of the job in FOLDER, oldest first; of a file of weights, its arrays."""
+    if not is_job(folder):
+        show_weights(application, folder)
+        return
     found = open_workspace(application).outputs.checkpoints(str(folder))
     rows = [(each.name, str(each.step), f"{each.size_bytes:,}", _checkpoint_names(each)) for each in found]
     text = table(rows, ("checkpoint", "step", "bytes", "names"))
@@ -215,7 +224,10 @@ def show(application: Application, folder: Path, name: str) -> None:
 )
 @click.pass_obj
 def diff(application: Application, folder: Path, first: str, second: str, other: Path | None) -> None:
-    """Compare the arrays of two checkpoints."""
+    """Compare the arrays of two checkpoints of the job in FOLDER, or of the two files FOLDER and FIRST."""
+    if not is_job(folder):
+        show_differences(application, folder, Path(first))
+        return
     found = open_workspace(application).outputs.checkpoint_differences(str(folder), first, str(other or folder), second)
     rows = [(each.name, each.kind, _number(each.largest), _number(each.mean)) for each in found]
     text = table(rows, ("array", "difference", "largest", "mean"))

@@ -15,6 +15,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.tf import logger
 from ziggurat.tf.inputs.base import FeedInput, InputSource
 from ziggurat.tf.inputs.queue import QueueInput
+from ziggurat.tf.inputs.staging import staged_for
 from ziggurat.tf.model import ModelDescBase
 from ziggurat.tf.sessions import NewSessionCreator, SessionInit
 from ziggurat.tf.trainers import SimpleTrainer, SingleCostTrainer
@@ -129,7 +130,8 @@ def newest_run_state(folder: Path) -> RunState | None:
 def launch_train_with_config(config: TrainConfig, trainer: SingleCostTrainer) -> None:
     """Set a trainer up and train.
 
-    A data flow is fed directly to a ``SimpleTrainer`` and by a queue to any other.
+    A data flow is fed directly to a ``SimpleTrainer`` and by a queue to any other. Over several GPUs, the batches of a
+    queue are staged on them.
 
     Args:
         config: what it is made of.
@@ -142,6 +144,7 @@ def launch_train_with_config(config: TrainConfig, trainer: SingleCostTrainer) ->
     if source is None:
         assert config.dataflow is not None
         source = FeedInput(config.dataflow) if type(trainer) is SimpleTrainer else QueueInput(config.dataflow)
+    source = staged_for(source, getattr(trainer, "devices", ()))
     tower_function = getattr(model, "build_graph_get_cost", model.build_graph)
     get_optimizer: Any = getattr(model, "get_optimizer", None)
     trainer.setup_graph(model.get_input_signature(), source, tower_function, get_optimizer)

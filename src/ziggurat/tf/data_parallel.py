@@ -41,6 +41,8 @@ class MultiTowerTrainer(SingleCostTrainer):
         builder: builds towers and step.
     """
 
+    may_use_own_thread: ClassVar[bool] = False  # towers run side by side
+
     def __init__(self, builder: DataParallelBuilder) -> None:
         super().__init__()
         self.builder = builder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.engine.callback import Callback as EngineCallback
@@ -39,6 +39,8 @@ class DistributedTrainer(SingleCostTrainer):
     Raises:
         ConfigurationError: for an unknown engine, or where the variables of the launcher do not fit together.
     """
+
+    may_use_own_thread: ClassVar[bool] = False  # a sum waits for other processes
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 
 from ziggurat.atomic import replaced_file
+from ziggurat.backends.tensorflow.optimizers import average_weights
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.engine.callback import NeedsFolder, missing_folder
 from ziggurat.engine.callbacks.numerics import is_finite, non_finite_error
@@ -27,6 +28,7 @@ __all__ = [
     "DumpTensorAsImage",
     "GraphProfiler",
     "GraphVarParam",
+    "MovingAverageWeights",
     "RunOp",
     "RunUpdateOps",
     "SessionRunTimeout",
@@ -151,6 +153,46 @@ class CheckNumerics(Callback):
         for name, is_good in zip(self._names, self.trainer.sess.run(self._are_finite), strict=True):
             if not is_good:
                 raise non_finite_error(self.trainer, name)
+
+
+class MovingAverageWeights(Callback):
+    """Keeps an exponential moving average of each trained variable, as ``ziggurat/averages/<name>``.
+
+    They begin with the weights that the training begins with, those that were loaded included, and move behind each
+    step. Whoever loads a checkpoint of the training (``SaverRestore``) gets them in the place of the weights; a
+    training that is resumed takes both as they were.
+
+    Args:
+        decay: in the long run, in (0, 1); the first steps use smaller ones.
+    """
+
+    def __init__(self, decay: float = 0.999) -> None:
+        if not 0 < decay < 1:
+            raise ConfigurationError("`decay` is in (0, 1).", received=decay, advice="0.999 is a usual value.")
+        self._decay = decay
+        self._start: Any = None
+        self._is_resumed = False
+
+    def _setup_graph(self) -> None:
+        trainer, program = self.trainer, self.trainer.program
+        # Beside a step of several parts it runs behind them as it is.
+        behind = trainer.train_op if trainer.runs_train_op else tf.no_op()
+        with self.graph.as_default(), self.graph.name_scope(None):
+            averages = average_weights(self._decay, tf.trainable_variables(), program.step_variable, behind)
+        self._start = averages.start
+        program.run_with_step(averages.update)
+
+    def _before_train(self) -> None:
+        if not self._is_resumed:
+            self.trainer.sess.run(self._start)
+
+    def state(self) -> Any:
+        """Return that the averages have begun: they are among the variables."""
+        return {"has_begun": True}
+
+    def load_state(self, state: Any) -> None:
+        """Take note that the averages have begun."""
+        self._is_resumed = bool(state["has_begun"])
 
 
 class TensorPrinter(ProcessTensors):

@@ -13,17 +13,19 @@ import numpy as np
 from ziggurat.backends.tensorflow.calls import prepared_call
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.dataflow.adapting import method_of
-from ziggurat.dataflow.base import UnknownLengthError
+from ziggurat.dataflow.base import DataFlow, UnknownLengthError
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.validation import Inferencer
 from ziggurat.engine.callbacks.validation import InferenceRunner as EngineInferenceRunner
 from ziggurat.engine.feed import held_batch
 from ziggurat.errors import ConfigurationError, DataError, UsageError
 from ziggurat.tf.inputs.base import FedArray, FeedInput, FlowInput, InputSource
+from ziggurat.tf.inputs.queue import QueueInput
+from ziggurat.tf.predictors import value_tensor
 from ziggurat.tf.tower import PredictTowerContext, TowerFunc, TowerTensorHandle
 from ziggurat.tf.trainers import Trainer, device_name
 
-__all__ = ["DataParallelInferenceRunner", "InferenceRunner"]
+__all__ = ["DataParallelInferenceRunner", "InferenceRunner", "InferenceRunnerBase"]
 
 _AHEAD: Final = 4
 """Batches that are prepared while the tower works on another."""
@@ -31,7 +33,32 @@ _AHEAD: Final = 4
 _END: Final = object()
 
 
-class InferenceRunner(EngineInferenceRunner):
+class InferenceRunnerBase(EngineInferenceRunner):
+    """Base of runners over graphs: an input source, and inferencers over all of its batches.
+
+    Args:
+        input: a data flow (or any iterable that can be iterated again), or an input source.
+        infs: an inferencer, or several.
+        periods: ``every_k_epochs``, ``every_k_steps`` and ``before_train`` of ``ziggurat.callbacks.InferenceRunner``.
+    """
+
+    def __init__(
+        self,
+        input: InputSource | Iterable[Any],  # noqa: A002 - Tensorpack's name
+        infs: Inferencer | Sequence[Inferencer],
+        **periods: Any,
+    ) -> None:
+        source = _readable(input)
+        super().__init__(source.ds if isinstance(source, FlowInput) else (), infs, **periods)
+        self._source = source
+
+    @property
+    def input_source(self) -> InputSource:
+        """Where the batches come from."""
+        return self._source
+
+
+class InferenceRunner(InferenceRunnerBase):
     """Runs a tower in prediction mode over a validation set and puts what the inferencers make of it.
 
     The tower function is built once more, with the variables of the training; names of inferencers are looked up in
@@ -61,9 +88,7 @@ class InferenceRunner(EngineInferenceRunner):
         device: int | str = 0,
         **periods: Any,
     ) -> None:
-        source = input if isinstance(input, InputSource) else FeedInput(input, infinite=False)
-        super().__init__(source.ds if isinstance(source, FlowInput) else (), infs, **periods)
-        self._source = source
+        super().__init__(input, infs, **periods)
         self._tower_name = tower_name
         self._tower_func = tower_func
         self._devices: Sequence[int | str] = (device,)
@@ -163,6 +188,12 @@ class InferenceRunner(EngineInferenceRunner):
                 yield call()
             except tf.errors.OutOfRangeError:
                 return
+            except tf.errors.OpError as error:
+                # Of a source that knows which error of a data flow TensorFlow has replaced by its own.
+                cause = getattr(self._source, "error_behind", lambda _: None)(error)
+                if cause is None:
+                    raise
+                raise cause from error
             left = None if left is None else left - 1
 
     def _call(self, towers: int) -> Callable[..., Sequence[Any]]:
@@ -214,6 +245,17 @@ class DataParallelInferenceRunner(InferenceRunner):
             )
 
 
+def _readable(given: InputSource | Iterable[Any]) -> InputSource:
+    """Return the source of an evaluation: one pass at a time, and nothing staged ahead for the next one."""
+    if not isinstance(given, InputSource):
+        return FeedInput(given, infinite=False)
+    inner = getattr(given, "input", None)  # of a source that stages the batches of another one
+    if isinstance(inner, InputSource):
+        return _readable(inner)
+    flow = getattr(given, "dataset", None)  # a data flow in the place of a dataset of TensorFlow
+    return QueueInput(flow) if isinstance(flow, DataFlow) else given
+
+
 def _tower_func_of(trainer: Trainer) -> TowerFunc:
     function = getattr(trainer, "tower_func", None)
     if function is None:
@@ -227,8 +269,7 @@ def _tower_func_of(trainer: Trainer) -> TowerFunc:
 
 def _fetch(tower: TowerTensorHandle, name: Any) -> Any:
     """Return what a name means in a tower; a tensor means itself, and a variable its value."""
-    found = tower.get_tensor(name) if isinstance(name, str) else name
-    return found if isinstance(found, tf.Tensor) else tf.convert_to_tensor(found)
+    return value_tensor(tower.get_tensor(name) if isinstance(name, str) else name)
 
 
 def _row_count(tower: TowerTensorHandle) -> Any:

@@ -98,8 +98,8 @@ class SyncMultiGPUParameterServerBuilder(DataParallelBuilder):
 
     Args:
         towers: the number of each tower's GPU.
-        ps_device: where variables are: ``cpu``; ``gpu``: spread over the towers' devices; or a device's name. By default
-            ``gpu`` for one or two towers, else ``cpu``.
+        ps_device: where variables are: ``cpu``; ``gpu``: spread over the towers' devices; or a device's name. By
+            default ``gpu`` for one or two towers, else ``cpu``.
     """
 
     def __init__(self, towers: Sequence[int], ps_device: str | None = None) -> None:

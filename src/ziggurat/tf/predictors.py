@@ -11,8 +11,9 @@ import numpy as np
 from ziggurat.backends.tensorflow.calls import prepared_call
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import StateError, UsageError
+from ziggurat.tf.inputs.base import FedArray
 
-__all__ = ["OnlinePredictor", "PredictorBase"]
+__all__ = ["OnlinePredictor", "PredictorBase", "value_tensor"]
 
 
 class PredictorBase(ABC):
@@ -52,10 +53,10 @@ class OnlinePredictor(PredictorBase):
     ) -> None:
         self.return_input = return_input
         self.input_tensors = list(input_tensors)
-        self.output_tensors = list(output_tensors)
+        self.output_tensors = [value_tensor(each) for each in output_tensors]
         self.sess = sess
         self._owner = owner
-        self._dtypes = [np.dtype(each.dtype.as_numpy_dtype) for each in self.input_tensors]
+        self._inputs = [FedArray(each) for each in self.input_tensors]
         self._call: Callable[..., Sequence[Any]] | None = None
 
     def _do_call(self, dp: Sequence[Any]) -> list[np.ndarray]:
@@ -66,8 +67,7 @@ class OnlinePredictor(PredictorBase):
                 advice=f"Call it with {', '.join(each.op.name for each in self.input_tensors)}.",
             )
         call = self._call or self._prepared()
-        arrays = [np.asarray(part, dtype) for part, dtype in zip(dp, self._dtypes, strict=True)]
-        return list(call(*arrays))
+        return list(call(*[each.array(part) for each, part in zip(self._inputs, dp, strict=True)]))
 
     def _prepared(self) -> Callable[..., Sequence[Any]]:
         if self.sess is None and self._owner is not None:
@@ -82,3 +82,14 @@ class OnlinePredictor(PredictorBase):
             )
         self._call = prepared_call(self.sess, self.input_tensors, self.output_tensors)
         return self._call
+
+
+def value_tensor(each: Any) -> Any:
+    """Return a tensor as it is, and of a variable its value; the graph may be final.
+
+    Args:
+        each: a tensor, or a variable of the graph.
+    """
+    if isinstance(each, tf.Tensor) and each.dtype != tf.resource:
+        return each
+    return each.graph.get_tensor_by_name(f"{each.op.name}/Read/ReadVariableOp:0")

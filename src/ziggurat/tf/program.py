@@ -6,6 +6,7 @@ once for each set of fetches.
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ziggurat.backends.tensorflow.calls import StepRecorder, is_number, prepared_call
+from ziggurat.backends.tensorflow.calls import StepRecorder, ThreadChoice, is_number, prepared_call
 from ziggurat.backends.tensorflow.describe import light_graph
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed
@@ -57,6 +58,7 @@ class GraphProgram:
         self._calls: dict[Any, Callable[..., Any]] = {}
         self._recorder: StepRecorder | None = None
         self._targets: list[Any] = []
+        self._threads = ThreadChoice(False)
         self._beside_each_run: list[Any] = []
         self._fed: Sequence[np.ndarray] = ()
         self._asked: tuple[str, ...] = ()
@@ -134,6 +136,7 @@ class GraphProgram:
             if self._init is not None:
                 self._init.setup_graph()
             self.session = self._creator.create_session()
+        self._threads = ThreadChoice(self._is_plain and _may_use_own_thread(self._trainer, self._creator))
         try:
             if self._recorder is not None:
                 self.session.run(self._recorder.initializer)
@@ -356,6 +359,8 @@ class GraphProgram:
             self.session.run(self._after_init)
 
     def _plain_step(self, batch: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
+        trials = self._threads.trials_left
+        began = time.perf_counter() if trials else 0.0
         call = (self._take_trace is None and self._calls.get(names)) or self._prepared(names)
         recorder = self._recorder
         try:
@@ -367,6 +372,8 @@ class GraphProgram:
             raise NonFiniteStep(name) from error
         if recorder is not None:
             recorder.count_step()
+        if trials and self._threads.has_changed(time.perf_counter() - began):
+            self._calls.clear()
         return dict(zip(names, values, strict=True)) if names else {}
 
     def _users_step(self, batch: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
@@ -395,7 +402,13 @@ class GraphProgram:
             take = self._take_trace
             self._take_trace = None
             inner = prepared_call(
-                self.session, feeds, tensors, [*targets, *operations], time_limit_ms=self._time_limit_ms, trace=take
+                self.session,
+                feeds,
+                tensors,
+                [*targets, *operations],
+                in_own_thread=self._threads.in_own_thread and bool(targets),
+                time_limit_ms=self._time_limit_ms,
+                trace=take,
             )
             call = inner if not operations else _with_gaps(inner, found)
             if take is None:
@@ -470,6 +483,15 @@ class _GraphNames(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._listed())
+
+
+def _may_use_own_thread(trainer: Trainer, creator: Any) -> bool:
+    """Return whether a small step may be done in the thread that trains: nothing in it waits for something else."""
+    source = trainer.input
+    config = getattr(creator, "config", None)
+    is_set = config is not None and config.inter_op_parallelism_threads != 0
+    is_fed = source is None or (bool(source.fed) and not source.step_operations())
+    return trainer.may_use_own_thread and is_fed and not is_set
 
 
 def _with_gaps(call: Callable[..., Any], found: Sequence[Any]) -> Callable[..., Any]:

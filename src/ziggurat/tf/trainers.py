@@ -44,6 +44,9 @@ class Trainer(EngineTrainer):
     program: GraphProgram  # pyright: ignore[reportIncompatibleVariableOverride]
     """The graph and its session; there once the training begins."""
 
+    may_use_own_thread: ClassVar[bool] = True
+    """Whether small steps may be done one operation after the other, in the thread that trains."""
+
     is_chief: bool = True
     """Whether it is the first process of a distributed training."""
 

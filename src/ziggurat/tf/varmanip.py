@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import re
-import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,10 +13,9 @@ import numpy as np
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.engine.callbacks.batches import write_arrays
-from ziggurat.engine.checkpoints import CheckpointStore, with_averages
+from ziggurat.engine.checkpoints import AVERAGES
+from ziggurat.engine.stored_weights import StoredWeights, is_training_name, open_plain_weights
 from ziggurat.errors import CheckpointError, MissingCheckpointError, StateError, StorageError
-from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, JobFolder
-from ziggurat.records.plain_pickle import ARRAY_NAMES, load_plain_pickle
 from ziggurat.tf import logger
 
 __all__ = [
@@ -45,41 +42,9 @@ _VariableDef: Final = importlib.import_module("tensorflow.core.framework.variabl
 _STEP: Final = re.compile(r"-(\d+)$")
 _PART: Final = re.compile(r"\.(?:index|meta|data-\d{5}-of-\d{5})$")
 
-_OF_TRAINING: Final = re.compile(
-    r"(^|/)(learning_rate|global_step|beta[12]_power(_\d+)?"
-    r"|(Adam|Adagrad|Momentum|RMSProp|AdaDelta|Ftrl|Adadelta|AMSGrad|AdamW)(_\d+)?"
-    r"|AccumGrad(/counter|_\d+)?|apply_gradients/.*)$"
-    r"|(^|/)(EMA|EMA_summary|ziggurat)/|/(EMA_summary|local_step|biased)$"
-)
-
-
-@dataclass(frozen=True)
-class StoredWeights:
-    """Arrays by name that are read when they are asked for.
-
-    Args:
-        source: where they come from, for messages.
-        shapes: name → shape.
-        get: returns an array by its name.
-    """
-
-    source: str
-    shapes: Mapping[str, tuple[int, ...]]
-    get: Callable[[str], np.ndarray]
-
-    @classmethod
-    def of(cls, arrays: Mapping[str, Any], source: str = "a dict") -> StoredWeights:
-        """Return arrays that are in memory; a name that ends in ``:0`` is that without it."""
-        plain = {name.removesuffix(":0"): np.asarray(array) for name, array in arrays.items()}
-        return cls(source, {name: array.shape for name, array in plain.items()}, plain.__getitem__)
-
-    def all(self) -> dict[str, np.ndarray]:
-        """Return every array."""
-        return {name: self.get(name) for name in self.shapes}
-
 
 def open_weights(path: str | Path) -> StoredWeights:
-    """Return the weights in a file or folder.
+    """Return the weights in a file or folder; where averages of weights are kept beside them, these.
 
     Args:
         path: a TensorFlow checkpoint by its prefix, its index, its ``checkpoint`` file or the folder of that; an npz
@@ -89,12 +54,9 @@ def open_weights(path: str | Path) -> StoredWeights:
         MissingCheckpointError: where there is none.
         CheckpointError: where it is damaged.
     """
-    place = Path(path)
-    if place.suffix in (".npz", ".npy"):
-        return StoredWeights.of(_read_file(place), str(path))
-    own = _run_state(place)
-    if own is not None:
-        return own
+    plain = open_plain_weights(path)
+    if plain is not None:
+        return plain
     prefix = get_checkpoint_path(str(path))
     try:
         reader = tf.train.load_checkpoint(prefix)
@@ -105,7 +67,12 @@ def open_weights(path: str | Path) -> StoredWeights:
             advice="Use another one; its `.index` and all `.data-*` files belong together.",
         ) from error
     shapes = {name: tuple(shape) for name, shape in sorted(reader.get_variable_to_shape_map().items())}
-    return StoredWeights(prefix, shapes, lambda name: np.asarray(reader.get_tensor(name)))
+
+    def get(name: str) -> np.ndarray:
+        average = f"{AVERAGES}{name}"
+        return np.asarray(reader.get_tensor(average if average in shapes else name))
+
+    return StoredWeights(prefix, shapes, get)
 
 
 def get_checkpoint_path(path: str) -> str:
@@ -227,11 +194,6 @@ def params_of_metagraph(path: str | Path) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def is_training_name(name: str) -> bool:
-    """Return whether a name looks like one of the training alone: a rate, a counter, a slot of an optimizer."""
-    return _OF_TRAINING.search(name.removesuffix(":0")) is not None
-
-
 def fitted(array: np.ndarray, variable: Any) -> np.ndarray | None:
     """Return an array with the dtype of a variable, and with its shape where the sizes agree; None where it fits not.
 
@@ -328,53 +290,3 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
 def _step_of(name: str) -> int:
     found = _STEP.search(name)
     return int(found.group(1)) if found else -1
-
-
-def _read_file(path: Path) -> dict[str, Any]:
-    try:
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as content:
-                return {name: content[name] for name in content.files}
-        return _read_npy(path)
-    except FileNotFoundError as error:
-        raise MissingCheckpointError(f"There is no file {path}.") from error
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise CheckpointError(
-            f"The file {path} holds arrays by name.", received=str(error), advice="Write it by `numpy.savez`."
-        ) from error
-
-
-def _read_npy(path: Path) -> dict[str, Any]:
-    """Return the dict in an npy file: it is pickled there, so only plain values and arrays are read."""
-    with path.open("rb") as file:
-        version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(file)
-        if shape != () or not dtype.hasobject:
-            raise ValueError(f"an array of shape {shape}, and not a dict")
-        content: Any = load_plain_pickle(file.read(), names=ARRAY_NAMES, encoding="latin1")
-    item = content.item() if isinstance(content, np.ndarray) else content
-    if not isinstance(item, dict):
-        raise ValueError(f"a {type(item).__name__}, and not a dict")
-    return item
-
-
-def _run_state(place: Path) -> StoredWeights | None:
-    """Return the weights of a checkpoint of Ziggurat; None where the path is none."""
-    if CheckpointFiles(place).state.is_file() or _is_given_name(place):
-        store, name = CheckpointStore(place.parent, writable=False), place.name
-    elif place.is_dir() and not (place / "checkpoint").is_file():
-        folder = JobFolder(place).checkpoints
-        store = CheckpointStore(folder if folder.is_dir() else place, writable=False)
-        stored = store.list()
-        if not stored:
-            return None
-        name = stored[-1].name
-    else:
-        return None
-    return StoredWeights.of(with_averages(store.load(name).arrays), str(store.folder / name))
-
-
-def _is_given_name(place: Path) -> bool:
-    has_names = (place.parent / CHECKPOINT_NAMES).is_file()
-    return has_names and place.name in CheckpointStore(place.parent, writable=False).names()

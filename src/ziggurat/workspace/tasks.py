@@ -187,6 +187,19 @@ class Tasks:
             request = {"spec": spec, "began": time.time(), "folder": folder, **options}
             return self._run("test_batch", request, time_limit_s, output, watch)
 
+    def weights(
+        self, action: str, paths: Sequence[Path], *, time_limit_s: float | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """List, strip, compare or average weights in files.
+
+        Args:
+            action: ``list``, ``strip``, ``diff`` or ``average``.
+            paths: TensorFlow checkpoints, npz files, checkpoints of Ziggurat or folders of jobs.
+            time_limit_s: how long it may take.
+            options: ``out``, ``meta`` and ``keep``; see ``ziggurat.worker.commands.weights``.
+        """
+        return self._run("weights", {"action": action, "paths": [str(path) for path in paths], **options}, time_limit_s)
+
     def preview_dataset(self, request: Mapping[str, Any], *, time_limit_s: float | None = None) -> dict[str, Any]:
         """Look at a source before a dataset is made of it; see ``ziggurat.workspace.previews``."""
         return self._run("preview_dataset", request, time_limit_s)

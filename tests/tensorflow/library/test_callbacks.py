@@ -34,12 +34,12 @@ from ziggurat.events import Event, Message, Progress
 from ziggurat.tf import logger
 from ziggurat.tf.callback import Callback
 from ziggurat.tf.config import TrainConfig, launch_train_with_config
-from ziggurat.tf.defaults import DEFAULT_CALLBACKS, DEFAULT_MONITORS
+from ziggurat.tf.defaults import DEFAULT_CALLBACKS, DEFAULT_MONITORS, MergeAllSummaries
 from ziggurat.tf.graph_callbacks import GraphVarParam, RunUpdateOps
 from ziggurat.tf.inference import InferenceRunner
 from ziggurat.tf.model import ModelDesc
 from ziggurat.tf.savers import MinSaver, ModelSaver
-from ziggurat.tf.summary import MergeAllSummaries, add_moving_summary
+from ziggurat.tf.summary import add_moving_summary
 from ziggurat.tf.trainers import SimpleTrainer
 
 

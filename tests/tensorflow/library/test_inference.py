@@ -203,3 +203,11 @@ def test_validation_errors_say_what_to_do() -> None:
         train([InferenceRunner(validation(), ClassificationError("wrong-top2"))])
     with pytest.raises(ConfigurationError, match="data flow"):
         DataParallelInferenceRunner(Counted(True), statistics(), 2)
+
+
+def test_variables_are_fetched_by_name() -> None:
+    trainer = train([InferenceRunner(validation(), ScalarStats(["linear/b", "learning_rate:0"]))], epochs=1)
+
+    assert trainer.monitors.get_latest("validation_learning_rate") == pytest.approx(0.1)
+    mean = float(variables(trainer)["linear/b"].mean())
+    assert trainer.monitors.get_latest("validation_linear/b") == pytest.approx(mean)

@@ -1,6 +1,7 @@
 """Feeds: the queue that a thread fills trains as the direct way does, and resumes exactly."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -122,3 +123,59 @@ def test_a_held_batch_has_memory_that_nobody_writes_into():
     ring[:] = 1
     assert held[0] is own
     assert held[1].tolist() == held[2]["key"][0].tolist() == [0, 0, 0, 0]
+
+
+def test_a_queue_holds_no_more_bytes_than_it_may():
+    made = []
+
+    class Counted(list):
+        def __iter__(self):
+            for item in super().__iter__():
+                made.append(1)
+                yield item
+
+    feed = QueueFeed(BatchCycle(Counted([[np.zeros(1000, np.uint8)] for _ in range(9)])), 8, max_bytes=2500)
+    try:
+        feed.next()
+        wait_until(lambda: len(made) == 4)  # one was taken, two wait, and one has no room
+        assert (feed.ready, feed.stats().ready_bytes) == (2, 2000)
+        feed.next()
+        wait_until(lambda: len(made) == 5)
+        assert feed.stats().ready_bytes == 2000
+    finally:
+        feed.close()
+
+
+def test_a_batch_beyond_the_bound_comes_alone():
+    feed = QueueFeed(BatchCycle([[np.zeros(1000, np.uint8)] for _ in range(3)]), 8, max_bytes=10)
+    try:
+        assert [feed.next()[0].nbytes for _ in range(4)] == [1000] * 4
+        wait_until(lambda: feed.ready == 1)
+    finally:
+        feed.close()
+
+
+def test_a_refilled_queue_makes_the_next_batches_again():
+    scale = [1]
+
+    class Scaled(list):
+        def __iter__(self):
+            return (scale[0] * item for item in super().__iter__())
+
+    feed = QueueFeed(BatchCycle(Scaled([1, 2, 3, 4])), 2)
+    try:
+        assert feed.next() == 1
+        wait_until(lambda: feed.ready == 2)
+        scale[0] = 10
+        feed.refill()
+        assert [feed.next() for _ in range(4)] == [20, 30, 40, 10]
+    finally:
+        feed.close()
+
+
+def wait_until(is_so):
+    """Wait for a thread, and fail where it does not come to that."""
+    ends = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < ends
+        time.sleep(0.001)

@@ -18,6 +18,7 @@ from ziggurat.errors import ConfigurationError, NetworkCodeError, TrainingError,
 __all__ = [
     "Placeholder",
     "StepRecorder",
+    "ThreadChoice",
     "explained",
     "is_number",
     "prepared_call",
@@ -137,6 +138,36 @@ def _traced(call: Callable[..., Any], trace: Callable[[Any], object]) -> Callabl
         return values
 
     return traced_call
+
+
+_SMALL_STEP_S: Final = 0.001
+"""Below this, handing operations to other threads and back costs more than their running side by side saves."""
+
+_TRIAL_STEPS: Final = 16
+
+
+class ThreadChoice:
+    """Lets the thread that trains do small steps by itself, once the first ones have shown that they are small.
+
+    The order of operations does not show in their results, so neither does when this happens.
+
+    Args:
+        is_open: whether there is something to choose.
+    """
+
+    def __init__(self, is_open: bool) -> None:
+        self.trials_left = _TRIAL_STEPS if is_open else 0
+        """Steps to measure."""
+        self.in_own_thread = False
+        """Whether steps are done in the thread that asks for them."""
+        self._shortest_s = _SMALL_STEP_S
+
+    def has_changed(self, took_s: float) -> bool:
+        """Take the time of a step; return whether steps are done in the own thread from now on."""
+        self.trials_left -= 1
+        self._shortest_s = min(self._shortest_s, took_s)
+        self.in_own_thread = not self.trials_left and self._shortest_s < _SMALL_STEP_S
+        return self.in_own_thread
 
 
 _ROWS: Final = 512

@@ -10,11 +10,18 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from ziggurat.backends.tensorflow.calls import Placeholder, StepRecorder, explained, is_number, prepared_call
+from ziggurat.backends.tensorflow.calls import (
+    Placeholder,
+    StepRecorder,
+    ThreadChoice,
+    explained,
+    is_number,
+    prepared_call,
+)
 from ziggurat.backends.tensorflow.describe import light_graph
 from ziggurat.backends.tensorflow.graph import JobGraph
 from ziggurat.backends.tensorflow.runtime import tf, tf2
@@ -24,11 +31,6 @@ from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import CheckpointError, ConfigurationError, StateError, UnknownNameError
 
 __all__ = ["TensorFlowProgram"]
-
-_SMALL_STEP_S: Final = 0.001
-"""Below this, handing operations to other threads and back costs more than their running side by side saves."""
-
-_TRIAL_STEPS: Final = 16
 
 
 class TensorFlowProgram:
@@ -56,9 +58,7 @@ class TensorFlowProgram:
         self._training = [graph.train_op]
         # Who sets the number of threads, or has several towers, wants operations side by side.
         is_chosen = config is not None and config.inter_op_parallelism_threads != 0
-        self._trials_left = 0 if is_chosen or len(graph.training) > 1 else _TRIAL_STEPS
-        self._shortest_s = _SMALL_STEP_S
-        self._in_own_thread = False
+        self._threads = ThreadChoice(not is_chosen and len(graph.training) == 1)
         self._values = {
             name: float(tf2.get_static_value(variable.initial_value))
             for name, variable in graph.hyperparameters.items()
@@ -329,7 +329,8 @@ class TensorFlowProgram:
 
     def _trained(self, names: tuple[str, ...], fed: Sequence[np.ndarray]) -> Mapping[str, Any]:
         recorder, call = self._recorder, self._calls.get(("train", names)) or self._call("train", names)
-        began = time.perf_counter() if self._trials_left else 0.0
+        trials = self._threads.trials_left
+        began = time.perf_counter() if trials else 0.0
         try:
             values = call(*fed)
         except tf.errors.InvalidArgumentError as error:
@@ -339,20 +340,9 @@ class TensorFlowProgram:
             raise NonFiniteStep(name) from error
         if recorder is not None:
             recorder.count_step()
-        if self._trials_left:
-            self._try(time.perf_counter() - began)
-        return _named(names, values) if names else {}
-
-    def _try(self, took_s: float) -> None:
-        """Let the thread that trains do small steps by itself, once the first ones have shown that they are small.
-
-        The order of operations does not show in their results, so neither does when this happens.
-        """
-        self._trials_left -= 1
-        self._shortest_s = min(self._shortest_s, took_s)
-        if not self._trials_left and self._shortest_s < _SMALL_STEP_S:
-            self._in_own_thread = True
+        if trials and self._threads.has_changed(time.perf_counter() - began):
             self._forget_training_calls()
+        return _named(names, values) if names else {}
 
     def _forget_training_calls(self) -> None:
         self._calls = {key: call for key, call in self._calls.items() if key[0] not in ("train", "accumulate")}
@@ -389,7 +379,7 @@ class TensorFlowProgram:
             targets = {"train": self._training, "accumulate": [self.graph.accumulate_op]}.get(kind, [])
             trains = kind in ("train", "accumulate")
             feeds = [feed.tensor for feed in (self._training_feeds if trains else self._feeds)]
-            in_own_thread = self._in_own_thread and bool(targets)
+            in_own_thread = self._threads.in_own_thread and bool(targets)
             prepared = prepared_call(self.session, feeds, fetches, targets, in_own_thread=in_own_thread)
             self._calls[(kind, names)] = prepared
         return prepared

@@ -32,6 +32,7 @@ __all__ = [
     "input_placeholder",
     "reason_of_end",
     "remap_input_source",
+    "shape_text",
     "steps_taken",
 ]
 
@@ -403,12 +404,17 @@ class FedArray:
             ) from error
         if not self._shape.is_compatible_with(array.shape):
             raise DataError(
-                f"The input `{self._name}` has shape {self._shape}.",
+                f"The input `{self._name}` has shape {shape_text(self._shape)}.",
                 received=f"shape {array.shape}",
                 advice="Batch and resize the data to that shape, or open a dimension by None in its `tf.TensorSpec`.",
             )
         self._seen = array.shape
         return array
+
+
+def shape_text(shape: Any) -> str:
+    """Return a ``tf.TensorShape`` as it is written in a ``tf.TensorSpec``: None for open sizes."""
+    return "unknown" if shape.rank is None else str(tuple(shape.as_list()))
 
 
 def input_placeholder(spec: Any, *, reused: bool) -> Any:

@@ -96,8 +96,8 @@ class BatchQueueInput(QueueInput):
     Args:
         ds: single datapoints, of one shape.
         batch_size: datapoints in a batch.
-        queue: a ``tf.queue.FIFOQueue`` for the number of datapoints that wait at most, or that number; 3,000 where it is
-            None.
+        queue: a ``tf.queue.FIFOQueue`` for the number of datapoints that wait at most, or that number; 3,000 where it
+            is None.
         max_bytes: bytes that the waiting batches take at most.
 
     Raises:

@@ -15,7 +15,7 @@ from ziggurat.tf.inputs.base import InputSource, reason_of_end
 from ziggurat.tf.inputs.queue import QueueInput
 from ziggurat.tf.sessions import device_name
 
-__all__ = ["StagingInput"]
+__all__ = ["StagingInput", "staged_for"]
 
 
 class StagingInput(InputSource):
@@ -104,6 +104,17 @@ class StagingInput(InputSource):
             area = _Area(tensors)
         self._areas.append(area)
         return area.tensors
+
+
+def staged_for(source: InputSource, devices: Sequence[str]) -> InputSource:
+    """Return a source that stages where there are several GPUs and the batches wait in a queue; else the source itself.
+
+    Args:
+        source: the source of a training.
+        devices: the device of each tower.
+    """
+    several = sum("gpu" in device.lower() for device in devices) > 1
+    return StagingInput(source) if several and isinstance(source, QueueInput) else source
 
 
 class _Area:

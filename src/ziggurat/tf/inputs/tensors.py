@@ -8,7 +8,7 @@ from typing import Any
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.dataflow.base import UnknownLengthError
 from ziggurat.errors import ConfigurationError
-from ziggurat.tf.inputs.base import InputSource, check_components
+from ziggurat.tf.inputs.base import InputSource, check_components, shape_text
 
 __all__ = ["DummyConstantInput", "TensorInput", "checked_tensors"]
 
@@ -58,7 +58,7 @@ class DummyConstantInput(InputSource):
 
     def _setup(self, input_signature: Sequence[Any]) -> None:
         wrong = [
-            f"{shape} for `{spec.name}` of shape {spec.shape}"
+            f"{shape} for `{spec.name}` of shape {shape_text(spec.shape)}"
             for shape, spec in zip(self.shapes, input_signature, strict=False)
             if not spec.shape.is_compatible_with(shape)
         ]
@@ -94,7 +94,8 @@ def checked_tensors(what: str, tensors: Any, signature: Sequence[Any]) -> list[A
     """
     found = [tf.convert_to_tensor(each) for each in check_components(what, tensors, signature)]
     wrong = [
-        f"{spec.name}: {tensor.dtype.base_dtype.name} {tensor.shape} instead of {spec.dtype.name} {spec.shape}"
+        f"{spec.name}: {tensor.dtype.base_dtype.name} {shape_text(tensor.shape)} instead of "
+        f"{spec.dtype.name} {shape_text(spec.shape)}"
         for tensor, spec in zip(found, signature, strict=True)
         if tensor.dtype.base_dtype != spec.dtype or not tensor.shape.is_compatible_with(spec.shape)
     ]

@@ -199,8 +199,8 @@ def _name_today(path: str, value: Any) -> str:
     if home == "builtins":
         return own
     slim = sys.modules["tf_slim"]
-    if home.startswith("tf_slim.") and getattr(slim, own, None) is value:
-        home = "tf_slim"
+    if home.startswith("tf_slim.") and getattr(slim, name, None) is value:
+        home, own = "tf_slim", name
     return f"{home}.{own}" if home else own
 
 

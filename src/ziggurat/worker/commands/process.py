@@ -25,6 +25,7 @@ from ziggurat.worker.commands.networks import debug, describe
 from ziggurat.worker.commands.prediction import predict
 from ziggurat.worker.commands.previews import augmented, loading
 from ziggurat.worker.commands.test_batch import run_test_batch
+from ziggurat.worker.commands.weights import weights
 from ziggurat.worker.fetch_limits import keep_to_addresses
 from ziggurat.worker.stopping import end_with
 
@@ -42,6 +43,7 @@ TASKS: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     "loading": loading,
     "preview_dataset": preview_dataset,
     "test_batch": run_test_batch,
+    "weights": weights,
 }
 """Name → what it does. Requests and results are JSON objects."""
 
