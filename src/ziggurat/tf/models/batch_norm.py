@@ -223,7 +223,7 @@ def _average(sync_statistics: str | bool | None, context: Any) -> _Average | Non
 
     if sync_statistics in _OVER_PROCESSES:
         return _Average(over_processes, context.total * process_count())
-    return _Average(over_towers, context.total)
+    return None if context.total == 1 else _Average(over_towers, context.total)
 
 
 def _by_batch(
