@@ -139,6 +139,16 @@ class Steps(Callback):
         self.count += 1
 
 
+@pytest.mark.parametrize("name", ["QueueInput", "StagingInput-queue", "StagingInput-v2"])
+def test_a_training_leaves_no_thread_of_its_source_behind(name):
+    before = {each.name for each in threading.enumerate()}
+    trained(SOURCES[name], epochs=1)
+    trained(SOURCES[name], epochs=1, stop_after=2)
+    with pytest.raises(OSError, match="sample 7"):
+        trained(FAILING["StagingInput"])
+    assert {each.name for each in threading.enumerate()} - before == set()
+
+
 def test_a_finite_dataset_ends_the_training_with_a_reason():
     for source in (lambda: TFDatasetInput(flow_dataset()), lambda: StagingInput(TFDatasetInput(flow_dataset()))):
         end = trained(source)

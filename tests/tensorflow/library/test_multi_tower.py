@@ -15,8 +15,10 @@ from ziggurat.tf.data_parallel import (
     SyncMultiGPUTrainerParameterServer,
     SyncMultiGPUTrainerReplicated,
 )
+from ziggurat.tf.distributed import DistributedTrainer, HorovodTrainer
 from ziggurat.tf.inputs.queue import QueueInput
 from ziggurat.tf.inputs.staging import StagingInput
+from ziggurat.tf.loading import DictRestore
 from ziggurat.tf.multi_tower import (
     DataParallelBuilder,
     LeastLoadedDeviceSetter,
@@ -38,6 +40,11 @@ OPTIMIZERS = {
     "momentum": lambda: tf.train.MomentumOptimizer(0.05, 0.9),
     "adam": lambda: tf.train.AdamOptimizer(0.01),
 }
+
+
+def descent():
+    """Return an optimizer for sparse and dense gradients: momentum leaves alone the rows that a sparse one lacks."""
+    return tf.train.GradientDescentOptimizer(0.05)
 
 
 def source(size=4):
@@ -118,6 +125,13 @@ def test_tutorial_40_every_tower_takes_its_own_batch():
         assert trainer.global_step == 10 // 2  # a pass of ten batches
 
 
+def test_tutorial_42_horovods_name_trains_over_processes():
+    # What several processes do is shown in `test_distributed.py`; the line that changes the trainer is the same.
+    assert issubclass(HorovodTrainer, DistributedTrainer)
+    alone = trained(source(), HorovodTrainer, optimizer=descent)
+    assert np.allclose(alone.costs, trained(source(), optimizer=descent).costs, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", TRAINERS)
 def test_tutorial_41_only_the_first_tower_makes_summaries(name):
     def cost(x, y):
@@ -140,6 +154,18 @@ def test_replicas_are_local_variables_and_no_model():
     local = {each.op.name for each in graph.get_collection("local_variables")}
     assert {"v", "w", "table", "v/Momentum"} <= whole
     assert local == {"tower1/v", "tower1/w", "tower1/table"}
+
+
+def test_loaded_weights_reach_all_towers():
+    class Look(Callback):
+        def before_train(self):
+            state.update(self.trainer.program.state())
+
+    state = {}
+    weights = {"w": np.full((5, 1), 0.25, "f4")}
+    trained(source(), TRAINERS["replicated"], callbacks=[Look()], session_init=DictRestore(weights))
+    assert np.array_equal(state["tower1/w"], weights["w"])
+    assert all(np.array_equal(state[f"tower1/{name}"], state[name]) for name in NAMES)
 
 
 def test_untrained_variables_follow_the_first_tower():
@@ -235,9 +261,6 @@ def test_compiled_towers_equal_others():
 
         def after_run(self, found):
             values.append((found["twice"], found["cost"]))
-
-    def descent():  # momentum differs: it leaves alone the rows that a sparse gradient does not have
-        return tf.train.GradientDescentOptimizer(0.05)
 
     plain = trained(source(), TRAINERS["replicated"], cost=cost, epochs=1, optimizer=descent)
     compiled = trained(
