@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from input_trainings import regression, rows, shuffled_batches, signature, trained
 
-from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.dataflow import BatchData, DataFromList
 from ziggurat.engine.callback import Callback
 from ziggurat.errors import ConfigurationError
@@ -16,6 +16,7 @@ from ziggurat.tf.data_parallel import (
     SyncMultiGPUTrainerReplicated,
 )
 from ziggurat.tf.distributed import DistributedTrainer, HorovodTrainer
+from ziggurat.tf.inputs.dataset import TFDatasetInput
 from ziggurat.tf.inputs.queue import QueueInput
 from ziggurat.tf.inputs.staging import StagingInput
 from ziggurat.tf.loading import DictRestore
@@ -85,6 +86,30 @@ def test_interrupted_towers_equal_whole_ones(name):
     second = trained(source(), TRAINERS[name], epochs=2, state=first.state, processors=2)
     assert first.costs + second.costs == whole.costs
     assert all(np.array_equal(second.arrays[key], value) for key, value in whole.arrays.items())
+
+
+def test_towers_take_the_elements_of_a_dataset_in_order():
+    class Look(Callback):
+        def declares(self):
+            return ["tower0/mean", "tower1/mean"]
+
+        def before_run(self):
+            return self.declares()
+
+        def after_run(self, values):
+            seen.append([round(float(values[name])) for name in self.declares()])
+
+    def cost(x, y):
+        tf.reduce_mean(x, name="mean")
+        return regression(x, y)
+
+    def numbered():
+        numbers = tf2.data.Dataset.range(100)
+        return numbers.map(lambda number: (tf.fill([2, 4], tf.cast(number, tf.float32)), tf.zeros([2])))
+
+    seen = []
+    trained(lambda: TFDatasetInput(numbered()), TRAINERS["replicated"], cost=cost, callbacks=[Look()], processors=2)
+    assert seen == [[2 * step, 2 * step + 1] for step in range(15)]
 
 
 def test_staged_towers_equal_fed_ones():
