@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from input_trainings import regression, rows, shuffled_batches, signature, trained
 
-from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.dataflow import BatchData, DataFromList
 from ziggurat.engine.callback import Callback
 from ziggurat.errors import ConfigurationError
@@ -15,8 +15,11 @@ from ziggurat.tf.data_parallel import (
     SyncMultiGPUTrainerParameterServer,
     SyncMultiGPUTrainerReplicated,
 )
+from ziggurat.tf.distributed import DistributedTrainer, HorovodTrainer
+from ziggurat.tf.inputs.dataset import TFDatasetInput
 from ziggurat.tf.inputs.queue import QueueInput
 from ziggurat.tf.inputs.staging import StagingInput
+from ziggurat.tf.loading import DictRestore
 from ziggurat.tf.multi_tower import (
     DataParallelBuilder,
     LeastLoadedDeviceSetter,
@@ -38,6 +41,11 @@ OPTIMIZERS = {
     "momentum": lambda: tf.train.MomentumOptimizer(0.05, 0.9),
     "adam": lambda: tf.train.AdamOptimizer(0.01),
 }
+
+
+def descent():
+    """Return an optimizer for sparse and dense gradients: momentum leaves alone the rows that a sparse one lacks."""
+    return tf.train.GradientDescentOptimizer(0.05)
 
 
 def source(size=4):
@@ -80,6 +88,30 @@ def test_interrupted_towers_equal_whole_ones(name):
     assert all(np.array_equal(second.arrays[key], value) for key, value in whole.arrays.items())
 
 
+def test_towers_take_the_elements_of_a_dataset_in_order():
+    class Look(Callback):
+        def declares(self):
+            return ["tower0/mean", "tower1/mean"]
+
+        def before_run(self):
+            return self.declares()
+
+        def after_run(self, values):
+            seen.append([round(float(values[name])) for name in self.declares()])
+
+    def cost(x, y):
+        tf.reduce_mean(x, name="mean")
+        return regression(x, y)
+
+    def numbered():
+        numbers = tf2.data.Dataset.range(100)
+        return numbers.map(lambda number: (tf.fill([2, 4], tf.cast(number, tf.float32)), tf.zeros([2])))
+
+    seen = []
+    trained(lambda: TFDatasetInput(numbered()), TRAINERS["replicated"], cost=cost, callbacks=[Look()], processors=2)
+    assert seen == [[2 * step, 2 * step + 1] for step in range(15)]
+
+
 def test_staged_towers_equal_fed_ones():
     staged = trained(lambda: StagingInput(source()()), TRAINERS["replicated"], processors=2)
     assert staged.costs == trained(source(), TRAINERS["replicated"], processors=2).costs
@@ -118,6 +150,13 @@ def test_tutorial_40_every_tower_takes_its_own_batch():
         assert trainer.global_step == 10 // 2  # a pass of ten batches
 
 
+def test_tutorial_42_horovods_name_trains_over_processes():
+    # What several processes do is shown in `test_distributed.py`; the line that changes the trainer is the same.
+    assert issubclass(HorovodTrainer, DistributedTrainer)
+    alone = trained(source(), HorovodTrainer, optimizer=descent)
+    assert np.allclose(alone.costs, trained(source(), optimizer=descent).costs, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", TRAINERS)
 def test_tutorial_41_only_the_first_tower_makes_summaries(name):
     def cost(x, y):
@@ -140,6 +179,18 @@ def test_replicas_are_local_variables_and_no_model():
     local = {each.op.name for each in graph.get_collection("local_variables")}
     assert {"v", "w", "table", "v/Momentum"} <= whole
     assert local == {"tower1/v", "tower1/w", "tower1/table"}
+
+
+def test_loaded_weights_reach_all_towers():
+    class Look(Callback):
+        def before_train(self):
+            state.update(self.trainer.program.state())
+
+    state = {}
+    weights = {"w": np.full((5, 1), 0.25, "f4")}
+    trained(source(), TRAINERS["replicated"], callbacks=[Look()], session_init=DictRestore(weights))
+    assert np.array_equal(state["tower1/w"], weights["w"])
+    assert all(np.array_equal(state[f"tower1/{name}"], state[name]) for name in NAMES)
 
 
 def test_untrained_variables_follow_the_first_tower():
@@ -235,9 +286,6 @@ def test_compiled_towers_equal_others():
 
         def after_run(self, found):
             values.append((found["twice"], found["cost"]))
-
-    def descent():  # momentum differs: it leaves alone the rows that a sparse gradient does not have
-        return tf.train.GradientDescentOptimizer(0.05)
 
     plain = trained(source(), TRAINERS["replicated"], cost=cost, epochs=1, optimizer=descent)
     compiled = trained(

@@ -180,6 +180,10 @@ class _StagingFeed(QueueFeed):
             self._inner._end(wait_s)
         super()._end(wait_s)
 
+    def _free(self) -> None:
+        if not isinstance(self._inner, QueueFeed):  # which frees it, unless its own thread hangs in it
+            super()._free()
+
     def _fill(self) -> None:
         """Stage batches until the feed is closed."""
         try:
