@@ -126,7 +126,19 @@ def _contrib(base: Any) -> ModuleType:
     learn.__dict__["python"] = StandInModule("tf.contrib.learn.python", names={"learn": learn})
     experimental = tf.data.experimental
     data_names = {"batch_and_drop_remainder": _batch_and_drop_remainder, "Iterator": tf.data.Iterator}
+    utilities = {name: getattr(tf, name) for name in ("make_ndarray", "make_tensor_proto")}
+    staging = importlib.import_module("tensorflow.python.ops.data_flow_ops").StagingArea
     names = {
+        "autograph": tf.autograph,
+        "cluster_resolver": tf.distribute.cluster_resolver,
+        "distribute": tf.distribute,
+        "lookup": StandInModule("tf.contrib.lookup", tf.lookup),
+        "nn": StandInModule("tf.contrib.nn", tf.nn),
+        "signal": tf.signal,
+        "staging": StandInModule("tf.contrib.staging", names={"StagingArea": staging}),
+        "stateless": tf.random,
+        "tfprof": tf.profiler,
+        "util": StandInModule("tf.contrib.util", names={"constant_value": tf.get_static_value, **utilities}),
         "data": StandInModule("tf.contrib.data", experimental, tf.data, names=data_names),
         "eager": _eager(),
         "keras": tf.keras,
