@@ -218,8 +218,9 @@ def test_older_names_of_numpy_are_for_the_script_alone(run) -> None:
     ran = run("""\
         import numpy as np
         print(np.float(3), np.zeros(2, np.int).dtype.kind, np.asscalar(np.ones(1)))
+        print(np.reshape(np.ones(4), newshape=(2, 2)).shape)
         """)
-    assert ran.out == "3.0 i 1.0\n"
+    assert ran.out == "3.0 i 1.0\n(2, 2)\n"
     assert ran.adapted["np.float"] == ("script.py:2", "float")
     with pytest.raises(AttributeError):
         np.float  # noqa: B018
