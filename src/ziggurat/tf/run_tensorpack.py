@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from ziggurat.dataflow.parallel.process_pool import import_first
 from ziggurat.errors import ZigguratError
 from ziggurat.tf.inputs.base import more_components_left_out
 from ziggurat.tf.run_script import run_script
@@ -25,6 +26,7 @@ from ziggurat.tf.tf1.report import Report
 __all__ = ["main", "run_tensorpack"]
 
 _COMMAND: Final = "ziggurat run-tensorpack"
+_IN_WORKER: Final = "ziggurat.tf.tensorpack.in_worker"
 
 
 class ProgramReport(Report):
@@ -99,7 +101,7 @@ def _with_tensorpack(files: ScriptFiles) -> Iterator[None]:
     before: Any = compat.tfv1
     compat.tfv1 = files.tensorflow
     hook.install()
-    with more_components_left_out(), warnings.catch_warnings():
+    with more_components_left_out(), import_first(_IN_WORKER), warnings.catch_warnings():
         # The older forms of names are what such a program is made of.
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="ziggurat")
         try:

@@ -263,3 +263,40 @@ def test_an_error_of_data_ends_the_program_with_it(run) -> None:
     ran = run(broken)
     assert ran.code == 1
     assert "missing" in ran.err
+
+
+WITH_WORKERS = """\
+    import numpy as np
+    from tensorpack.dataflow import PrefetchDataZMQ
+    from own_flow import Doubled, Numbers
+
+    if __name__ == '__main__':
+        ds = PrefetchDataZMQ(Doubled(Numbers()), nr_proc=1)
+        ds.reset_state()
+        print('got', sorted(int(dp[0]) for dp in ds))
+"""
+
+OWN_FLOW = """\
+from tensorpack import ProxyDataFlow, DataFlow
+from tensorpack.utils import logger
+
+class Numbers(DataFlow):
+    def __iter__(self):
+        for k in range(4):
+            yield [k]
+
+    def __len__(self):
+        return 4
+
+class Doubled(ProxyDataFlow):
+    def get_data(self):
+        for dp in self.ds.get_data():
+            yield [dp[0] * 2]
+"""
+
+
+def test_workers_find_tensorpack_in_modules_of_the_program(run, tmp_path) -> None:
+    (tmp_path / "own_flow.py").write_text(OWN_FLOW, "utf-8")
+    ran = run(WITH_WORKERS)
+    assert ran.code == 0, ran.err[-3000:]
+    assert "got [0, 2, 4, 6]" in ran.out
