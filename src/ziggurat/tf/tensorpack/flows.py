@@ -13,6 +13,7 @@ from ziggurat.errors import StateError
 from ziggurat.tf.tensorpack.older import OlderNames
 
 __all__ = [
+    "BatchDataByShape",
     "DataFlowReentrantGuard",
     "DataFlowTerminated",
     "DataFromGenerator",
@@ -97,6 +98,23 @@ class JoinData(dataflow.JoinData):
         for flow in df_lists:
             seen.append(copy.deepcopy(flow) if any(flow is other for other in seen) else flow)
         super().__init__(seen)
+
+
+class BatchDataByShape(dataflow.BatchDataByShape):
+    """``ziggurat.dataflow.BatchDataByShape``, whose length is that of the flow inside, as in Tensorpack.
+
+    Args:
+        ds: the flow.
+        batch_size: datapoints in a batch.
+        idx: the component whose shape tells.
+    """
+
+    def __init__(self, ds: dataflow.DataFlow, batch_size: int, idx: int | str) -> None:
+        super().__init__(ds, batch_size, idx)
+
+    def __len__(self) -> int:
+        """Return the length of the flow inside: more than its batches."""
+        return len(self.ds)
 
 
 class MultiProcessPrefetchData(OlderNames, dataflow.MultiProcessPrefetchData):
