@@ -1,6 +1,7 @@
 """Tensorpack's names over ours: the import hook, the table of names, and programs in all of Tensorpack's ages."""
 
 import importlib
+import pickle
 import sys
 
 import numpy as np
@@ -128,3 +129,8 @@ def test_a_monitor_gets_name_and_value(tensorpack) -> None:
     own.process_scalar(Scalar("cost", 0.5, 1, 1, 0.0))
     own.process_image(Image("seen", np.zeros((4, 5, 3), np.uint8), 1, 1, 0.0))
     assert own.got == [("cost", 0.5), ("seen", (1, 4, 5, 3))]
+
+
+def test_modules_are_pickled_by_name(tensorpack) -> None:
+    module = importlib.import_module("tensorpack.dataflow.imgaug")
+    assert pickle.loads(pickle.dumps(module)) is module

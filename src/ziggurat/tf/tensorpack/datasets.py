@@ -11,7 +11,18 @@ from ziggurat.dataflow import DataFlow, RNGDataFlow, dataset
 from ziggurat.errors import DataError, UnknownNameError
 from ziggurat.tf.tensorpack.utils.fs import get_dataset_path
 
-__all__ = ["BSDS500", "Cifar10", "Cifar100", "CifarBase", "FashionMnist", "ILSVRCMeta", "Mnist", "SVHNDigit"]
+__all__ = [
+    "BSDS500",
+    "ILSVRC12",
+    "Cifar10",
+    "Cifar100",
+    "CifarBase",
+    "FashionMnist",
+    "ILSVRC12Files",
+    "ILSVRCMeta",
+    "Mnist",
+    "SVHNDigit",
+]
 
 _EDGES_SHAPE: Final = (321, 481)
 
@@ -85,6 +96,34 @@ class ILSVRCMeta(dataset.ILSVRCMeta):
 
     def __init__(self, dir: str | None = None) -> None:  # noqa: A002
         super().__init__(dir or get_dataset_path("ilsvrc_metadata"))
+
+
+class ILSVRC12Files(dataset.ILSVRC12Files):
+    """``ziggurat.dataflow.dataset.ILSVRC12Files``, with lists in ``ilsvrc_metadata`` where no folder is given."""
+
+    def __init__(
+        self,
+        dir: str,  # noqa: A002
+        name: str,
+        meta_dir: str | None = None,
+        shuffle: bool | None = None,
+        dir_structure: str | None = None,
+    ) -> None:
+        super().__init__(dir, name, meta_dir or get_dataset_path("ilsvrc_metadata"), shuffle, dir_structure)
+
+
+class ILSVRC12(dataset.ILSVRC12):
+    """``ziggurat.dataflow.dataset.ILSVRC12``, with lists in ``ilsvrc_metadata`` where no folder is given."""
+
+    def __init__(
+        self,
+        dir: str,  # noqa: A002
+        name: str,
+        meta_dir: str | None = None,
+        shuffle: bool | None = None,
+        dir_structure: str | None = None,
+    ) -> None:
+        super().__init__(dir, name, meta_dir or get_dataset_path("ilsvrc_metadata"), shuffle, dir_structure)
 
 
 class BSDS500(RNGDataFlow):

@@ -43,6 +43,10 @@ class AliasModule(ModuleType):
             return
         super().__setattr__(name, value)
 
+    def __reduce__(self) -> Any:
+        # Functions that workers run mention modules; there, `in_worker` has installed the finder.
+        return importlib.import_module, (self.__name__,)
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *star_names(self.__name__)})
 

@@ -170,6 +170,8 @@ class KerasModel:
         target_signature: a ``tf.TensorSpec`` for each target.
         input: an input source or a data flow, with inputs and targets.
         trainer: one tower on one device, or one on each GPU, where it is None.
+        inputs_desc: older name of ``input_signature``.
+        targets_desc: older name of ``target_signature``.
     """
 
     def __init__(
@@ -179,7 +181,11 @@ class KerasModel:
         target_signature: Any = None,
         input: Any = None,  # noqa: A002 - Tensorpack's name
         trainer: Any = None,
+        *,
+        inputs_desc: Any = None,
+        targets_desc: Any = None,
     ) -> None:
+        input_signature, target_signature = inputs_desc or input_signature, targets_desc or target_signature
         if isinstance(get_model, tf_keras.Model):
             input, trainer = input or input_signature, trainer or target_signature  # noqa: A001
             get_model = _WholeModel(get_model)
