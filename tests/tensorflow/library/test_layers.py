@@ -194,6 +194,20 @@ def test_prelu_maxout_and_concat_with() -> None:
     assert [each.op.name for each in tf.trainable_variables()] == ["p/alpha"]
 
 
+def test_tutorial_27_other_libraries_beside_these_layers() -> None:
+    with TowerContext("", is_training=True):
+        x = Conv2D("conv", tf.constant(image()), 4, 3)
+        x = tf.layers.batch_normalization(x, training=True, name="other")
+        x = tf.layers.flatten(x)
+        x = tf.nn.xw_plus_b(x, tf.get_variable("plain", [168, 3]), tf.zeros([3]))
+        x = FullyConnected("fc", x, 2)
+    assert [each.op.name for each in tf.trainable_variables()] == [
+        *("conv/W", "conv/b", "other/gamma", "other/beta", "plain", "fc/W", "fc/b")
+    ]
+    assert len(tf.get_collection(tf.GraphKeys.UPDATE_OPS)) == 2  # those of the other library too
+    assert run(x)[0].shape == (2, 2)
+
+
 def test_tutorial_28_defaults_and_names_of_the_model_zoo() -> None:
     with TowerContext("", is_training=True), tf.variable_scope("group0"):
         x = Conv2D("conv1", tf.constant(image(8, 16, 16, 3)), 64, 3, activation=BNReLU)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
+from weakref import WeakSet
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import ConfigurationError
@@ -25,6 +26,8 @@ _UPDATES: Final = ("default", "collection", "internal", "skip")
 _OVER_TOWERS: Final = ("towers", "nccl")
 _OVER_PROCESSES: Final = ("processes", "collective", "horovod")
 _FUSED_DTYPES: Final = (tf.float32, tf.float16)
+
+_warned: WeakSet[Any] = WeakSet()
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def BatchNorm(  # noqa: N802 - Tensorpack's name
     is_training = is_training_now(training, "BatchNorm")
     context = get_current_tower_context()
     if not is_training and context is not None and context.is_training:
-        logger.warning("BatchNorm `%s` uses its running averages in training.", tf.get_variable_scope().name)
+        _warn_once()
     variables, holder = _variables(inputs, channel_axis, center, scale, beta_initializer, gamma_initializer)
     if is_training:
         average = _average(sync_statistics, context)
@@ -122,6 +125,14 @@ def BNReLU(x: Any, name: str | None = None) -> Any:  # noqa: N802 - Tensorpack's
         name: of the operation, where the layer has no name.
     """
     return tf.nn.relu(BatchNorm("bn", x), name=name)
+
+
+def _warn_once() -> None:
+    graph = tf.get_default_graph()
+    if graph not in _warned:
+        _warned.add(graph)
+        name = tf.get_variable_scope().name
+        logger.warning("BatchNorm `%s`, and maybe others, uses its running averages in training.", name)
 
 
 def _channel_axis(inputs: Any, axis: int | None, data_format: str) -> int:
@@ -212,7 +223,7 @@ def _average(sync_statistics: str | bool | None, context: Any) -> _Average | Non
 
     if sync_statistics in _OVER_PROCESSES:
         return _Average(over_processes, context.total * process_count())
-    return _Average(over_towers, context.total)
+    return None if context.total == 1 else _Average(over_towers, context.total)
 
 
 def _by_batch(

@@ -49,7 +49,8 @@ def LayerNorm(  # noqa: N802 - Tensorpack's name
         )
     is_last = rank == 2 or plain_data_format(data_format) == "NHWC"
     axes = list(range(1, rank))
-    return _normalized(x, axes, rank - 1 if is_last else 1, epsilon, center, scale, gamma_initializer, "LayerNorm")
+    channel_axis = rank - 1 if is_last else 1
+    return _normalized(x, axes, channel_axis, epsilon, center, gamma_initializer if scale else None, "LayerNorm")
 
 
 @layer_register()
@@ -89,7 +90,9 @@ def InstanceNorm(  # noqa: N802 - Tensorpack's name
         center = scale = use_affine
     is_last = plain_data_format(data_format) == "NHWC"
     axes = [1, 2] if is_last else [2, 3]
-    return _normalized(x, axes, 3 if is_last else 1, epsilon, center, scale, gamma_initializer, "InstanceNorm")
+    return _normalized(
+        x, axes, 3 if is_last else 1, epsilon, center, gamma_initializer if scale else None, "InstanceNorm"
+    )
 
 
 def _normalized(
@@ -98,10 +101,10 @@ def _normalized(
     channel_axis: int,
     epsilon: float,
     center: bool,
-    scale: bool,
     gamma_initializer: Any,
     layer: str,
 ) -> Any:
+    """Return the layer's result; without a ``gamma`` where it has no initializer."""
     channels = channels_of(x, channel_axis, layer)
     spread = [1] * x.shape.rank
     spread[channel_axis] = channels
@@ -109,7 +112,7 @@ def _normalized(
     centered = x - mean
     result = centered * tf.math.rsqrt(tf.reduce_mean(tf.square(centered), axes, keepdims=True) + epsilon)
     variables = {}
-    if scale:
+    if gamma_initializer is not None:
         variables["gamma"] = tf.get_variable("gamma", [channels], x.dtype, gamma_initializer)
         result *= tf.reshape(variables["gamma"], spread)
     if center:

@@ -22,7 +22,8 @@ __all__ = ["PROCESS_MEAN", "ProcessMean", "process_count", "process_mean", "towe
 PROCESS_MEAN: Final = "ziggurat/process_mean"
 """Collection in which a trainer over several processes puts a ``ProcessMean``."""
 
-_GRADIENT: Final = "ZigguratProcessMean"
+_OF_PROCESSES: Final = "ZigguratProcessMean"
+_OF_TOWERS: Final = "ZigguratTowerMean"
 
 
 @dataclass
@@ -40,17 +41,39 @@ class _Exchange:
         self.waiting.append(waiting)
         return waiting
 
-    def complete(self, total: int) -> None:
-        """Connect the tensors that wait with the mean, once all towers have given their terms."""
-        if len(self.terms) < total:
-            return
+    def connect(self, total: int) -> None:
+        """Make the tensors that wait the mean."""
         with tf.control_dependencies(None):
             mean = exact_sum([self.terms[index] for index in sorted(self.terms)]) / total
         for each in self.waiting:
             each.op._update_input(0, mean)
 
 
-_exchanges: WeakKeyDictionary[Any, dict[tuple[str, int], _Exchange]] = WeakKeyDictionary()
+@dataclass
+class _Exchanges:
+    """The exchanges of a graph. Those that are complete are let go: their tensors would keep the graph alive."""
+
+    begun: dict[tuple[str, int], _Exchange] = field(default_factory=dict)
+    given: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    asked: dict[str, tuple[TrainTowerContext, str]] = field(default_factory=dict)
+    """Operation of a mean → the tower that asked for it, and its key."""
+
+    def mean(self, term: Any, context: TrainTowerContext, key: str) -> Any:
+        """Take the term of a tower; return the tensor that becomes the mean once all towers have given theirs.
+
+        A layer may run more than once: then the terms of equal turns belong together.
+        """
+        turn = self.given.get((key, context.index), 0)
+        self.given[key, context.index] = turn + 1
+        exchange = self.begun.setdefault((key, turn), _Exchange())
+        found = exchange.give(term, context.index)
+        if len(exchange.terms) == context.total:
+            self.begun.pop((key, turn)).connect(context.total)
+        return found
+
+
+_exchanges: WeakKeyDictionary[Any, _Exchanges] = WeakKeyDictionary()
 
 
 def tower_mean(value: Any, context: TrainTowerContext, key: str) -> Any:
@@ -66,21 +89,20 @@ def tower_mean(value: Any, context: TrainTowerContext, key: str) -> Any:
     if context.total == 1:
         return value
 
-    @tf.custom_gradient
-    def mean(term: Any) -> Any:
-        def gradient(upstream: Any) -> Any:
-            exchange = _next_exchange(context.index, f"{key}/gradient")
-            found = exchange.give(upstream, context.index)
-            exchange.complete(context.total)
-            return found
+    exchanges = _exchanges.setdefault(tf.get_default_graph(), _Exchanges())
+    with tf.get_default_graph().gradient_override_map({"IdentityN": _OF_TOWERS}):
+        # The second output only leads the gradient to the value.
+        mean, _ = tf.identity_n([tf.stop_gradient(exchanges.mean(value, context, key)), value])
+    exchanges.asked[mean.op.name] = context, key
+    return mean
 
-        return own.give(term, context.index), gradient
 
-    own = _next_exchange(context.index, key)
-    found = mean(value)
-    # Behind the decorator, which looks for the variables that its result depends on: not into other towers.
-    own.complete(context.total)
-    return found
+# Not by `tf.custom_gradient`: that keeps each function, and the graph with it, as long as the process lives.
+@tf.RegisterGradient(_OF_TOWERS)
+def _gradient_of_tower_mean(operation: Any, upstream: Any, _: Any) -> tuple[None, Any]:
+    exchanges = _exchanges[operation.graph]
+    context, key = exchanges.asked[operation.name]
+    return None, exchanges.mean(upstream, context, f"{key}/gradient")
 
 
 class ProcessMean:
@@ -106,7 +128,7 @@ class ProcessMean:
             value: float.
             key: what it is the mean of.
         """
-        with tf.get_default_graph().gradient_override_map({"IdentityN": _GRADIENT}):
+        with tf.get_default_graph().gradient_override_map({"IdentityN": _OF_PROCESSES}):
             # The second output only leads the gradient to the value.
             mean, _ = tf.identity_n([tf.stop_gradient(self.mean(value, key)), value])
         return mean
@@ -120,7 +142,7 @@ class ProcessMean:
         return mean
 
 
-@tf.RegisterGradient(_GRADIENT)
+@tf.RegisterGradient(_OF_PROCESSES)
 def _gradient_of_process_mean(operation: Any, upstream: Any, _: Any) -> tuple[None, Any]:
     return None, _process_mean_function().mean(upstream, f"{operation.name}/gradient")
 
@@ -152,12 +174,3 @@ def _process_mean_function() -> ProcessMean:
             advice="Use `sync_statistics='towers'` for the towers of one process, or a distributed trainer.",
         )
     return found[-1]
-
-
-def _next_exchange(index: int, key: str) -> _Exchange:
-    """Return the first exchange of a key to which this tower has not given: a layer may run more than once."""
-    known = _exchanges.setdefault(tf.get_default_graph(), {})
-    number = 0
-    while index in known.setdefault((key, number), _Exchange()).terms:
-        number += 1
-    return known[key, number]
