@@ -287,6 +287,10 @@ class QueueFeed:
             return
         self._thread = None
         self._forget()
+        self._free()
+
+    def _free(self) -> None:
+        """Free the source, once no thread reads it."""
         self._batches.close()
 
     def _forget(self) -> None:

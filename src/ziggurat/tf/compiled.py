@@ -21,7 +21,7 @@ def compiled_tower(
 
     Outside of the compiled part there are the cost, the gradients, and what ``add_moving_summary`` was given; no other
     value of the tower can be fetched. What the tower added to ``UPDATE_OPS`` runs with it, and its summaries are left
-    out: XLA has no such operations. Sparse gradients become dense.
+    out: XLA has no such operations. Sparse gradients become dense, which some optimizers treat otherwise.
 
     Args:
         context: the context of the tower, which was entered.

@@ -68,6 +68,7 @@ class GraphProgram:
         with self.graph.as_default():
             self.step_variable = tf.train.get_or_create_global_step()
             self._count: Any = None
+        self._values.update(getattr(trainer, "compiled_values", {}))
         for each in self.graph.get_collection(MOVING_SUMMARIES):
             if hasattr(each, "tag"):
                 self._values[each.tag] = each.tensor

@@ -15,6 +15,7 @@ from ziggurat.engine.trainer import Trainer as EngineTrainer
 from ziggurat.errors import ConfigurationError, StateError, UsageError
 from ziggurat.layout import JobFolder
 from ziggurat.tf import logger
+from ziggurat.tf.compiled import compiled_tower
 from ziggurat.tf.gradients import filter_none
 from ziggurat.tf.inputs.base import InputSource, input_placeholder
 from ziggurat.tf.predictors import OnlinePredictor
@@ -376,7 +377,13 @@ class SingleCostTrainer(TowerTrainer):
     """How gradients of one tensor are added up."""
 
     XLA_COMPILE: ClassVar[bool] = False
-    """Whether the tower and its gradients are compiled by XLA."""
+    """Whether the tower and its gradients are compiled by XLA. Of a compiled tower, steps can fetch ``cost`` and what
+    ``add_moving_summary`` was given; its other summaries are left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.compiled_values: dict[str, Any] = {}
+        """Name → tensor of what can be fetched of a compiled tower."""
 
     def setup_graph(
         self,
@@ -421,9 +428,24 @@ class SingleCostTrainer(TowerTrainer):
         """Build one tower under the current context; return its (gradient, variable) pairs, without empty ones."""
         context = get_current_tower_context()
         assert context is not None
-        cost = get_cost_fn(*source.get_input_tensors())
+        inputs = source.get_input_tensors()
         if not context.is_training:
+            get_cost_fn(*inputs)
             return None
+
+        def build(*tensors: Any) -> tuple[Any, list[tuple[Any, Any]]]:
+            return self._cost_and_gradients(context, get_cost_fn(*tensors), get_opt_fn())
+
+        if not self.XLA_COMPILE:
+            return build(*inputs)[1]
+        cost, pairs = compiled_tower(context, build, inputs)
+        if context.is_main_training_tower:
+            self.compiled_values["cost"] = cost
+        return pairs
+
+    def _cost_and_gradients(
+        self, context: BaseTowerContext, cost: Any, optimizer: Any
+    ) -> tuple[Any, list[tuple[Any, Any]]]:
         if not isinstance(cost, tf.Tensor) or cost.shape.rank not in (0, None):
             raise UsageError(
                 "A tower function for training returns the cost, a single number.",
@@ -432,7 +454,6 @@ class SingleCostTrainer(TowerTrainer):
             )
         trained = context.get_collection_in_tower(tf.GraphKeys.TRAINABLE_VARIABLES)
         variables = trained if context.has_own_variables and context.vs_name else tf.trainable_variables()
-        optimizer = get_opt_fn()
         pairs = optimizer.compute_gradients(
             cost,
             var_list=variables,
@@ -440,7 +461,7 @@ class SingleCostTrainer(TowerTrainer):
             colocate_gradients_with_ops=self.COLOCATE_GRADIENTS_WITH_OPS,
             aggregation_method=self.AGGREGATION_METHOD,
         )
-        return filter_none(pairs)
+        return cost, filter_none(pairs)
 
 
 class SimpleTrainer(SingleCostTrainer):

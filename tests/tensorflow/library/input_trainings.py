@@ -85,6 +85,7 @@ def trained(
     cost: Callable[..., Any] = regression,
     inputs: Callable[[], list[Any]] = signature,
     processors: int = 1,
+    session_init: Any = None,
 ) -> Trained:
     """Train, and return what each step cost and the state at the end."""
     with tf.Graph().as_default():
@@ -97,6 +98,7 @@ def trained(
             trainer.train(
                 [costs, *callbacks],
                 session_creator=NewSessionCreator(config=config),
+                session_init=session_init,
                 steps_per_epoch=steps,
                 max_epoch=epochs,
             )

@@ -1,6 +1,9 @@
 """Input sources: what they feed, exact resume, errors of the data, and bounds."""
 
+import os
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -111,6 +114,47 @@ def test_a_wait_that_is_broken_off_is_made_good():
     assert first.costs + second.costs == whole.costs
 
 
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_stop_while_the_data_hangs_is_made_good(staged):
+    def source(flow):
+        queue = QueueInput(flow)
+        return StagingInput(queue) if staged else queue
+
+    class Hanging(DataFlow):
+        hangs_at = None
+
+        def __iter__(self):
+            for number in range(40):
+                if number == self.hangs_at:
+                    while not (trainers[0].global_step == number and trainers[0].is_waiting):
+                        time.sleep(0.001)
+                    os.kill(os.getpid(), signal.SIGUSR1)
+                    released.wait(60)
+                yield [np.full((4, 4), number / 40, "f4"), np.full(4, 0.5, "f4")]
+
+    class Release(Callback):
+        def before_train(self):
+            trainers.append(self.trainer)
+
+        def after_train(self):
+            released.set()
+
+    def stop(*_):
+        trainers[0].request_stop()
+        trainers[0].break_off_waiting()
+
+    released, trainers, flow = threading.Event(), [], Hanging()
+    flow.hangs_at = 7
+    before = signal.signal(signal.SIGUSR1, stop)
+    try:
+        first = trained(lambda: source(flow), callbacks=[Release()])
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(first.costs) == 7
+    second = trained(lambda: source(Hanging()), state=first.state)
+    assert first.costs + second.costs == trained(lambda: source(Hanging())).costs
+
+
 # ---- errors
 
 
@@ -137,6 +181,16 @@ class Steps(Callback):
 
     def trigger_step(self):
         self.count += 1
+
+
+@pytest.mark.parametrize("name", ["QueueInput", "StagingInput-queue", "StagingInput-v2"])
+def test_a_training_leaves_no_thread_of_its_source_behind(name):
+    before = {each.name for each in threading.enumerate()}
+    trained(SOURCES[name], epochs=1)
+    trained(SOURCES[name], epochs=1, stop_after=2)
+    with pytest.raises(OSError, match="sample 7"):
+        trained(FAILING["StagingInput"])
+    assert {each.name for each in threading.enumerate()} - before == set()
 
 
 def test_a_finite_dataset_ends_the_training_with_a_reason():

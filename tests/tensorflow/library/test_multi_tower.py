@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from input_trainings import regression, rows, shuffled_batches, signature, trained
 
-from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.dataflow import BatchData, DataFromList
 from ziggurat.engine.callback import Callback
 from ziggurat.errors import ConfigurationError
@@ -15,8 +15,11 @@ from ziggurat.tf.data_parallel import (
     SyncMultiGPUTrainerParameterServer,
     SyncMultiGPUTrainerReplicated,
 )
+from ziggurat.tf.distributed import DistributedTrainer, HorovodTrainer
+from ziggurat.tf.inputs.dataset import TFDatasetInput
 from ziggurat.tf.inputs.queue import QueueInput
 from ziggurat.tf.inputs.staging import StagingInput
+from ziggurat.tf.loading import DictRestore
 from ziggurat.tf.multi_tower import (
     DataParallelBuilder,
     LeastLoadedDeviceSetter,
@@ -38,6 +41,11 @@ OPTIMIZERS = {
     "momentum": lambda: tf.train.MomentumOptimizer(0.05, 0.9),
     "adam": lambda: tf.train.AdamOptimizer(0.01),
 }
+
+
+def descent():
+    """Return an optimizer for sparse and dense gradients: momentum leaves alone the rows that a sparse one lacks."""
+    return tf.train.GradientDescentOptimizer(0.05)
 
 
 def source(size=4):
@@ -80,6 +88,30 @@ def test_interrupted_towers_equal_whole_ones(name):
     assert all(np.array_equal(second.arrays[key], value) for key, value in whole.arrays.items())
 
 
+def test_towers_take_the_elements_of_a_dataset_in_order():
+    class Look(Callback):
+        def declares(self):
+            return ["tower0/mean", "tower1/mean"]
+
+        def before_run(self):
+            return self.declares()
+
+        def after_run(self, values):
+            seen.append([round(float(values[name])) for name in self.declares()])
+
+    def cost(x, y):
+        tf.reduce_mean(x, name="mean")
+        return regression(x, y)
+
+    def numbered():
+        numbers = tf2.data.Dataset.range(100)
+        return numbers.map(lambda number: (tf.fill([2, 4], tf.cast(number, tf.float32)), tf.zeros([2])))
+
+    seen = []
+    trained(lambda: TFDatasetInput(numbered()), TRAINERS["replicated"], cost=cost, callbacks=[Look()], processors=2)
+    assert seen == [[2 * step, 2 * step + 1] for step in range(15)]
+
+
 def test_staged_towers_equal_fed_ones():
     staged = trained(lambda: StagingInput(source()()), TRAINERS["replicated"], processors=2)
     assert staged.costs == trained(source(), TRAINERS["replicated"], processors=2).costs
@@ -118,6 +150,13 @@ def test_tutorial_40_every_tower_takes_its_own_batch():
         assert trainer.global_step == 10 // 2  # a pass of ten batches
 
 
+def test_tutorial_42_horovods_name_trains_over_processes():
+    # What several processes do is shown in `test_distributed.py`; the line that changes the trainer is the same.
+    assert issubclass(HorovodTrainer, DistributedTrainer)
+    alone = trained(source(), HorovodTrainer, optimizer=descent)
+    assert np.allclose(alone.costs, trained(source(), optimizer=descent).costs, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", TRAINERS)
 def test_tutorial_41_only_the_first_tower_makes_summaries(name):
     def cost(x, y):
@@ -140,6 +179,18 @@ def test_replicas_are_local_variables_and_no_model():
     local = {each.op.name for each in graph.get_collection("local_variables")}
     assert {"v", "w", "table", "v/Momentum"} <= whole
     assert local == {"tower1/v", "tower1/w", "tower1/table"}
+
+
+def test_loaded_weights_reach_all_towers():
+    class Look(Callback):
+        def before_train(self):
+            state.update(self.trainer.program.state())
+
+    state = {}
+    weights = {"w": np.full((5, 1), 0.25, "f4")}
+    trained(source(), TRAINERS["replicated"], callbacks=[Look()], session_init=DictRestore(weights))
+    assert np.array_equal(state["tower1/w"], weights["w"])
+    assert all(np.array_equal(state[f"tower1/{name}"], state[name]) for name in NAMES)
 
 
 def test_untrained_variables_follow_the_first_tower():
@@ -213,6 +264,38 @@ def test_sums_of_gradients_in_place_of_means():
     total = one_step(lambda: SyncMultiGPUTrainerReplicated(2, average=False, mode="cpu"), 0.05)
     mean = one_step(lambda: SyncMultiGPUTrainerReplicated(2), 0.1)
     assert all(np.allclose(total.arrays[name], mean.arrays[name], rtol=0, atol=1e-6) for name in NAMES)
+
+
+def test_compiled_towers_equal_others():
+    class Compiled(SyncMultiGPUTrainerReplicated):
+        XLA_COMPILE = True
+
+    def cost(x, y):
+        found = regression(x, y)
+        seen = tf.get_variable("seen", [], initializer=tf.zeros_initializer(), trainable=False)
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, seen.assign_add(tf.reduce_sum(x)))
+        tf.summary.scalar("left_out", found)
+        add_moving_summary(tf.identity(2 * found, name="twice"))
+        return found
+
+    values = []
+
+    class Twice(Callback):
+        def before_run(self):
+            return ["twice"]
+
+        def after_run(self, found):
+            values.append((found["twice"], found["cost"]))
+
+    plain = trained(source(), TRAINERS["replicated"], cost=cost, epochs=1, optimizer=descent)
+    compiled = trained(
+        source(), lambda: Compiled(2), cost=cost, epochs=1, callbacks=[Twice()], processors=2, optimizer=descent
+    )
+    assert np.allclose(compiled.costs, plain.costs, rtol=1e-5)
+    assert all(np.allclose(compiled.arrays[name], plain.arrays[name], rtol=0, atol=1e-5) for name in NAMES)
+    assert all(np.isclose(twice, 2 * one) for twice, one in values)
+    assert compiled.arrays["seen"] > 0
+    assert compiled.trainer.graph.get_collection("summaries") == []
 
 
 # ---- without a trainer

@@ -47,6 +47,7 @@ class TFDatasetInput(InputSource):
             self.fed = self._queue.fed
         self._iterator: Any = None
         self._passed_over: Any = None
+        self._taken: list[Any] = []
         self._session: Any = None
 
     @staticmethod
@@ -100,7 +101,9 @@ class TFDatasetInput(InputSource):
         if self._queue is not None:
             return self._queue.get_input_tensors()
         with self.cached_name_scope(), tf.device("/cpu:0"):
-            element = self._iterator.get_next()
+            with tf.control_dependencies(self._taken):  # a step gives its first element to the first tower
+                element = self._iterator.get_next()
+            self._taken = [tf2.nest.flatten(element)[0].op]
             parts = element if isinstance(element, Mapping) else tf2.nest.flatten(element)
             return checked_tensors("an element of the dataset", parts, self.signature)
 

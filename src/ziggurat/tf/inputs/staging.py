@@ -99,7 +99,8 @@ class StagingInput(InputSource):
 
     def _get_input_tensors(self) -> list[Any]:
         tensors = self.input.get_input_tensors()
-        device = self._device or tf.no_op().device or device_name(0)
+        is_text = any(tensor.dtype.base_dtype == tf.string for tensor in tensors)  # which no GPU holds
+        device = "/cpu:0" if is_text else self._device or tf.no_op().device or device_name(0)
         with self.cached_name_scope(), tf.device(device):
             area = _Area(tensors)
         self._areas.append(area)
@@ -178,6 +179,10 @@ class _StagingFeed(QueueFeed):
         if isinstance(self._inner, QueueFeed):  # the thread may wait for its next batch
             self._inner._end(wait_s)
         super()._end(wait_s)
+
+    def _free(self) -> None:
+        if not isinstance(self._inner, QueueFeed):  # which frees it, unless its own thread hangs in it
+            super()._free()
 
     def _fill(self) -> None:
         """Stage batches until the feed is closed."""
