@@ -18,6 +18,7 @@ from ziggurat.errors import ConfigurationError, StateError
 from ziggurat.tf.offline_predictors import OfflinePredictor
 from ziggurat.tf.predict_config import PredictConfig
 from ziggurat.tf.predictors import PredictorBase
+from ziggurat.tf.sessions import NewSessionCreator, ReuseSessionCreator
 
 __all__ = [
     "AsyncPredictorBase",
@@ -84,7 +85,7 @@ class MultiProcessDatasetPredictor(DatasetPredictorBase):
         ordered: yield in the order of the data flow; otherwise as they come.
 
     Raises:
-        ConfigurationError: for less than one predictor.
+        ConfigurationError: for less than one predictor, or where they would share a graph or a session.
     """
 
     def __init__(
@@ -97,9 +98,15 @@ class MultiProcessDatasetPredictor(DatasetPredictorBase):
     ) -> None:
         if nr_proc < 1:
             raise ConfigurationError("`nr_proc` is at least 1.", received=nr_proc, advice="Set how many predict.")
+        if not config.create_graph or (nr_proc > 1 and isinstance(config.session_creator, ReuseSessionCreator)):
+            raise ConfigurationError(
+                "Each of several predictors has a graph and a session of its own.",
+                received="`create_graph=False`" if not config.create_graph else "a `ReuseSessionCreator`",
+                advice="Leave them at their defaults.",
+            )
         super().__init__(config, dataset)
         self._ordered = ordered
-        if not use_gpu:
+        if not use_gpu and isinstance(config.session_creator, NewSessionCreator):
             config.session_creator.config.device_count["GPU"] = 0
         self._predictors = [OfflinePredictor(config) for _ in range(nr_proc)]
 

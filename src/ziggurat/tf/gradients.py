@@ -129,6 +129,9 @@ class MapGradient(GradientProcessor):
 class SummaryGradient(MapGradient):
     """Logs a histogram of each gradient, and the moving average of its root mean square.
 
+    Inside of an ``AccumGradOptimizer`` there are gradients in some steps only, so it logs nothing there, and says so:
+    put it around.
+
     Args:
         regex: of names of variables, as a whole.
         collections: of the histograms; ``SUMMARIES`` where it is None.
@@ -137,6 +140,13 @@ class SummaryGradient(MapGradient):
     def __init__(self, regex: str = ".*", collections: Sequence[str] | None = None) -> None:
         super().__init__(self._summarized, regex)
         self._collections = collections
+
+    def _process(self, grads: Pairs) -> Pairs:
+        if tf.get_default_graph()._get_control_flow_context() is not None:
+            # A summary of what is not computed would fail in the other steps.
+            logger.warning("SummaryGradient logs nothing inside of a condition: put it around AccumGradOptimizer.")
+            return grads
+        return super()._process(grads)
 
     def _summarized(self, gradient: Any, variable: Any) -> Any:
         context = get_current_tower_context()

@@ -176,7 +176,8 @@ class AccumGradOptimizer(ProxyOptimizer):
 
         def update() -> Any:
             gradients = [total.read_value() * tf.cast(self._factor, total.dtype) for total in sums]
-            done = self._opt.apply_gradients(list(zip(gradients, variables, strict=True)), global_step)
+            with tf.get_default_graph().name_scope(None):  # its variables have the names that they have without this
+                done = self._opt.apply_gradients(list(zip(gradients, variables, strict=True)), global_step)
             with tf.control_dependencies([done]):
                 cleared = [total.assign(tf.zeros_like(total), read_value=False) for total in sums]
                 cleared.append(count.assign(0, read_value=False))

@@ -52,6 +52,7 @@ class GraphProgram:
         """The session; there from ``declare`` on."""
         self._beside: list[Any] = []
         self._after_init: list[Any] = []
+        self._when_complete: list[Callable[[], object]] = []
         self._values: dict[str, Any] = {}
         self._variables: dict[str, Any] = {}
         self._load: dict[str, tuple[Any, Any]] = {}
@@ -84,6 +85,11 @@ class GraphProgram:
         """Run an operation once, after all variables have their first values, and after a state was loaded."""
         self._require_open_graph()
         self._after_init.append(operation)
+
+    def when_complete(self, action: Callable[[], object]) -> None:
+        """Call a function once all callbacks have added to the graph, while it is still open: it sees all variables."""
+        self._require_open_graph()
+        self._when_complete.append(action)
 
     @contextmanager
     def extend_graph(self) -> Iterator[dict[str, Any]]:
@@ -130,6 +136,8 @@ class GraphProgram:
         for name in names:
             self.tensor(name)
         with self.graph.as_default():
+            for action in self._when_complete:
+                action()
             self._prepare_step()
             self._make_random_resumable()
             self._variables = {each.op.name: each for each in self._all_variables()}

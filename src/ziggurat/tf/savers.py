@@ -83,7 +83,7 @@ class ModelSaver(EngineModelSaver, _TensorFlowFolder):
         self._collections = list(wanted or [tf.GraphKeys.GLOBAL_VARIABLES])
         self._is_resumed = False
         self.saver: Any = None
-        """The ``tf.train.Saver``; there from ``setup_graph`` on."""
+        """The ``tf.train.Saver``; there from ``before_train`` on."""
 
     def use_folder(self, folder: JobFolder) -> None:
         """Save into the folder of the training."""
@@ -91,11 +91,16 @@ class ModelSaver(EngineModelSaver, _TensorFlowFolder):
         self._take_folder(folder)
 
     def setup_graph(self) -> None:
-        """Make the operations that save."""
+        """Find the folder; let the operations that save be made."""
         self._use_own_folder()
         super().setup_graph()
         trainer: Any = self.trainer
         self.checkpoint_dir = self.checkpoint_dir or self.desk.store.folder.parent
+        # Later callbacks may make variables, too.
+        trainer.program.when_complete(self._make_saver)
+
+    def _make_saver(self) -> None:
+        trainer: Any = self.trainer
         found = [each for key in self._collections for each in trainer.graph.get_collection(key)]
         if not found:
             raise ConfigurationError(
@@ -103,7 +108,7 @@ class ModelSaver(EngineModelSaver, _TensorFlowFolder):
                 received=f"none in {', '.join(self._collections)}",
                 advice="Name other collections by `var_collections`.",
             )
-        with trainer.graph.as_default(), tf.device("/cpu:0"):
+        with tf.device("/cpu:0"):
             self.saver = tf.train.Saver(list(dict.fromkeys(found)), save_relative_paths=True, **self._of_saver)
             tf.add_to_collection(tf.GraphKeys.SAVERS, self.saver)
 

@@ -92,8 +92,8 @@ def get_checkpoint_path(path: str) -> str:
         if newest is not None:
             return newest
     prefix = _PART.sub("", str(place))
-    if not tf.train.checkpoint_exists(prefix):
-        folder = Path(prefix).parent
+    if place.is_dir() or not tf.train.checkpoint_exists(prefix):
+        folder = place if place.is_dir() else Path(prefix).parent
         found = get_all_checkpoints(str(folder), "") if folder.is_dir() else []
         raise MissingCheckpointError(
             f"There is no TensorFlow checkpoint {path}.",

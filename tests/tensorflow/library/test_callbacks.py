@@ -172,7 +172,7 @@ def test_setters_with_functions_and_plateaus() -> None:
 
     halved, plateau = Rates(), Rates()
     train([HyperParamSetterWithFunc("learning_rate", lambda epoch, old: old / 2 if epoch else None), halved], steps=1)
-    setter = StatMonitorParamSetter("learning_rate", "score", lambda old: old * 0.5, 0.01, 2, reverse=True)
+    setter = StatMonitorParamSetter("learning_rate", "score", lambda old: old * 0.5, 0.01, 2, True)
     train([setter, Puts(), plateau], epochs=4, steps=1)
 
     assert halved.seen == [0.1, 0.05]

@@ -111,7 +111,7 @@ def test_printed_tensors_are_logged(caplog: pytest.LogCaptureFixture) -> None:
 def test_moving_average_of_a_window() -> None:
     seen: list[float] = []
     trainer = train(
-        [SimpleMovingAverage(["cost"], 4), ProcessTensors(["cost"], lambda cost: seen.append(float(cost)))], epochs=1
+        [SimpleMovingAverage(["cost:0"], 4), ProcessTensors(["cost"], lambda cost: seen.append(float(cost)))], epochs=1
     )
 
     assert [step for step, _ in trainer.monitors.get_history("cost/SMA")] == [4, 8]

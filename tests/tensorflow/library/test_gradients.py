@@ -9,7 +9,9 @@ import pytest
 
 from tests.tensorflow.library.callback_trainings import train, variables
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.callbacks import MovingAverageSummary
 from ziggurat.errors import ConfigurationError
+from ziggurat.tf.defaults import MergeAllSummaries
 from ziggurat.tf.gradients import (
     CheckGradient,
     FilterNoneGrad,
@@ -20,7 +22,7 @@ from ziggurat.tf.gradients import (
     ScaleGradient,
     SummaryGradient,
 )
-from ziggurat.tf.optimizers import apply_grad_processors
+from ziggurat.tf.optimizers import AccumGradOptimizer, apply_grad_processors
 from ziggurat.tf.tower import MOVING_SUMMARIES, TowerContext
 
 FIRST = np.array([3.0, -4.0], np.float32)
@@ -130,3 +132,17 @@ def test_processors_work_within_a_training() -> None:
     with pytest.raises(ConfigurationError, match="MapGradient"):
         wrong: Any = [lambda pairs: pairs]
         apply_grad_processors(tf.train.GradientDescentOptimizer(1.0), wrong)
+
+
+def test_summaries_stay_out_of_accumulation(caplog: pytest.LogCaptureFixture) -> None:
+    def inside() -> Any:
+        return AccumGradOptimizer(apply_grad_processors(tf.train.GradientDescentOptimizer(1.0), [SummaryGradient()]), 3)
+
+    def around() -> Any:
+        return apply_grad_processors(AccumGradOptimizer(tf.train.GradientDescentOptimizer(1.0), 3), [SummaryGradient()])
+
+    callbacks = lambda: [MovingAverageSummary(), MergeAllSummaries()]  # noqa: E731
+    assert not train(callbacks(), epochs=1, steps=4, get_optimizer=inside).monitors.latest()
+    assert "around AccumGradOptimizer" in caplog.text
+    trainer = train(callbacks(), epochs=1, steps=4, get_optimizer=around)
+    assert "SummaryGradient/linear/W/rms" in trainer.monitors.latest()

@@ -217,6 +217,9 @@ def test_paths_of_checkpoints(plain: str, tmp_path: Path) -> None:
         get_checkpoint_path(str(tmp_path / "model-21"))
     with pytest.raises(MissingCheckpointError):
         open_weights(tmp_path / "none.npz")
+    (tmp_path / "checkpoint").unlink()
+    with pytest.raises(MissingCheckpointError, match="model-100"):
+        open_weights(tmp_path)
 
 
 def test_damaged_files_are_named(tmp_path: Path, plain: str) -> None:

@@ -45,6 +45,8 @@ def test_accumulated_mean_equals_a_larger_batch(kind: str) -> None:
 
     for name in ("linear/W", "linear/b"):
         assert np.allclose(parts[name], whole[name], atol=1e-6), name
+    assert set(parts) - set(whole) == {"AccumGrad/counter", "linear/W/AccumGrad", "linear/b/AccumGrad"}
+    assert set(whole) <= set(parts)
     assert parts["global_step"] == 8
     assert parts["AccumGrad/counter"] == 0
     assert not parts["linear/W/AccumGrad"].any()
@@ -125,7 +127,7 @@ def test_moving_averages_of_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             seen.append(self.trainer.sess.run("linear/W/Read/ReadVariableOp:0"))
 
     first = np.ones((4, 3), np.float32)
-    callbacks = [MovingAverageWeights(0.75), Notes(), ModelSaver()]
+    callbacks = [ModelSaver(), MovingAverageWeights(0.75), Notes()]
     start = DictRestore({"linear/W": first})
     values = variables(train(callbacks, folder=tmp_path, epochs=1, steps=5, session_init=start))
 

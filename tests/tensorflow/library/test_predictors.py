@@ -189,6 +189,13 @@ def test_unordered_dataset_predictor_gives_every_result() -> None:
     assert np.allclose(np.sort(found, axis=0), np.sort(X @ W + B, axis=0), atol=1e-6)
 
 
+def test_predictors_at_a_time_share_no_graph() -> None:
+    with pytest.raises(ConfigurationError, match="of its own"):
+        MultiProcessDatasetPredictor(config(create_graph=False), flow(), 2)
+    with pytest.raises(ConfigurationError, match="at least 1"):
+        MultiProcessDatasetPredictor(config(), flow(), 0)
+
+
 def test_dataset_predictors_raise_errors_of_the_data() -> None:
     def broken() -> Any:
         yield [X[:2]]

@@ -316,7 +316,6 @@ class StatMonitorParamSetter(HyperParamSetter):
         value_func: Callable[[float], float],
         threshold: float,
         last_k: int,
-        *,
         reverse: bool = False,
     ) -> None:
         super().__init__(param)

@@ -344,6 +344,8 @@ class MovingAverageSummary(Callback):
 class SimpleMovingAverage(Callback):
     """Puts the mean of the last ``window_size`` steps, every ``window_size`` steps, as ``<name>/SMA``.
 
+    A graph's ``cost:0`` gives ``cost/SMA``.
+
     Args:
         names: single numbers of the program.
         window_size: steps in a window, at least 1.
@@ -381,7 +383,7 @@ class SimpleMovingAverage(Callback):
             self._move()
             for name, window in self._windows.items():
                 if len(window) == self._size:
-                    self.trainer.put(f"{name}/SMA", sum(window) / len(window))
+                    self.trainer.put(f"{name.removesuffix(':0')}/SMA", sum(window) / len(window))
 
     def state(self) -> Any:
         """Return the windows."""
