@@ -6,6 +6,7 @@ adapted is said on standard error.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import logging
 import sys
@@ -148,7 +149,16 @@ def _older_numpy(report: Report) -> Iterator[None]:
             return value
         return newer(name)
 
-    with _replaced(np, "__getattr__", older):
+    reshape: Any = np.reshape
+
+    @functools.wraps(reshape)
+    def older_reshape(*arguments: Any, **options: Any) -> Any:
+        if "newshape" in options:
+            options["shape"] = options.pop("newshape")
+            report.adapt("np.reshape(newshape=…)", "np.reshape(shape=…)")
+        return reshape(*arguments, **options)
+
+    with _replaced(np, "__getattr__", older), _replaced(np, "reshape", older_reshape):
         yield
 
 

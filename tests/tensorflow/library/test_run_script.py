@@ -141,6 +141,32 @@ def test_the_parts_of_contrib_and_of_the_inside(run) -> None:
     assert ran.out == "(2, 5) 1 4\nFalse True GRUCell\n(2, 5)\n"
 
 
+def test_queues_sessions_with_hooks_and_summaries(run, tmp_path: Path) -> None:
+    ran = run(
+        """\
+        import sys
+        import tensorflow as tf
+        queue = tf.FIFOQueue(10, [tf.float32], [[]])
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue([2.0])]))
+        files = tf.train.batch([tf.train.string_input_producer(["a", "b"], shuffle=False).dequeue()], 2)
+        step = tf.train.get_or_create_global_step()
+        weight = tf.Variable(1.0)
+        loss = tf.square(weight) * queue.dequeue()
+        train = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss, global_step=step)
+        tf.summary.scalar("loss", loss)
+        merged = tf.summary.merge_all()
+        hooks = [tf.train.StopAtStepHook(last_step=3)]
+        with tf.train.MonitoredTrainingSession(checkpoint_dir=sys.argv[1], hooks=hooks) as session:
+            print(session.run(files))
+            while not session.should_stop():
+                _, text = session.run([train, merged])
+        print(len(text) > 0, tf.train.latest_checkpoint(sys.argv[1]).endswith("-3"))
+        """,
+        str(tmp_path / "monitored"),
+    )
+    assert (ran.code, ran.out) == (0, "[b'a' b'b']\nTrue True\n"), ran.err
+
+
 def test_all_names_of_a_module_are_imported(run) -> None:
     ran = run("""\
         import sys
@@ -192,8 +218,9 @@ def test_older_names_of_numpy_are_for_the_script_alone(run) -> None:
     ran = run("""\
         import numpy as np
         print(np.float(3), np.zeros(2, np.int).dtype.kind, np.asscalar(np.ones(1)))
+        print(np.reshape(np.ones(4), newshape=(2, 2)).shape)
         """)
-    assert ran.out == "3.0 i 1.0\n"
+    assert ran.out == "3.0 i 1.0\n(2, 2)\n"
     assert ran.adapted["np.float"] == ("script.py:2", "float")
     with pytest.raises(AttributeError):
         np.float  # noqa: B018
@@ -228,6 +255,25 @@ def test_python_2_is_converted_with_a_notice(run, tmp_path: Path) -> None:
     assert f"{tmp_path / 'older_helper.py'}, line 2: Python 2 divided whole numbers without a remainder" in ran.err
     assert "to the log\n" in ran.err
     assert not (tmp_path / "__pycache__").exists(), "what was converted is not cached"
+
+
+@pytest.mark.parametrize(
+    ("statement", "printed"),
+    [
+        ("print 'a', 1", "a 1\n"),
+        ("print ('%d') % 3", "3\n"),
+        ("print >>sys.stdout, 'a',; print 'b'", "a b\n"),
+        ("print >>sys.stdout", "\n"),
+        ("exec 'y = 7'; print y", "7\n"),
+        ("print `3` + 'x', 0777, 5L", "3x 511 5\n"),
+        ("print map(str, range(2)), zip([1], [2])", "['0', '1'] [(1, 2)]\n"),
+        ("print __builtins__.xrange is range or sorted(unicode('ba'))", "['a', 'b']\n"),
+        ("print urllib.quote('a b'), Queue.Queue().empty()", "a%20b True\n"),
+    ],
+)
+def test_statements_of_python_2(run, statement: str, printed: str) -> None:
+    ran = run(f"import sys, urllib, Queue\n{statement}\n")
+    assert (ran.code, ran.out) == (0, printed), ran.err
 
 
 def test_a_script_for_both_pythons_is_not_converted(run) -> None:

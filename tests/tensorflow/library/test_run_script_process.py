@@ -40,6 +40,14 @@ def test_eager_execution_and_tensors_to_a_gpu(tmp_path: Path) -> None:
             loss = weight ** 3
         optimizer = tf.train.GradientDescentOptimizer(0.5)
         optimizer.apply_gradients([(tape.gradient(loss, weight), weight)])
+        class Net(tfe.Network):
+            def __init__(self):
+                super(Net, self).__init__()
+                self.layer = self.track_layer(tf.layers.Dense(2))
+            def call(self, x):
+                return self.layer(x)
+        net = Net()
+        print(net(tf.ones([1, 3])).shape, len(net.variables))
         print(weight.numpy(), tfe.in_eager_mode(), [int(x) for x in tfe.Iterator(tf.data.Dataset.range(2))])
         """,
     )
@@ -48,6 +56,7 @@ def test_eager_execution_and_tensors_to_a_gpu(tmp_path: Path) -> None:
         "tf.Tensor([[6.]], shape=(1, 1), dtype=float32)",
         "[[6.]]",
         "[12.0]",
+        "(1, 2) 2",
         "-4.0 True [0, 1]",
     ]
     assert f"{tmp_path / 'eager.py'}, line 6: There is no GPU 99 here: the tensor stays where it is." in ran.stderr

@@ -68,6 +68,9 @@ class ScriptFiles(importlib.abc.MetaPathFinder):
         self._files.add(path)
         code, own_builtins = self._compiled(path)
         module.__dict__["__builtins__"] = own_builtins
+        if module.__name__ == "__main__":  # where it is a module, as some scripts rely on
+            module.__dict__["__builtins__"] = ModuleType("builtins")
+            module.__dict__["__builtins__"].__dict__.update(own_builtins)
         module.__dict__[TOLD] = set()
         exec(code, module.__dict__)
 

@@ -14,7 +14,7 @@ from ziggurat.dataflow.dataset.files import find_files
 from ziggurat.dataflow.dataset.mnist import read_idx
 from ziggurat.errors import DataError, UsageError
 
-__all__ = ["DataSet", "Datasets", "dense_to_one_hot", "examples_module", "mnist_module", "read_data_sets"]
+__all__ = ["DataSet", "Datasets", "dense_to_one_hot", "mnist_module", "read_data_sets", "tutorials_module"]
 
 _FILES: Final = (
     ("train-images-idx3-ubyte.gz", "train-images-idx3-ubyte", "train-images.idx3-ubyte"),
@@ -129,7 +129,7 @@ def read_data_sets(
     reshape: bool = True,
     validation_size: int = 5000,
     seed: int | None = None,
-    source_url: str = "",
+    **source: str,
 ) -> Datasets:
     """Return MNIST from four idx files, compressed by gzip or not. Nothing is downloaded.
 
@@ -141,12 +141,14 @@ def read_data_sets(
         reshape: images as (784) instead of (28, 28, 1).
         validation_size: how many of the first training images are for validation.
         seed: of the order of batches.
-        source_url: taken and not used.
+        source: ``source_url``, which is taken and not used.
 
     Raises:
         DataError: where a file is missing or damaged; the message names them.
-        UsageError: where ``validation_size`` is more than there are.
+        UsageError: where ``validation_size`` is more than there are, or there are other arguments.
     """
+    if unknown := source.keys() - {"source_url"}:
+        raise UsageError("`read_data_sets` has other arguments.", received=", ".join(sorted(unknown)))
     options = {"fake_data": fake_data, "one_hot": one_hot, "dtype": dtype, "reshape": reshape, "seed": seed}
     if fake_data:
         nothing = DataSet(np.zeros((0, 28, 28, 1), np.uint8), np.zeros(0, np.uint8), **options)
@@ -194,7 +196,7 @@ def mnist_module(path: str) -> StandInModule:
     return StandInModule(path, names=names)
 
 
-def examples_module() -> StandInModule:
+def tutorials_module() -> StandInModule:
     """Return ``tensorflow.examples``: the reader of MNIST, and nothing else."""
     path = "tf.examples.tutorials.mnist"
     mnist = StandInModule(path, names={"input_data": mnist_module(f"{path}.input_data")})

@@ -12,7 +12,7 @@ from ziggurat.backends.tensorflow.namespace.proxy import StandInModule, part_of
 from ziggurat.backends.tensorflow.namespace.tensorflow import new_names, user_tensorflow
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.tf.tf1.flags import flags_module
-from ziggurat.tf.tf1.mnist import examples_module, mnist_module
+from ziggurat.tf.tf1.mnist import mnist_module, tutorials_module
 from ziggurat.tf.tf1.report import Report
 
 __all__ = ["AdaptedModule", "script_tensorflow"]
@@ -30,7 +30,7 @@ _LEARN_GONE: Final[dict[str, str]] = dict.fromkeys(
     ("DNNClassifier", "DNNRegressor", "Estimator", "Experiment", "LinearClassifier", "LinearRegressor", "SKCompat"),
     f"TensorFlow dropped estimators. {_WITH_SESSION}",
 )
-_EAGER_GONE: Final = {"Network": "Use `tf.keras.Model`.", "EagerVariableStore": "Use `tf.keras.layers`."}
+_EAGER_GONE: Final = {"EagerVariableStore": "Use `tf.keras.layers`."}
 _ELSEWHERE: Final = (
     *("nn", "layers", "train", "image", "losses", "math", "io", "random", "linalg", "summary", "initializers"),
     *("contrib.layers", "contrib.slim", "contrib.rnn", "contrib.framework"),
@@ -110,7 +110,7 @@ def script_tensorflow(report: Report) -> AdaptedModule:
         "app": StandInModule("tf.app", tf.app, names={"flags": flags_module("tf.app.flags")}),
         "compat": compat,
         "contrib": _contrib(base.contrib),
-        "examples": examples_module(),
+        "examples": tutorials_module(),
         "flags": flags_module("tf.flags"),
     }
     whole = StandInModule("tf", base, names=names, gone=_GONE)
@@ -126,7 +126,19 @@ def _contrib(base: Any) -> ModuleType:
     learn.__dict__["python"] = StandInModule("tf.contrib.learn.python", names={"learn": learn})
     experimental = tf.data.experimental
     data_names = {"batch_and_drop_remainder": _batch_and_drop_remainder, "Iterator": tf.data.Iterator}
+    utilities = {name: getattr(tf, name) for name in ("make_ndarray", "make_tensor_proto")}
+    staging = importlib.import_module("tensorflow.python.ops.data_flow_ops").StagingArea
     names = {
+        "autograph": tf.autograph,
+        "cluster_resolver": tf.distribute.cluster_resolver,
+        "distribute": tf.distribute,
+        "lookup": StandInModule("tf.contrib.lookup", tf.lookup),
+        "nn": StandInModule("tf.contrib.nn", tf.nn),
+        "signal": tf.signal,
+        "staging": StandInModule("tf.contrib.staging", names={"StagingArea": staging}),
+        "stateless": tf.random,
+        "tfprof": tf.profiler,
+        "util": StandInModule("tf.contrib.util", names={"constant_value": tf.get_static_value, **utilities}),
         "data": StandInModule("tf.contrib.data", experimental, tf.data, names=data_names),
         "eager": _eager(),
         "keras": tf.keras,
@@ -144,6 +156,7 @@ def _eager() -> ModuleType:
     names = {
         "Checkpoint": tf.train.Checkpoint,
         "Iterator": iter,
+        "Network": _Network,
         "Saver": tf.train.Saver,
         "Variable": tf2.Variable,
         "defun": tf2.function,
@@ -159,6 +172,14 @@ def _eager() -> ModuleType:
         "value_and_gradients_function": backprop.val_and_grad_function,
     }
     return StandInModule("tf.contrib.eager", tf, names=names, gone=_EAGER_GONE)
+
+
+class _Network(tf2.keras.Model):
+    """Stand in for ``tfe.Network``, whose layers had to be told of."""
+
+    def track_layer(self, layer: Any) -> Any:
+        """Return the layer, which the model finds where it is made an attribute."""
+        return layer
 
 
 def _in_graph_mode() -> bool:

@@ -110,12 +110,26 @@ def compile_network(text: str, path: str, *, older: bool = False) -> NetworkCode
 
 def _parsed(text: str, path: str) -> tuple[ast.Module, list[tuple[int, str]]]:
     try:
-        return ast.parse(text, path), []
+        tree = ast.parse(text, path)
     except SyntaxError:
         rewritten, notices = _rewritten(text)
         if not notices:
             raise
         return ast.parse(rewritten, path), notices
+    if not any(isinstance(node, ast.Expr) and _calculates_with_print(node.value) for node in ast.walk(tree)):
+        return tree, []
+    rewritten, notices = _rewritten(text)
+    return ast.parse(rewritten, path), notices
+
+
+def _calculates_with_print(value: ast.AST) -> bool:
+    """Return whether a statement is one of ``print`` that Python 3 reads, and that fails there."""
+    if isinstance(value, ast.Tuple) and value.elts:
+        value = value.elts[0]
+    if not isinstance(value, ast.BinOp):
+        return False
+    printing = value.left.func if isinstance(value.left, ast.Call) else value.left
+    return isinstance(printing, ast.Name) and printing.id == "print"
 
 
 def _rewritten(text: str) -> tuple[str, list[tuple[int, str]]]:

@@ -180,6 +180,7 @@ def inside_module(tensorflow: ModuleType) -> ModuleType:
             "tf.python.keras", importlib.import_module("tf_keras"), importlib.import_module("tf_keras.src")
         ),
         "layers": _part("layers", tf.layers),
+        "pywrap_tensorflow": _part("pywrap_tensorflow", tensorflow, NewCheckpointReader=tf.train.NewCheckpointReader),
         "ops": _part("ops", tensorflow, rnn_cell=tf.nn.rnn_cell, rnn=_part("ops.rnn", tensorflow.nn)),
     }
     return StandInModule("tf.python", importlib.import_module("tensorflow.python"), tensorflow, names=parts)
