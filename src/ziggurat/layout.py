@@ -25,6 +25,7 @@ A job folder::
       tb/                TensorBoard event files
       black_box/         the last batches before a value was not finite
       results/           of a job that used a model: its prediction for every sample, complete or absent
+      program/           of a job that runs a program: its script and the files that came with it
 
 The folder of a dataset is that of the job that creates it, and also has (see ``ziggurat.records.manifest``)::
 
@@ -215,6 +216,11 @@ class JobFolder:
     def results(self) -> Path:
         """Folder of what a model said of every sample; there when the job is done."""
         return self.path / "results"
+
+    @property
+    def program(self) -> Path:
+        """Folder of the program that a job runs: its script and the files that came with it."""
+        return self.path / "program"
 
 
 @dataclass(frozen=True)

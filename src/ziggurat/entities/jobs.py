@@ -155,7 +155,7 @@ def divergence_after(event: DivergenceNoticed) -> Divergence | None:
     )
 
 
-JOB_KINDS: Final = ("dataset", "train", "evaluate", "infer", "export")
+JOB_KINDS: Final = ("dataset", "train", "evaluate", "infer", "export", "program")
 JOB_STATES: Final = ("queued", "running", "stopping", "done", "failed", "stopped")
 ACTIVE_STATES: Final = ("running", "stopping")
 ENDED_STATES: Final = ("done", "failed", "stopped")
