@@ -72,7 +72,10 @@ def failure_of_program(error: BaseException, folder: JobFolder) -> tuple[Ziggura
         folder: the job folder, with the program.
     """
     first, place = _own_frames(error, folder.program)
-    text = "".join(traceback.format_exception(type(error), error, first or error.__traceback__))
+    if first is None and isinstance(error, ProgramCodeError):  # the script did not even begin
+        text = "".join(traceback.format_exception_only(error))
+    else:
+        text = "".join(traceback.format_exception(type(error), error, first or error.__traceback__))
     short = memory_error(error) if not isinstance(error, ZigguratError) else None
     known = error if isinstance(error, ZigguratError) else short
     if known is not None:
@@ -202,9 +205,12 @@ def _output(log: Path | None) -> Iterator[None]:
     if log is None:
         yield
         return
-    with log.open("a", encoding="utf-8", buffering=1) as copy:
-        with redirect_stdout(_Copied(sys.stdout, copy)), redirect_stderr(_Copied(sys.stderr, copy)):
-            yield
+    with (
+        log.open("a", encoding="utf-8", buffering=1) as copy,
+        redirect_stdout(_Copied(sys.stdout, copy)),
+        redirect_stderr(_Copied(sys.stderr, copy)),
+    ):
+        yield
 
 
 class _Copied(io.TextIOBase):
