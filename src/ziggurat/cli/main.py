@@ -31,6 +31,7 @@ VERBS: Final = (
     Verb("train", "ziggurat.cli.job_folders:train", "Train a network from a spec file or from flags.", _TRAIN),
     Verb("resume", "ziggurat.cli.job_folders:resume", "Go on with a job that was stopped, failed or lost.", _TRAIN),
     Verb("stop", "ziggurat.cli.job_folders:stop", "Ask a job to save and end.", _TRAIN),
+    Verb("submit", "ziggurat.cli.programs:submit", "Run a program of your own as a job of the studio.", _TRAIN),
     Verb("demo", "ziggurat.cli.server:demo", "Start a studio and train LeNet on handwritten digits in it.", _TRAIN),
     Verb("dataset", "ziggurat.cli.dataset:dataset", "Create, explore, check, change and export datasets.", _DATA),
     Verb("up", "ziggurat.cli.server:up", "Serve the studio of the workspace.", _STUDIO),
