@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from pydantic import ValidationError
 
-from ziggurat.entities import INTERVENTION, Attempt, Curve, Job
+from ziggurat.entities import INTERVENTION, RUN_KINDS, Attempt, Curve, Job
 from ziggurat.entities.best_checkpoint import (
     PRIMARY_METRIC,
     Mode,
@@ -103,7 +103,7 @@ def job_timeline(store: Store, job: Job) -> list[TimelineEvent]:
         store: that has the job.
         job: a training.
     """
-    if job.kind != "train":
+    if job.kind not in RUN_KINDS:
         return []
     attempts = store.curves.attempts(job.id)
     flags = [*_interventions(store, job), *_resumptions(job, attempts), *_divergence(job), *_early_stop(job, attempts)]
