@@ -31,7 +31,7 @@ __all__ = [
     "write_program",
 ]
 
-MOST_BYTES: Final = 64 << 20
+MOST_BYTES: Final = 64_000_000
 """Of all files of a program. Data is named by its place, and not sent along."""
 
 _MOST_FILES: Final = 5000
@@ -173,7 +173,7 @@ def check_program(program: ProgramFiles) -> None:
             lines = text.splitlines()
             received = lines[finding.line - 1].strip() if finding.line <= len(lines) else ""
             raise ProgramCodeError(
-                f"{name}, line {finding.line}: {finding.rule}",
+                f"{name}, line {finding.line}: {finding.rule.replace('?.', '?')}",
                 received=f"`{received}`",
                 advice=finding.advice or "Correct the line, and submit the program again.",
                 details={"file": name, "line": finding.line, "column": finding.column},

@@ -88,16 +88,15 @@ def _page(
     request: Request, studio: Studio, form: ProgramForm, wrong: dict[str, ZigguratError] | None = None, line: int = 0
 ) -> Response:
     wrong = wrong or {}
-    first: Any = next(iter(wrong.values()), None)
-    place = {} if first is None or "line" not in first.details else first.details
+    found = next((error.details.get("line", 0) for name, error in wrong.items() if name == "text"), 0)
     return page(
         request,
         "new_program/page.html",
         422 if wrong else 200,
         form=form,
         problems={name: str(error) for name, error in wrong.items()},
-        place=place,
-        line=line,
+        problem_line=found,
+        line=found or line,
         findings=_findings(form.text),
         largest=as_bytes(MOST_BYTES),
         gpus=len(studio.machine.resources().devices),
