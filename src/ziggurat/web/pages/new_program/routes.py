@@ -52,8 +52,8 @@ def new_program(
 @router.post(_PLACE, include_in_schema=False)
 async def create(request: Request, studio: StudioDep, who: _SenderUser) -> Response:
     """Put the program into the queue and show it; where it cannot be, show the form with what is wrong."""
-    sent = await request.form()
-    return await run_in_threadpool(_create, request, studio, who, sent)
+    async with request.form() as sent:
+        return await run_in_threadpool(_create, request, studio, who, sent)
 
 
 @router.post(f"{_PLACE}/check", include_in_schema=False)
