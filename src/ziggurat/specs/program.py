@@ -35,7 +35,7 @@ class ProgramSpec(SpecModel):
     seed: int = spec_field(
         0,
         title="Seed",
-        help="Of `random` and `numpy.random` before the program begins, so that each attempt begins alike.",
+        help="Of `random`, `numpy.random` and data flows before the program begins, so that each attempt begins alike.",
         group=_PROGRAM,
         ge=0,
         lt=2**32,

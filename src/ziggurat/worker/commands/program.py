@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import IO, Any, Final, TextIO
 
+from ziggurat.dataflow.random import fix_rng_seed
 from ziggurat.engine.host import hosting
 from ziggurat.engine.run_state import seed_global_random
 from ziggurat.errors import ProgramCodeError, ZigguratError, memory_error
@@ -46,6 +47,7 @@ def run_program(spec: ProgramSpec, folder: JobFolder, trainings: JobTrainings, *
     code = _compiled(script, spec.script)
     logger.use_job_folder(folder.path)
     seed_global_random(spec.seed)
+    fix_rng_seed(spec.seed)
     with ExitStack() as held:
         held.enter_context(_output(None if output_is_log else folder.log))
         held.enter_context(_surroundings(script, folder.program, spec.arguments))
