@@ -48,7 +48,7 @@ from ziggurat.worker.fetch_limits import keep_to_addresses
 from ziggurat.worker.heartbeat_thread import HeartbeatThread, StepClock
 from ziggurat.worker.load_thread import LoadSampler, LoadThread
 from ziggurat.worker.memory_advice import with_memory_advice
-from ziggurat.worker.program_trainings import JobTrainings
+from ziggurat.worker.program_trainings import JobTrainings, ProgramStopped
 from ziggurat.worker.source import convert_old_stores
 from ziggurat.worker.stopping import ParentWatch, StopRequest, StopSignals
 from ziggurat.zoo.backends import AUTO, with_backend
@@ -299,6 +299,8 @@ class _Attempt:
         try:
             if self._request.reason is None:
                 is_whole = run_program(spec, self._folder, trainings, output_is_log=settings.output_is_log)
+        except ProgramStopped:
+            pass  # a request that came while the program was ending
         except Exception as error:
             known, self.stack = failure_of_program(error, self._folder)
             raise known from error

@@ -103,6 +103,10 @@ class JobTrainings:
             self._clock.clocked.progressed_at = 0.0
         self._request.listen(lambda _reason: self._interrupt(), _stop)
 
+    def close(self) -> None:
+        """Leave requests alone: the program has ended."""
+        self._request.listen(lambda _reason: None, lambda: None)
+
     # ---- the host
 
     def attach(self, trainer: Trainer) -> None:

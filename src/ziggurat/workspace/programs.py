@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from ziggurat.atomic import atomic_write_text, private_umask, storage_errors
+from ziggurat.atomic import atomic_write_text, folder_mode, private_umask, storage_errors
 from ziggurat.datasets.sources.cache import member_path
 from ziggurat.errors import DataError, ProgramCodeError, nearest_names
 from ziggurat.formatting import as_bytes
@@ -79,7 +79,7 @@ def program_at(place: Path, script: str = "") -> ProgramFiles:
     if place.is_dir():
         return _checked(_read_folder(place), script)
     if place.suffix == ".py":
-        return _checked(_within({place.name: _read(place)}), script)
+        return _checked(_within([(place.name, _read(place))]), script)
     if place.suffix == ".zip":
         return unpacked(_read(place), script)
     raise DataError(
@@ -141,11 +141,18 @@ def write_program(files: Mapping[str, bytes], folder: JobFolder) -> None:
     with storage_errors(folder.program):
         for name, content in files.items():
             path = folder.program / name
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(path.parent, folder.path)
             path.write_bytes(content)
             path.chmod(mode)
     if files:
         atomic_write_text(folder.program_files, json.dumps(sorted(files), indent=1) + "\n", "The list of files")
+
+
+def _make_folder(path: Path, top: Path) -> None:
+    """Make a folder below another one, with the rights of that."""
+    if path != top and not path.is_dir():
+        _make_folder(path.parent, top)
+        path.mkdir(exist_ok=True, mode=folder_mode(path.parent))
 
 
 # ---- checks without running it
@@ -289,11 +296,11 @@ def _is_left_out(name: str) -> bool:
     return name.startswith(".") or name in _LEFT_OUT or name.endswith(".pyc")
 
 
-def _within(files: Mapping[str, bytes] | Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
+def _within(files: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
     """Return the files, as long as they are neither too many nor too large."""
     kept: dict[str, bytes] = {}
     size_bytes = 0
-    for name, content in files.items() if isinstance(files, Mapping) else files:
+    for name, content in files:
         size_bytes += len(content)
         if size_bytes > MOST_BYTES:
             raise DataError(

@@ -53,13 +53,15 @@ def run_program(spec: ProgramSpec, folder: JobFolder, trainings: JobTrainings, *
         held.enter_context(_surroundings(script, folder.program, spec.arguments))
         main = held.enter_context(_main_module(script))
         held.enter_context(hosting(trainings))
-        trainings.listen()
         try:
+            trainings.listen()  # may raise at once, where the request came meanwhile
             exec(code, vars(main))
         except ProgramStopped:
             return False
         except SystemExit as ended:
             _check_exit(ended, spec.script)
+        finally:
+            trainings.close()
     return True
 
 
@@ -215,7 +217,7 @@ def _output(log: Path | None) -> Iterator[None]:
         yield
 
 
-class _Copied(io.TextIOBase):
+class _Copied:
     """A stream whose text also goes into a file.
 
     Args:
@@ -227,9 +229,9 @@ class _Copied(io.TextIOBase):
         self._stream = stream
         self._copy = copy
 
-    def writable(self) -> bool:
-        """Return True."""
-        return True
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the stream has, such as ``buffer``."""
+        return getattr(self._stream, name)
 
     def write(self, text: str, /) -> int:
         """Write to both."""
@@ -240,11 +242,3 @@ class _Copied(io.TextIOBase):
         """Flush both."""
         self._stream.flush()
         self._copy.flush()
-
-    def isatty(self) -> bool:
-        """Return whether a person watches the stream."""
-        return self._stream.isatty()
-
-    def fileno(self) -> int:
-        """Return the number of the stream."""
-        return self._stream.fileno()

@@ -519,6 +519,8 @@ def why_no_learning_rate(job: Job) -> str:
     """Return why the learning rate cannot be set now; empty where it can."""
     if job.state == "running" and "learning_rate" in job.scalars:
         return ""
+    if job.kind == "program" and job.state == "running" and job.scalars:
+        return "It can be changed where the program has a hyperparameter `learning_rate`; this one has none so far."
     if job.state in ("queued", "running"):
         return "It can be changed once the training has started."
     if job.state == "stopping":

@@ -14,7 +14,16 @@ from ziggurat.web.forms import FieldError, at_field, priority_of, sent_files, ta
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["FIELDS", "ProgramForm", "cloned_form", "read_form", "request_of", "submitted_field", "take_upload"]
+__all__ = [
+    "FIELDS",
+    "ProgramForm",
+    "cloned_form",
+    "drop_upload",
+    "read_form",
+    "request_of",
+    "submitted_field",
+    "take_upload",
+]
 
 FIELDS: Final = ("name", "arguments", "script", "gpus", "memory_gb", "seed", "project", "tags", "priority")
 _ORIGINS: Final = ("file", "text")
@@ -105,6 +114,12 @@ def take_upload(studio: Studio, sent: FormData, form: ProgramForm) -> None:
         )
         raise FieldError("file", error)
     form.source = at_field("file", take_files, studio, files[:1])
+
+
+def drop_upload(studio: Studio, form: ProgramForm) -> None:
+    """Delete what was uploaded, once the job has its files."""
+    if form.source:
+        studio.uploads.remove(Path(form.source).resolve().relative_to(studio.uploads.folder.resolve()).parts[0])
 
 
 def request_of(form: ProgramForm) -> JobRequest:

@@ -17,6 +17,7 @@ from ziggurat.web.forms import FieldError
 from ziggurat.web.pages.new_program.form import (
     ProgramForm,
     cloned_form,
+    drop_upload,
     read_form,
     request_of,
     submitted_field,
@@ -80,6 +81,7 @@ def _create(request: Request, studio: Studio, who: Identity, sent: FormData) -> 
         return _page(request, studio, form, {wrong.field: wrong.error})
     except ZigguratError as error:
         return _page(request, studio, form, {submitted_field(error, form): error})
+    drop_upload(studio, form)
     studio.people.note(who, "program.create", job.id)
     return see_other(request, f"/jobs/{job.id}")
 
