@@ -25,6 +25,7 @@ from tools.reference.pages import (
     settings_page,
     specs_page,
 )
+from tools.reference.tensorpack import tensorpack_page
 
 __all__ = ["PAGES", "Page", "main"]
 
@@ -107,6 +108,7 @@ PAGES = [
             "The loop, and the contracts of what it calls.",
         ),
     ),
+    Page("tensorpack", "ziggurat.tf.tensorpack.names", tensorpack_page),
 ]
 
 

@@ -33,6 +33,7 @@ VERBS: Final = (
     Verb("stop", "ziggurat.cli.job_folders:stop", "Ask a job to save and end.", _TRAIN),
     Verb("run-script", "ziggurat.cli.programs:run_script", "Run a program for TensorFlow 1, unchanged.", _TRAIN),
     Verb("submit", "ziggurat.cli.submit:submit", "Run a program of your own as a job of the studio.", _TRAIN),
+    Verb("run-tensorpack", "ziggurat.cli.programs:run_tensorpack", "Run a Tensorpack program, unchanged.", _TRAIN),
     Verb("demo", "ziggurat.cli.server:demo", "Start a studio and train LeNet on handwritten digits in it.", _TRAIN),
     Verb("dataset", "ziggurat.cli.dataset:dataset", "Create, explore, check, change and export datasets.", _DATA),
     Verb("up", "ziggurat.cli.server:up", "Serve the studio of the workspace.", _STUDIO),
@@ -62,7 +63,6 @@ VERBS: Final = (
 
 LATER: Final = {
     "serve": "serving models",
-    "run-tensorpack": "running Tensorpack programs",
 }
 """Words of the design that this release does not have yet."""
 

@@ -1,4 +1,4 @@
-"""Commands that run a program of the user in a process of its own: ``run-script``."""
+"""Commands that run a program of the user in a process of its own: ``run-script`` and ``run-tensorpack``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from ziggurat.cli.commands import Command
 
-__all__ = ["run_script"]
+__all__ = ["run_script", "run_tensorpack"]
 
 _PASSED_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -25,6 +25,18 @@ def run_script(script: Path, arguments: tuple[str, ...]) -> NoReturn:
     What was adapted for it is listed on standard error at its end. Its exit code is passed on.
     """
     _become("ziggurat.tf.run_script", str(script), *arguments)
+
+
+@click.command(cls=Command, context_settings=_PASSED_ON)
+@click.argument("script", metavar="SCRIPT", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("arguments", metavar="[ARGUMENTS]...", nargs=-1, type=click.UNPROCESSED)
+def run_tensorpack(script: Path, arguments: tuple[str, ...]) -> NoReturn:
+    """Run SCRIPT, a program that was written with Tensorpack 0.8 to 0.11, with Ziggurat's trainers.
+
+    Nothing of Tensorpack is needed. What was adapted and what is different is listed on standard error at its end. Its
+    exit code is passed on.
+    """
+    _become("ziggurat.tf.run_tensorpack", str(script), *arguments)
 
 
 def _become(module: str, *words: str) -> NoReturn:

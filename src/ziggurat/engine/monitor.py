@@ -123,9 +123,11 @@ class Monitors:
 
         Args:
             tag: name of the image.
-            pixels: (H, W, C) or (H, W) uint8, RGB or gray; a batch (N, H, W, C) gives one image each.
+            pixels: (H, W, C) or (H, W), RGB or gray, in [0, 255]; a batch (N, H, W, C) gives one image each.
         """
         trainer = self._trainer
+        if pixels.dtype != np.uint8:
+            pixels = np.clip(np.nan_to_num(pixels), 0, 255).astype(np.uint8)
         pictures = pixels if pixels.ndim == 4 else pixels[None]
         for number, picture in enumerate(pictures):
             name = tag if len(pictures) == 1 else f"{tag}/{number}"

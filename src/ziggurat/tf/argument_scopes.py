@@ -113,6 +113,6 @@ def enable_argscope_for_module(module: ModuleType, log_shape: bool = True) -> No
         log_shape: as in ``enable_argscope_for_function``.
     """
     for name in dir(module):
-        found = getattr(module, name)
-        if not name.startswith("_") and isinstance(found, FunctionType):
+        found = None if name.startswith("_") else getattr(module, name)
+        if isinstance(found, FunctionType):
             setattr(module, name, enable_argscope_for_function(found, log_shape))

@@ -18,8 +18,8 @@ from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.validation import Inferencer
 from ziggurat.engine.callbacks.validation import InferenceRunner as EngineInferenceRunner
 from ziggurat.engine.feed import held_batch
-from ziggurat.errors import ConfigurationError, DataError, UsageError
-from ziggurat.tf.inputs.base import FedArray, FeedInput, FlowInput, InputSource
+from ziggurat.errors import ConfigurationError, UsageError
+from ziggurat.tf.inputs.base import FedArray, FeedInput, FlowInput, InputSource, check_components
 from ziggurat.tf.inputs.queue import QueueInput
 from ziggurat.tf.predictors import value_tensor
 from ziggurat.tf.tower import PredictTowerContext, TowerFunc, TowerTensorHandle
@@ -282,15 +282,9 @@ def _row_count(tower: TowerTensorHandle) -> Any:
 
 def _prepared(flow: Iterable[Any], signature: Sequence[Any]) -> Iterator[tuple[list[np.ndarray], Any]]:
     """Yield (arrays, batch) of one pass: one checked array an input, and the batch as the flow gave it."""
-    inputs, names = [FedArray(spec) for spec in signature], [spec.name for spec in signature]
+    inputs = [FedArray(spec) for spec in signature]
     for batch in flow:
-        parts = [batch[name] for name in names] if isinstance(batch, Mapping) else batch
-        if len(parts) != len(inputs):
-            raise DataError(
-                f"A batch of this model has {len(inputs)} component(s): {', '.join(names)}.",
-                received=f"{len(parts)} component(s)",
-                advice="Give the data flow one component for each input.",
-            )
+        parts = check_components("a batch", batch, signature)
         yield [each.array(part) for each, part in zip(inputs, parts, strict=True)], batch
 
 

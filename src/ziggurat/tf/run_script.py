@@ -11,7 +11,7 @@ import importlib
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -32,24 +32,33 @@ __all__ = ["main", "run_script"]
 _INTERRUPTED: Final = 130
 
 
-def run_script(path: str, arguments: Sequence[str] = ()) -> int:
+def run_script(
+    path: str,
+    arguments: Sequence[str] = (),
+    *,
+    report: Report | None = None,
+    surroundings: Callable[[ScriptFiles], AbstractContextManager[Any]] | None = None,
+) -> int:
     """Execute a TensorFlow 1 script as ``__main__`` and return its exit code.
 
-    Variables are reference variables, as TensorFlow 1 made them. What this changes in the process is restored.
+    What this changes in the process is restored.
 
     Args:
         path: the script; ``sys.argv[0]`` of it.
         arguments: the rest of ``sys.argv``.
+        report: hears what was adapted; a new one if not given.
+        surroundings: what else holds while it runs; reference variables, as TensorFlow 1 made them, if not given.
 
     Raises:
         UsageError: where there is no such file.
     """
     if not Path(path).is_file():
         raise UsageError("A script is a Python file.", received=path)
-    report = Report(path)
+    report = report or Report(path)
     with ExitStack() as stack:
         files = ScriptFiles(report)
-        for part in (_older_tensorflow(), _older_python(), _older_numpy(report), _tensors_to_gpu(), _log(report)):
+        stack.enter_context(surroundings(files) if surroundings else _older_tensorflow())
+        for part in (_older_python(), _older_numpy(report), _tensors_to_gpu(), _log(report)):
             stack.enter_context(part)
         module = ModuleType("__main__")
         module.__file__ = path

@@ -9,6 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.tf import logger
 
 __all__ = [
     "auto_reuse_variable_scope",
@@ -45,6 +46,8 @@ def auto_reuse_variable_scope(func: Callable[..., Any]) -> Callable[..., Any]:
 def under_name_scope(name_scope: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that lets a function make its operations under a name scope.
 
+    The function then takes another scope by ``name_scope=``; a warning says where that is taken already.
+
     Args:
         name_scope: the scope; the function's name where it is None.
     """
@@ -52,7 +55,10 @@ def under_name_scope(name_scope: str | None = None) -> Callable[[Callable[..., A
     def decorator(func: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(func)
         def scoped(*args: Any, **kwargs: Any) -> Any:
-            with tf.name_scope(name_scope or func.__name__):
+            asked = kwargs.pop("name_scope", None)
+            with tf.name_scope(asked or name_scope or func.__name__) as scope:
+                if asked and not str(scope).endswith(f"{asked}/"):
+                    logger.warning("The name scope `%s` is taken: it is `%s` here.", asked, str(scope).rstrip("/"))
                 return func(*args, **kwargs)
 
         return scoped

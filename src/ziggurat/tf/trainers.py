@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -17,7 +18,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.tf import logger
 from ziggurat.tf.compiled import compiled_tower
 from ziggurat.tf.gradients import filter_none
-from ziggurat.tf.inputs.base import InputSource, input_placeholder
+from ziggurat.tf.inputs.base import InputSource, input_placeholder, source_of
 from ziggurat.tf.predictors import OnlinePredictor
 from ziggurat.tf.program import GraphProgram, HookedSession
 from ziggurat.tf.sessions import NewSessionCreator, SessionInit, device_name
@@ -33,6 +34,7 @@ from ziggurat.tf.tower import (
 __all__ = ["NoOpTrainer", "SimpleTrainer", "SingleCostTrainer", "TowerTrainer", "Trainer"]
 
 _FOREVER: Final = 9_999_999
+_END_S: Final = 5.0
 
 
 class Trainer(EngineTrainer):
@@ -215,7 +217,8 @@ class Trainer(EngineTrainer):
         Raises:
             UsageError: where ``steps_per_epoch`` is not given and the input has no length.
         """
-        source = self.input
+        # A trainer of one's own need not name the source that it built its towers with.
+        source = self.input = source_of(self.graph) if self.input is None else self.input
         callbacks = [*self._registered]
         if steps_per_epoch is None and source is not None:
             steps_per_epoch = max(1, source.size() // max(1, source.tower_count))
@@ -240,7 +243,7 @@ class Trainer(EngineTrainer):
                 self.load_state(self._resume_from)
             else:
                 self.global_step = int(program.session.run(program.step_variable))
-            with program.session.as_default():
+            with program.session.as_default(), _queue_runners(program.session):
                 super().train(max_epoch)
 
     def _opened(self) -> GraphProgram:
@@ -252,6 +255,23 @@ class Trainer(EngineTrainer):
                 advice="Use it from `before_train` of a callback on.",
             )
         return program
+
+
+@contextmanager
+def _queue_runners(session: Any) -> Iterator[None]:
+    """Let the threads of a graph's own queues (``tf.train.QueueRunner``) run inside."""
+    coordinator = tf.train.Coordinator(clean_stop_exception_types=(tf.errors.OutOfRangeError, tf.errors.CancelledError))
+    threads = [
+        thread
+        for runner in tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)
+        for thread in runner.create_threads(session, coord=coordinator, daemon=True, start=True)
+    ]
+    try:
+        yield
+    finally:
+        coordinator.request_stop()
+    # An error of such a thread closes its queue, which looks like the end of the data.
+    coordinator.join(threads, stop_grace_period_secs=_END_S, ignore_live_threads=True)
 
 
 class TowerTrainer(Trainer):
@@ -288,6 +308,10 @@ class TowerTrainer(Trainer):
                 advice="Write `TowerFunc(function, input_signature)`.",
             )
         self._tower_func = func
+
+    def set_tower_func(self, tower_func: TowerFunc) -> None:
+        """Set the tower function; the older form of setting ``tower_func``."""
+        self.tower_func = tower_func
 
     @property
     def input_signature(self) -> list[Any]:

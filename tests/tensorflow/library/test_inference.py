@@ -197,7 +197,7 @@ def test_errors_of_validation_data_end_the_training(source: Any) -> None:
 def test_validation_errors_say_what_to_do() -> None:
     with pytest.raises(DataError, match="at least one batch"):
         train([InferenceRunner([], statistics())])
-    with pytest.raises(DataError, match="2 component"):
+    with pytest.raises(DataError, match="1 component"):
         train([InferenceRunner([[np.zeros((2, 4))]], statistics())])
     with pytest.raises(UnknownNameError, match="wrong-top1"):
         train([InferenceRunner(validation(), ClassificationError("wrong-top2"))])

@@ -14,6 +14,7 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +54,7 @@ from ziggurat.dataflow.parallel.worker import (
 from ziggurat.dataflow.parallel.worker_pool import Report, WorkerPool, died
 from ziggurat.errors import DataWorkerError, UsageError
 
-__all__ = ["ProcessSettings", "ProcessWorkerPool"]
+__all__ = ["ProcessSettings", "ProcessWorkerPool", "import_first"]
 
 _logger = logging.getLogger(__name__)
 
@@ -208,6 +209,23 @@ def _leave_all() -> None:
 os.register_at_fork(after_in_child=_leave_all)
 
 
+_imported_first: dict[str, None] = {}
+
+
+@contextlib.contextmanager
+def import_first(module: str) -> Iterator[None]:
+    """Let workers that start inside import a module before anything of the user's, such as one with an import hook.
+
+    Args:
+        module: its whole name.
+    """
+    _imported_first[module] = None
+    try:
+        yield
+    finally:
+        _imported_first.pop(module, None)
+
+
 def _payload(name: str, program: Program, method: StartMethod | None) -> tuple[StartMethod, int | None, int]:
     """Choose a start method; return it, a file with the program, and where in it the program begins."""
     if method == "fork":
@@ -218,6 +236,7 @@ def _payload(name: str, program: Program, method: StartMethod | None) -> tuple[S
         "path": [os.path.abspath(each) if each else os.getcwd() for each in map(str, sys.path)],
         "environment": dict(os.environ),
         "folder": os.getcwd(),
+        "first": list(_imported_first),
     }
     head = pickle.dumps(surroundings)
     head += bytes(-len(head) % ALIGNMENT_BYTES)

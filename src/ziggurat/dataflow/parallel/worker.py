@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import json
 import mmap
 import os
@@ -263,6 +264,8 @@ def _load(payload: int, head_bytes: int) -> Program:
     os.environ.update(surroundings["environment"])
     with contextlib.suppress(OSError):
         os.chdir(surroundings["folder"])
+    for module in surroundings["first"]:
+        importlib.import_module(module)
     return unpack(memory[head_bytes:])
 
 

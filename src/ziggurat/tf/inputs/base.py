@@ -10,8 +10,9 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -30,15 +31,29 @@ __all__ = [
     "TowerBatches",
     "check_components",
     "input_placeholder",
+    "more_components_left_out",
     "reason_of_end",
     "remap_input_source",
     "shape_text",
+    "source_of",
     "steps_taken",
 ]
 
 _PASS_STEPS: Final = 64
 """Steps after which the position of the data is noted: where a wait for a batch is broken off, the source begins there
 again."""
+
+
+_sources: WeakKeyDictionary[Any, list[InputSource]] = WeakKeyDictionary()
+
+
+def source_of(graph: Any) -> InputSource | None:
+    """Return the source that a graph's towers were built with, for trainers that do not say; None where there is none.
+
+    Args:
+        graph: the graph.
+    """
+    return next((each for each in _sources.get(graph, []) if each.tower_count), None)
 
 
 class InputSource(ABC):
@@ -117,6 +132,7 @@ class InputSource(ABC):
         self._whole_signature = list(input_signature)
         self.signature = self._own_signature()
         self._is_set_up = True
+        _sources.setdefault(tf.get_default_graph(), []).append(self)
         self._setup(self.signature)
         return self.get_callbacks()
 
@@ -208,6 +224,20 @@ def remap_input_source(input: _Source, names: Sequence[str]) -> _Source:  # noqa
     return source
 
 
+_leaves_more_out = False
+
+
+@contextmanager
+def more_components_left_out() -> Iterator[None]:
+    """Let batches have more components than the model has inputs, inside: the first ones count."""
+    global _leaves_more_out
+    before, _leaves_more_out = _leaves_more_out, True
+    try:
+        yield
+    finally:
+        _leaves_more_out = before
+
+
 def check_components(what: str, components: Any, signature: Sequence[Any]) -> list[Any]:
     """Return the parts of a batch, or of what describes one, in the order of the inputs.
 
@@ -230,6 +260,8 @@ def check_components(what: str, components: Any, signature: Sequence[Any]) -> li
             )
         return [components[name] for name in names]
     parts = list(components) if isinstance(components, list | tuple) else [components]
+    if _leaves_more_out:
+        parts = parts[: len(names)]
     if len(parts) != len(names):
         raise DataError(
             f"The inputs of this model are {', '.join(names)}.",

@@ -6,6 +6,7 @@ import builtins
 import importlib
 import importlib.abc
 import importlib.util
+import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -43,11 +44,13 @@ class ScriptFiles(importlib.abc.MetaPathFinder):
         self._older = False
         paths = sysconfig.get_paths()
         self._others = [paths["stdlib"], paths["platstdlib"], str(Path(ziggurat.__file__).parent)]
-        whole = script_tensorflow(report)
+        self.tensorflow: Any = script_tensorflow(report)
+        """What the script gets for ``import tensorflow``."""
         self._aliases: dict[str, Any] = {
-            "tensorflow": whole,
+            "tensorflow": self.tensorflow,
             "keras": StandInModule("keras", tf_keras, importlib.import_module("tf_keras.src")),
             "importlib": StandInModule("importlib", importlib, names={"import_module": self._import_module}),
+            "imp": StandInModule("imp", names={"load_source": self._load_source, "reload": importlib.reload}),
             **EXTENDED,
         }
 
@@ -133,6 +136,13 @@ class ScriptFiles(importlib.abc.MetaPathFinder):
         """Stand in for ``importlib.import_module`` in the script's files."""
         first, *rest = name.split(".")
         return self._traversed(first, rest) if first in self._aliases else importlib.import_module(name, package)
+
+    def _load_source(self, name: str, pathname: str, _file: Any = None) -> ModuleType:
+        """Stand in for ``imp.load_source``: execute a file of the script as a module."""
+        module = sys.modules[name] = ModuleType(name)
+        module.__file__ = pathname
+        self.execute(pathname, module)
+        return module
 
     def _traversed(self, first: str, rest: Sequence[str]) -> Any:
         found = self._aliases[first]

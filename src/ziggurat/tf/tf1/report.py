@@ -11,7 +11,7 @@ from ziggurat.backends.tensorflow.namespace.proxy import users_frame
 
 __all__ = ["Report"]
 
-_TITLE = "ziggurat run-script"
+_COMMAND = "ziggurat run-script"
 
 
 class Report:
@@ -20,10 +20,12 @@ class Report:
     Args:
         script: its path, as the user wrote it.
         stream: where notices and the summary go; standard error if not given.
+        command: the words that the summary begins with.
     """
 
-    def __init__(self, script: str, stream: TextIO | None = None) -> None:
+    def __init__(self, script: str, stream: TextIO | None = None, command: str = _COMMAND) -> None:
         self._script = script
+        self._command = command
         self._stream = stream
         self._names: dict[str, tuple[str, str, int]] = {}
 
@@ -51,12 +53,12 @@ class Report:
     def summary(self) -> str:
         """Return each adapted name with the line of its first use, in the order of the lines."""
         if not self._names:
-            return f"{_TITLE}: no name of {Path(self._script).name} had to be adapted.\n"
+            return f"{self._command}: no name of {Path(self._script).name} had to be adapted.\n"
         rows = sorted((file, line, old, new) for old, (new, file, line) in self._names.items())
         places = [f"{Path(file).name}:{line}" for file, line, _, _ in rows]
         place_width, width = max(map(len, places)), max(len(row[2]) for row in rows)
         count = "1 name" if len(rows) == 1 else f"{len(rows)} names"
-        lines = [f"{_TITLE}: {count} of {Path(self._script).name} adapted to TensorFlow {_version()}:"]
+        lines = [f"{self._command}: {count} of {Path(self._script).name} adapted to TensorFlow {_version()}:"]
         lines += [
             f"  {place:<{place_width}}  {old:<{width}}  ->  {new}"
             for place, (_, _, old, new) in zip(places, rows, strict=True)

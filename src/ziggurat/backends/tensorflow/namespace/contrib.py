@@ -11,6 +11,7 @@ from ziggurat.backends.tensorflow.namespace.deterministic import slim_dropout
 from ziggurat.backends.tensorflow.namespace.proxy import StandInModule
 from ziggurat.backends.tensorflow.namespace.repairs import repair_slim
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.errors import UsageError
 
 __all__ = ["contrib_module", "slim_module"]
 
@@ -114,6 +115,21 @@ def _framework_names(slim: Any) -> dict[str, Any]:
     }
 
 
+class _BlockCell(tf.nn.rnn_cell.BasicLSTMCell):
+    """``LSTMBlockCell``: one fused operation then, the same sums and the same variables here."""
+
+    def __init__(
+        self, num_units: int, forget_bias: float = 1.0, cell_clip: Any = None, use_peephole: bool = False, **options: Any
+    ) -> None:
+        if use_peephole or cell_clip not in (None, -1):
+            raise UsageError(
+                "`LSTMBlockCell` has neither peepholes nor a limit here.",
+                received=f"cell_clip={cell_clip}, use_peephole={use_peephole}",
+                advice="Use `tf.nn.rnn_cell.LSTMCell`.",
+            )
+        super().__init__(num_units, forget_bias, **{"name": "lstm_cell", **options})
+
+
 def _rnn_module() -> ModuleType:
     cells = tf.nn.rnn_cell
     names = {
@@ -125,6 +141,7 @@ def _rnn_module() -> ModuleType:
         "LSTMStateTuple": cells.LSTMStateTuple,
         "MultiRNNCell": cells.MultiRNNCell,
         "RNNCell": cells.RNNCell,
+        "LSTMBlockCell": _BlockCell,
         "core_rnn": tf.nn,
         "core_rnn_cell": cells,
         "rnn_cell": cells,

@@ -1,0 +1,67 @@
+"""Callbacks of older Tensorpack that Ziggurat has no others for."""
+
+from __future__ import annotations
+
+from ziggurat import callbacks
+from ziggurat.tf import logger
+from ziggurat.tf.graph_callbacks import TensorPrinter
+from ziggurat.tf.tensorpack.older import OlderNames
+
+__all__ = [
+    "CallbackFactory",
+    "MovingAverageSummary",
+    "ProxyCallback",
+    "ScheduledHyperParamSetter",
+    "SimpleMovingAverage",
+    "StepTensorPrinter",
+]
+
+
+class MovingAverageSummary(OlderNames, callbacks.MovingAverageSummary):
+    """``ziggurat.callbacks.MovingAverageSummary``, of what ``add_moving_summary`` was given."""
+
+    older = {"collection": "", "train_op": ""}
+
+
+class SimpleMovingAverage(OlderNames, callbacks.SimpleMovingAverage):
+    """``ziggurat.callbacks.SimpleMovingAverage``; ``tensors`` is another name of ``names``."""
+
+    older = {"tensors": "names"}
+
+
+class ProxyCallback(OlderNames, callbacks.ProxyCallback):
+    """``ziggurat.callbacks.ProxyCallback``; the callback inside is ``cb``."""
+
+    older = {"cb": "callback"}
+
+    @property
+    def cb(self) -> callbacks.Callback:
+        """The callback inside."""
+        return self.callback
+
+
+class CallbackFactory(OlderNames, callbacks.CallbackFactory):
+    """``ziggurat.callbacks.CallbackFactory``; ``trigger_epoch`` is another name of ``trigger``."""
+
+    older = {"trigger_epoch": "trigger"}
+
+
+class ScheduledHyperParamSetter(callbacks.ScheduledHyperParamSetter):
+    """``ziggurat.callbacks.ScheduledHyperParamSetter``, which warns where the schedule holds from the start on."""
+
+    def set_at_start(self) -> None:
+        """Set the value that holds at the start."""
+        before = self.param.get_value()
+        super().set_at_start()
+        after = self.param.get_value()
+        if before != after:
+            logger.warning(
+                "`%s` is %g from the start on, as its schedule says; it was %g.",
+                self.param.readable_name,
+                after,
+                before,
+            )
+
+
+StepTensorPrinter = TensorPrinter
+"""Older name of ``TensorPrinter``."""

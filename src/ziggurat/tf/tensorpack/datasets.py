@@ -1,0 +1,144 @@
+"""Datasets in the folders where Tensorpack's programs have them: below ``$TENSORPACK_DATASET``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.dataflow import DataFlow, RNGDataFlow, dataset
+from ziggurat.errors import DataError, UnknownNameError
+from ziggurat.tf.tensorpack.utils.fs import get_dataset_path
+
+__all__ = ["BSDS500", "Cifar10", "Cifar100", "CifarBase", "FashionMnist", "ILSVRCMeta", "Mnist", "SVHNDigit"]
+
+_EDGES_SHAPE: Final = (321, 481)
+
+
+class Mnist(dataset.Mnist):
+    """``ziggurat.dataflow.dataset.Mnist``, in ``mnist_data`` where no folder is given."""
+
+    def __init__(self, train_or_test: str, shuffle: bool = True, dir: str | None = None) -> None:  # noqa: A002
+        super().__init__(train_or_test, shuffle, dir or get_dataset_path("mnist_data"))
+
+
+class FashionMnist(dataset.FashionMnist):
+    """``ziggurat.dataflow.dataset.FashionMnist``, in ``fashion_mnist_data`` where no folder is given."""
+
+    def __init__(self, train_or_test: str, shuffle: bool = True, dir: str | None = None) -> None:  # noqa: A002
+        super().__init__(train_or_test, shuffle, dir or get_dataset_path("fashion_mnist_data"))
+
+
+class Cifar10(dataset.Cifar10):
+    """``ziggurat.dataflow.dataset.Cifar10``, in ``cifar10_data`` where no folder is given."""
+
+    def __init__(self, train_or_test: str, shuffle: bool | None = None, dir: str | None = None) -> None:  # noqa: A002
+        super().__init__(train_or_test, shuffle, dir or get_dataset_path("cifar10_data"))
+
+
+class Cifar100(dataset.Cifar100):
+    """``ziggurat.dataflow.dataset.Cifar100``, in ``cifar100_data`` where no folder is given."""
+
+    def __init__(self, train_or_test: str, shuffle: bool | None = None, dir: str | None = None) -> None:  # noqa: A002
+        super().__init__(train_or_test, shuffle, dir or get_dataset_path("cifar100_data"))
+
+
+def CifarBase(  # noqa: N802 - Tensorpack's name
+    train_or_test: str,
+    shuffle: bool | None = None,
+    dir: str | None = None,  # noqa: A002
+    cifar_classnum: int = 10,
+) -> DataFlow:
+    """Return ``Cifar10`` or ``Cifar100``.
+
+    Args:
+        train_or_test: ``train`` or ``test``.
+        shuffle: whether each pass has another order; of training data where it is None.
+        dir: the folder.
+        cifar_classnum: 10 or 100.
+    """
+    return (Cifar10 if cifar_classnum == 10 else Cifar100)(train_or_test, shuffle, dir)
+
+
+class SVHNDigit(dataset.SVHNDigit):
+    """``ziggurat.dataflow.dataset.SVHNDigit``, in ``svhn_data`` where no folder is given."""
+
+    def __init__(self, name: str, data_dir: str | None = None, shuffle: bool = True) -> None:
+        super().__init__(name, data_dir or get_dataset_path("svhn_data"), shuffle)
+
+    @staticmethod
+    def get_per_pixel_mean(  # pyright: ignore[reportIncompatibleMethodOverride]
+        names: Any = ("train", "test", "extra"), data_dir: str | None = None
+    ) -> np.ndarray:
+        """Return the mean of each pixel, (32, 32, 3).
+
+        Args:
+            names: the splits.
+            data_dir: the folder.
+        """
+        return dataset.SVHNDigit.get_per_pixel_mean(names, data_dir or get_dataset_path("svhn_data"))
+
+
+class ILSVRCMeta(dataset.ILSVRCMeta):
+    """``ziggurat.dataflow.dataset.ILSVRCMeta``, in ``ilsvrc_metadata`` where no folder is given."""
+
+    def __init__(self, dir: str | None = None) -> None:  # noqa: A002
+        super().__init__(dir or get_dataset_path("ilsvrc_metadata"))
+
+
+class BSDS500(RNGDataFlow):
+    """Images with the edges that people saw in them (Berkeley segmentation dataset, 500 images).
+
+    A datapoint is [image (321, 481, 3) uint8 BGR, share of the people who drew an edge (321, 481) float32 in [0, 1]];
+    images in portrait are turned.
+
+    Args:
+        name: ``train``, ``val`` or ``test``.
+        data_dir: folder with ``BSR``; ``bsds500_data`` in the folder of datasets where it is None.
+        shuffle: whether each pass has another order.
+
+    Raises:
+        UnknownNameError: for another split.
+        DataError: where the files are missing.
+    """
+
+    def __init__(self, name: str, data_dir: str | None = None, shuffle: bool = True) -> None:
+        if name not in ("train", "val", "test"):
+            raise UnknownNameError("split of BSDS500", name, ["train", "val", "test"])
+        root = Path(data_dir or get_dataset_path("bsds500_data")) / "BSR" / "BSDS500" / "data"
+        self.shuffle = shuffle
+        self._images = sorted((root / "images" / name).glob("*.jpg"))
+        self._truth = root / "groundTruth" / name
+        if not self._images:
+            raise DataError(
+                "The images of BSDS500 are in `BSR/BSDS500/data/images`.", received=str(root), advice="Put them there."
+            )
+        self._read: dict[int, list[np.ndarray]] = {}
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self._images)
+
+    def __iter__(self) -> Any:
+        """Yield [image, edges]."""
+        order = np.arange(len(self))
+        if self.shuffle:
+            self.rng.shuffle(order)
+        for number in order.tolist():
+            if number not in self._read:
+                self._read[number] = self._datapoint(self._images[number])
+            yield list(self._read[number])
+
+    def _datapoint(self, path: Path) -> list[np.ndarray]:
+        import cv2
+        from scipy.io import loadmat
+
+        image = cv2.imread(str(path), cv2.IMREAD_COLOR)
+        people = loadmat(str(self._truth / f"{path.stem}.mat"))["groundTruth"][0]
+        edges = np.mean([each["Boundaries"][0][0] for each in people], axis=0, dtype=np.float32)
+        if image is None or sorted(image.shape[:2]) != sorted(_EDGES_SHAPE) or edges.shape != image.shape[:2]:
+            raise DataError("Images of BSDS500 have 321 x 481 pixels.", received=str(path), advice="Fetch it again.")
+        if image.shape[0] > image.shape[1]:
+            image, edges = image.transpose(1, 0, 2), edges.T
+        return [np.ascontiguousarray(image), np.ascontiguousarray(edges)]

@@ -1,0 +1,130 @@
+"""Tensorpack's names over ours: the import hook, the table of names, and programs in all of Tensorpack's ages."""
+
+import importlib
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+
+from ziggurat import dataflow
+from ziggurat.errors import UsageError
+from ziggurat.tf import trainers
+from ziggurat.tf.tensorpack import hook
+from ziggurat.tf.tensorpack.names import MODULES, all_names
+from ziggurat.tf.tensorpack.notes import LEFT_OUT, NOTES
+
+
+@pytest.fixture
+def tensorpack():
+    """The package under its own name, for one test."""
+    hook.install()
+    yield importlib.import_module("tensorpack")
+    hook.uninstall()
+
+
+# ---- the hook
+
+
+def test_tensorpack_is_found_in_this_process_only_while_asked_for() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("tensorpack")
+    hook.install()
+    assert importlib.import_module("tensorpack.dataflow.common").BatchData is dataflow.BatchData
+    hook.uninstall()
+    assert not any(name.startswith("tensorpack") for name in sys.modules)
+
+
+def test_every_name_of_the_table_is_there_or_left_out_for_a_reason() -> None:
+    names = list(all_names())
+    assert len(names) > 400
+    for each in names:
+        assert each.ours or each.note, each
+        assert each.state in ("same", "changed", "left out")
+
+
+def test_every_module_imports_with_all_its_names(tensorpack) -> None:
+    for name in MODULES:
+        module = importlib.import_module(name)
+        for each in module.__all__:
+            assert getattr(module, each) is not None, f"{name}.{each}"
+
+
+def test_notes_are_of_names_that_exist() -> None:
+    there = {each.name: each.state for each in all_names()}
+    assert [name for name in LEFT_OUT if there.get(name) != "left out"] == []
+    assert [name for name in NOTES if there.get(name) != "changed"] == []
+
+
+def test_a_star_import_gives_what_programs_use(tensorpack) -> None:
+    found: dict[str, object] = {}
+    exec("from tensorpack import *", found)
+    for name in ("Conv2D", "ModelDesc", "logger", "imgaug", "dataset", "summary", "SmartInit", "argscope", "tfv1"):
+        assert name in found
+    assert found["Trainer"] is trainers.Trainer
+    assert callable(found["argscope"])
+
+
+def test_a_function_is_not_hidden_by_its_module(tensorpack) -> None:
+    importlib.import_module("tensorpack.tfutils.argscope")
+    from tensorpack.tfutils import argscope  # pyright: ignore[reportMissingImports]
+
+    assert callable(argscope)
+
+
+def test_what_is_left_out_says_what_to_use(tensorpack) -> None:
+    with pytest.raises(UsageError, match="torchrun"):
+        tensorpack.BytePSTrainer()
+
+
+def test_an_unknown_name_is_an_attribute_error(tensorpack) -> None:
+    with pytest.raises(AttributeError, match="BatchData"):
+        _ = tensorpack.BatchDate
+
+
+def test_one_class_under_all_its_names(tensorpack) -> None:
+    old = importlib.import_module("tensorpack.graph_builder")
+    assert old.ModelDesc is tensorpack.ModelDesc
+    assert (
+        importlib.import_module("tensorpack.tfutils.tower").TowerFunc
+        is importlib.import_module("ziggurat.tf.tower").TowerFunc
+    )
+
+
+# ---- older arguments
+
+
+def test_older_arguments_of_flows(tensorpack) -> None:
+    ds = tensorpack.RepeatedData(tensorpack.DataFromList([[1], [2]], shuffle=False), nr=2)
+    assert [dp[0] for dp in ds] == [1, 2, 1, 2]
+    ds = tensorpack.DataFromGenerator(lambda: iter([[1], [2]]), size=2)
+    assert len(ds) == 2
+    assert [dp[0] for dp in ds] == [1, 2]
+
+
+def test_pickled_files_are_read(tensorpack, tmp_path) -> None:
+    ds = tensorpack.DataFromList([[np.arange(3), i] for i in range(4)], shuffle=False)
+    serialize = importlib.import_module("tensorpack.dataflow.serialize")
+    serialize.LMDBSerializer.save(ds, str(tmp_path / "a.lmdb"))
+    found = list(serialize.LMDBSerializer.load(str(tmp_path / "a.lmdb"), shuffle=False))
+    assert [each[1] for each in found] == [0, 1, 2, 3]
+
+
+def test_a_monitor_gets_name_and_value(tensorpack) -> None:
+    from ziggurat.engine.monitor import Image, Scalar
+
+    class Own(tensorpack.MonitorBase):
+        def __init__(self):
+            self.got = []
+
+        def process_scalar(self, name, val):
+            self.got.append((name, val))
+
+        def process_image(self, name, val):
+            self.got.append((name, val.shape))
+
+    own = Own()
+    own.process_scalar(Scalar("cost", 0.5, 1, 1, 0.0))
+    own.process_image(Image("seen", np.zeros((4, 5, 3), np.uint8), 1, 1, 0.0))
+    assert own.got == [("cost", 0.5), ("seen", (1, 4, 5, 3))]
