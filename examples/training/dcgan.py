@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from gan import GANModel, GANTrainer, gan_losses
+from gan import GANModel, GANTrainer, gan_losses, leaky
 from small_data import Digits, batches
 
 from ziggurat.dataflow import MapData
@@ -41,8 +41,8 @@ class Model(GANModel):
     @auto_reuse_variable_scope
     def discriminator(self, image):
         with argscope(Conv2D, kernel_size=4, strides=2):
-            x = tf.nn.leaky_relu(Conv2D("conv1", image, 32))
-            x = tf.nn.leaky_relu(BatchNorm("bn", Conv2D("conv2", x, 64)))
+            x = leaky(Conv2D("conv1", image, 32))
+            x = leaky(BatchNorm("bn", Conv2D("conv2", x, 64)))
         return FullyConnected("fc", x, 1)
 
     def build_graph(self, image, z):

@@ -15,7 +15,6 @@ from ziggurat.dataflow import DataFlow, MultiProcessRunner
 from ziggurat.tf import (
     Callback,
     Conv2D,
-    FullyConnected,
     LinearWrap,
     ModelDesc,
     ModelSaver,

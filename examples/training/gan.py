@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ziggurat.tf import ModelDescBase, TowerFunc, TowerTrainer, TrainTowerContext, tf
 
-__all__ = ["GANModel", "GANTrainer", "gan_losses"]
+__all__ = ["GANModel", "GANTrainer", "gan_losses", "leaky"]
 
 
 class GANModel(ModelDescBase):
-    """A model whose tower function sets ``g_loss`` and ``d_loss``; variables are told by their scopes ``gen`` and ``dis``."""
+    """A model whose tower function sets ``g_loss`` and ``d_loss``; variables are in the scopes ``gen`` and ``dis``."""
 
     g_loss = d_loss = None
 
@@ -17,8 +17,13 @@ class GANModel(ModelDescBase):
         return tf.train.AdamOptimizer(2e-4, beta1=0.5)
 
 
+def leaky(x):
+    """Return x where it is positive, and a fifth of it elsewhere."""
+    return tf.maximum(x, 0.2 * x)
+
+
 def gan_losses(real, fake):
-    """Return the losses of generator and discriminator (Goodfellow et al., 2014), from logits of real and made images."""
+    """Return the losses of generator and discriminator from logits of images (Goodfellow et al., 2014)."""
     cross_entropy = tf.nn.sigmoid_cross_entropy_with_logits
     d_real = tf.reduce_mean(cross_entropy(labels=tf.ones_like(real), logits=real))
     d_fake = tf.reduce_mean(cross_entropy(labels=tf.zeros_like(fake), logits=fake))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from gan import GANModel, GANTrainer, gan_losses
+from gan import GANModel, GANTrainer, gan_losses, leaky
 from small_data import Shapes, batches
 
 from ziggurat.tf import (
@@ -35,8 +35,8 @@ class Model(GANModel):
     def generator(self, outline):
         """Return an image; each half of the net hands its maps across to the other."""
         with argscope([Conv2D, Conv2DTranspose], kernel_size=4, strides=2):
-            down1 = tf.nn.leaky_relu(Conv2D("down1", outline, 32))
-            down2 = tf.nn.leaky_relu(BatchNorm("bn2", Conv2D("down2", down1, 64)))
+            down1 = leaky(Conv2D("down1", outline, 32))
+            down2 = leaky(BatchNorm("bn2", Conv2D("down2", down1, 64)))
             down3 = tf.nn.relu(BatchNorm("bn3", Conv2D("down3", down2, 128)))
             up2 = tf.concat([Conv2DTranspose("up2", down3, 64, activation=BNReLU), down2], 3)
             up1 = tf.concat([Conv2DTranspose("up1", up2, 32, activation=BNReLU), down1], 3)
@@ -46,8 +46,8 @@ class Model(GANModel):
     def discriminator(self, outline, image):
         """Return a logit for every part of the image."""
         with argscope(Conv2D, kernel_size=4, strides=2):
-            x = tf.nn.leaky_relu(Conv2D("conv1", tf.concat([outline, image], 3), 32))
-            x = tf.nn.leaky_relu(BatchNorm("bn", Conv2D("conv2", x, 64)))
+            x = leaky(Conv2D("conv1", tf.concat([outline, image], 3), 32))
+            x = leaky(BatchNorm("bn", Conv2D("conv2", x, 64)))
         return Conv2D("parts", x, 1, 3)
 
     def build_graph(self, outline, image):

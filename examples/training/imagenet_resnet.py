@@ -121,6 +121,7 @@ def main():
         train = batches(flipped, options.batch)
         val = batches(Shapes(128, options.size), options.batch, remainder=True, seed=2)
     epochs = options.epochs
+    drops = sorted({max(1, epochs // 3): 0.02, max(2, 2 * epochs // 3): 0.002}.items())
     config = AutoResumeTrainConfig(
         model=Model(options.depth, classes, options.size, options.width),
         data=StagingInput(QueueInput(train)),
@@ -128,7 +129,7 @@ def main():
             ModelSaver(),
             InferenceRunner(val, ClassificationError("wrong-top1", "val-error-top1")),
             MinSaver("val-error-top1"),
-            ScheduledHyperParamSetter("learning_rate", [(epochs // 3, 0.02), (2 * epochs // 3, 0.002)]),
+            ScheduledHyperParamSetter("learning_rate", drops),
         ],
         steps_per_epoch=len(train),
         max_epoch=epochs,

@@ -13,6 +13,7 @@ A message has three parts: the rule, what was received, and what to do. The tree
     │   ├── DatapointError        one datapoint cannot be read or mapped (carries its key)
     │   └── DataWorkerError       a worker of the data pipeline died or raised (carries its traceback)
     ├── NetworkCodeError 5        the user's network file failed (carries file and line)
+    │   └── ProgramCodeError      a submitted program failed, or cannot be run (carries file and line)
     ├── TrainingError 6
     │   ├── NonFiniteError        a watched value is NaN or infinite
     │   └── StateError            an object was used in the wrong order
@@ -49,6 +50,7 @@ __all__ = [
     "NonFiniteError",
     "NotThereError",
     "PluginError",
+    "ProgramCodeError",
     "SettingsError",
     "SpecError",
     "StateError",
@@ -258,6 +260,12 @@ class NetworkCodeError(ZigguratError):
 
     code = "network_code"
     exit_code = 5
+
+
+class ProgramCodeError(NetworkCodeError):
+    """A submitted program failed, or cannot be run; ``details`` has ``file`` and ``line`` of the user's own code."""
+
+    code = "program_code"
 
 
 class TrainingError(ZigguratError):

@@ -157,6 +157,7 @@ class Progress(Event):
         data_wait_share: share of the step time spent waiting for data, in [0, 1].
         stage: what is done, where a job has several stages: ``scan``, ``hash``, ``read``, ``assemble`` of a dataset,
             ``load``, ``predict`` of a job that uses a model; else empty.
+        max_epoch: epochs that the job has, where that was not known when the attempt began; else 0.
     """
 
     type = "progress"
@@ -168,6 +169,7 @@ class Progress(Event):
     steps_per_s: float | None = None
     data_wait_share: float | None = None
     stage: str = ""
+    max_epoch: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,8 @@ A job folder::
       tb/                TensorBoard event files
       black_box/         the last batches before a value was not finite
       results/           of a job that used a model: its prediction for every sample, complete or absent
+      program/           of a job that runs a program: its script and the files that came with it; its current folder
+      program.json       names of these files; what else is in the folder, the program has written
 
 The folder of a dataset is that of the job that creates it, and also has (see ``ziggurat.records.manifest``)::
 
@@ -215,6 +217,16 @@ class JobFolder:
     def results(self) -> Path:
         """Folder of what a model said of every sample; there when the job is done."""
         return self.path / "results"
+
+    @property
+    def program(self) -> Path:
+        """Folder of the program that a job runs: its script and the files that came with it; its current folder."""
+        return self.path / "program"
+
+    @property
+    def program_files(self) -> Path:
+        """Names of the files that came with a program (JSON)."""
+        return self.path / "program.json"
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ PAGES = {
     "versions": "/datasets/{dataset}/versions",
     "new-model": "/models/new?dataset={dataset}",
     "clone": "/models/new?clone={model}",
+    "new-program": "/programs/new",
     "job": "/models/{model}",
     "job-predictions": "/models/{model}?tab=predictions",
     "job-checkpoints": "/models/{model}?tab=checkpoints",

@@ -75,10 +75,11 @@ class Editor {
     document.querySelector(`label[for="${this.area.id}"]`)?.addEventListener("click", () => this.view.focus(), { signal });
     document.addEventListener("click", (event) => this.clicked(event), { signal });
     this.results = new MutationObserver(() => this.mark());
-    const results = document.getElementById("network");
+    const results = document.getElementById(element.dataset.results ?? "network");
     if (results) this.results.observe(results, { childList: true, subtree: true, attributeFilter: ["data-findings", "data-line"] });
     this.marked = null;
     this.mark();
+    this.goTo(Number(element.dataset.line), false);
   }
 
   // Who is at the field already goes on in the editor, and what was written there is told as if it were written here.
@@ -91,8 +92,12 @@ class Editor {
     if (value !== defaultValue) this.changed();
   }
 
+  // Of an element with `data-readonly` the text is shown only; with `data-plain` it is no network, and no names of its contract are offered.
   extensions() {
+    const { readonly, plain, label } = this.element.dataset;
+    const names = readonly === undefined && plain === undefined;
     return [
+      EditorState.readOnly.of(readonly !== undefined),
       lineNumbers(),
       lintGutter(),
       foldGutter(),
@@ -106,12 +111,12 @@ class Editor {
       highlightActiveLineGutter(),
       highlightSelectionMatches(),
       search({ top: true }),
-      autocompletion({ override: [complete] }),
+      names ? autocompletion({ override: [complete] }) : [],
       python(),
       syntaxHighlighting(colours),
       theme,
       keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap, indentWithTab]),
-      EditorView.contentAttributes.of({ tabindex: "0", "aria-label": "Code of the network", "aria-describedby": `${this.area.id}-hint` }),
+      EditorView.contentAttributes.of({ tabindex: "0", "aria-label": label ?? "Code of the network", "aria-describedby": `${this.area.id}-hint` }),
       EditorView.updateListener.of((update) => update.docChanged && this.changed()),
     ];
   }
@@ -160,10 +165,14 @@ class Editor {
   clicked(event) {
     const button = event.target.closest?.("[data-goto-line]");
     if (!button) return;
-    const line = Math.min(Number(button.dataset.gotoLine), this.view.state.doc.lines);
-    const at = this.view.state.doc.line(line);
+    this.goTo(Number(button.dataset.gotoLine), true);
+  }
+
+  goTo(line, isFocused) {
+    if (!(line >= 1)) return;
+    const at = this.view.state.doc.line(Math.min(line, this.view.state.doc.lines));
     this.view.dispatch({ selection: { anchor: at.from }, effects: EditorView.scrollIntoView(at.from, { y: "center" }) });
-    this.view.focus();
+    if (isFocused) this.view.focus();
   }
 
   end() {

@@ -116,7 +116,7 @@ class ActionShape:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestShape:
-    """What makes a job; send it to ``/trainings`` or ``/datasets``."""
+    """What makes a job; send it to ``/trainings``, ``/datasets`` or, of a program, ``/programs``."""
 
     spec: Json
     sweep: dict[str, list[Any]]

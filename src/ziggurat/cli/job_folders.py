@@ -18,6 +18,7 @@ from ziggurat.cli.output import Output, table
 from ziggurat.cli.spec import SpecFlagsCommand, note_former_names
 from ziggurat.cli.training import local_recipe, test_batch_text, with_recipe
 from ziggurat.cli.weights import average, is_job, show_differences, show_weights, strip
+from ziggurat.entities import RUN_KINDS
 from ziggurat.errors import UnknownNameError
 from ziggurat.events import EVENT_TYPES, Event, UnknownEvent, encode_event
 from ziggurat.specs import TrainSpec, read_content, spec_from_flags, spec_json
@@ -264,14 +265,15 @@ def status_text(status: JobStatus, output: Output) -> str:
     if status.reason:
         lines.append(f"  reason      {status.reason}")
     total = f" of {status.total_steps}" if status.total_steps else ""
-    if status.kind != "train":
+    if status.kind not in RUN_KINDS:
         stage = f" ({status.stage})" if status.stage else ""
         lines.append(f"  progress    sample {status.global_step}{total}{stage}")
     else:
-        lines.append(f"  progress    step {status.global_step}{total}, epoch {status.epoch} of {status.max_epoch}")
+        epochs = f" of {status.max_epoch}" if status.max_epoch else ""
+        lines.append(f"  progress    step {status.global_step}{total}, epoch {status.epoch}{epochs}")
     if status.steps_per_s:
         left = "" if status.time_left_s is None else f", {status.time_left_s:.0f} s left"
-        unit = "steps/s" if status.kind == "train" else "samples/s"
+        unit = "steps/s" if status.kind in RUN_KINDS else "samples/s"
         lines.append(f"  speed       {status.steps_per_s:.3g} {unit}{left}")
     if status.pid is not None and status.heartbeat_age_s is not None:
         lines.append(f"  worker      process {status.pid} on {status.host}, seen {status.heartbeat_age_s:.0f} s ago")

@@ -32,6 +32,7 @@ VERBS: Final = (
     Verb("resume", "ziggurat.cli.job_folders:resume", "Go on with a job that was stopped, failed or lost.", _TRAIN),
     Verb("stop", "ziggurat.cli.job_folders:stop", "Ask a job to save and end.", _TRAIN),
     Verb("run-script", "ziggurat.cli.programs:run_script", "Run a program for TensorFlow 1, unchanged.", _TRAIN),
+    Verb("submit", "ziggurat.cli.submit:submit", "Run a program of your own as a job of the studio.", _TRAIN),
     Verb("run-tensorpack", "ziggurat.cli.programs:run_tensorpack", "Run a Tensorpack program, unchanged.", _TRAIN),
     Verb("demo", "ziggurat.cli.server:demo", "Start a studio and train LeNet on handwritten digits in it.", _TRAIN),
     Verb("dataset", "ziggurat.cli.dataset:dataset", "Create, explore, check, change and export datasets.", _DATA),

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 from ziggurat.client.connection import Connection, given, notices
 from ziggurat.client.datasets import DatasetClient
 from ziggurat.client.models import EvaluationClient, ModelClient
+from ziggurat.client.programs import ProgramClient
 from ziggurat.errors import JobError
 from ziggurat.settings import load_settings
 
@@ -43,6 +44,7 @@ class Client:
         datasets: datasets, and uploads for them.
         models: networks and trained models.
         evaluations: models on whole splits and on many images.
+        programs: programs that are submitted.
         previews: what is shown before a job is made.
         saved: views, presets and drafts of the user.
     """
@@ -52,6 +54,7 @@ class Client:
         self.datasets = DatasetClient(self._connection)
         self.models = ModelClient(self._connection)
         self.evaluations = EvaluationClient(self._connection)
+        self.programs = ProgramClient(self._connection)
         self.previews = PreviewClient(self._connection)
         self.saved = SavedItemClient(self._connection)
 

@@ -98,6 +98,10 @@ class Monitors:
     def __iter__(self) -> Any:
         return iter(self._monitors)
 
+    def add(self, *monitors: Monitor) -> None:
+        """Add sinks behind the others."""
+        self._monitors += monitors
+
     def put_scalar(self, tag: str, value: Any) -> None:
         """Hand one number to every monitor.
 

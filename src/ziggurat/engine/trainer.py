@@ -9,6 +9,7 @@ from typing import Any
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callback_calls import CallbackCalls, declared_names, end_training
 from ziggurat.engine.feed import BatchCycle, Feed, steps_in_pass
+from ziggurat.engine.host import training_host
 from ziggurat.engine.interruption import BreakOff, Interruptible, LeaveLoop
 from ziggurat.engine.monitor import Monitor, Monitors
 from ziggurat.engine.program import NonFiniteStep, Program
@@ -77,9 +78,27 @@ class Trainer(Interruptible):
         """Say that slow work between steps goes on, so that the training is not taken for hung."""
         self.progressed_at = self.monitors.now()
 
+    def add(
+        self, *, first: Sequence[Callback] = (), last: Sequence[Callback] = (), monitors: Sequence[Monitor] = ()
+    ) -> None:
+        """Add callbacks and monitors, before the set-up.
+
+        Args:
+            first: callbacks before all others.
+            last: callbacks behind all others; monitors still come after them.
+            monitors: behind the other monitors.
+        """
+        sinks = list(self.monitors)
+        own = [each for each in self.callbacks if each not in sinks]
+        self.monitors.add(*monitors)
+        self.callbacks = [*first, *own, *last, *self.monitors]
+
     def setup(self) -> CallbackCalls:
         """Set up the callbacks and tell the program what will be fetched. ``train`` does it by itself."""
         if self._hooks is None:
+            host = training_host()
+            if host is not None:
+                host.attach(self)
             self._hooks = CallbackCalls(self)
             self._hooks.call("setup_graph")
             self.step_values.declare()
@@ -115,8 +134,11 @@ class Trainer(Interruptible):
         """
         self.max_epoch = max_epoch
         failure: BaseException | None = None
+        host = training_host()
         try:
             hooks = self.setup()
+            if host is not None:
+                host.begin(self)
             self._leave_if_stopped()
             hooks.call("before_train")
             self._leave_if_stopped()
@@ -130,6 +152,8 @@ class Trainer(Interruptible):
         failure = self._after_train(failure)
         if failure is not None:
             raise failure
+        if host is not None:
+            host.end(self)
 
     def _run_epoch(self, hooks: CallbackCalls) -> None:
         if not self.in_epoch:

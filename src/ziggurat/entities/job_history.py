@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -117,7 +117,8 @@ class JobHistory:
             case ErrorRaised():
                 self.error = event
             case Progress():
-                self.progress = event
+                known = 0 if self.progress is None else self.progress.max_epoch
+                self.progress = event if event.max_epoch or not known else replace(event, max_epoch=known)
                 self.reach(event.global_step, event.epoch)
             case EpochEnded():
                 self.reach(event.global_step, event.epoch)

@@ -20,6 +20,7 @@ __all__ = [
     "JOB_KINDS",
     "JOB_STATES",
     "RECOVERED",
+    "RUN_KINDS",
     "Attempt",
     "Checkpoint",
     "Curve",
@@ -155,7 +156,9 @@ def divergence_after(event: DivergenceNoticed) -> Divergence | None:
     )
 
 
-JOB_KINDS: Final = ("dataset", "train", "evaluate", "infer", "export")
+JOB_KINDS: Final = ("dataset", "train", "evaluate", "infer", "export", "program")
+RUN_KINDS: Final = ("train", "program")
+"""Kinds of jobs with steps, curves and checkpoints of their own."""
 JOB_STATES: Final = ("queued", "running", "stopping", "done", "failed", "stopped")
 ACTIVE_STATES: Final = ("running", "stopping")
 ENDED_STATES: Final = ("done", "failed", "stopped")

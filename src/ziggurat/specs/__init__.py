@@ -24,6 +24,7 @@ from ziggurat.specs.files import (
 from ziggurat.specs.flags import dataset_spec_from_flags, spec_from_flags
 from ziggurat.specs.parts import FileNetwork, PluginUse, ZooNetwork
 from ziggurat.specs.problems import comma_question
+from ziggurat.specs.program import ProgramSpec
 from ziggurat.specs.train import TrainSpec
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "FileNetwork",
     "InferSpec",
     "PluginUse",
+    "ProgramSpec",
     "Spec",
     "TrainSpec",
     "ZooNetwork",

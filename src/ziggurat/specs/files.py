@@ -17,6 +17,7 @@ from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import describe_fields
 from ziggurat.specs.evaluation import EvaluateSpec, InferSpec
 from ziggurat.specs.problems import spec_error
+from ziggurat.specs.program import ProgramSpec
 from ziggurat.specs.train import TrainSpec
 
 __all__ = [
@@ -36,7 +37,7 @@ __all__ = [
 _NO_PATHS: Final = ("name", "network")
 """Fields that may look like paths of the workspace and are none: the text of a network file stands in the spec."""
 
-Spec = TrainSpec | DatasetSpec | EvaluateSpec | InferSpec
+Spec = TrainSpec | DatasetSpec | EvaluateSpec | InferSpec | ProgramSpec
 """The spec of any kind of job."""
 
 
@@ -135,6 +136,7 @@ SPEC_KINDS: Final[dict[str, type[SpecModel]]] = {
     "dataset": DatasetSpec,
     "evaluate": EvaluateSpec,
     "infer": InferSpec,
+    "program": ProgramSpec,
 }
 """Every kind of job that this release knows, with today's model."""
 

@@ -350,6 +350,8 @@ class EventBatch:
                 self.fields["stage"] = event.stage
                 if event.total_steps > 0:
                     self.fields["total_steps"] = event.total_steps
+                if event.max_epoch > 0:
+                    self.fields["max_epoch"] = event.max_epoch
             case ErrorRaised():
                 traceback = {"traceback": event.traceback[-_LONGEST_TEXT:]} if event.traceback else {}
                 self.fields["error"] = {**event.error, **traceback}

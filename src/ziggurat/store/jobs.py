@@ -11,7 +11,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Select
 
-from ziggurat.entities import JOB_STATES, Job, JobChange, JobFilter, JobPage, JobTotals, NewJob, SweepSummary
+from ziggurat.entities import JOB_STATES, RUN_KINDS, Job, JobChange, JobFilter, JobPage, JobTotals, NewJob, SweepSummary
 from ziggurat.errors import UnknownNameError
 from ziggurat.specs import known_paths
 from ziggurat.store.database import Database
@@ -159,7 +159,7 @@ class JobRepository:
             for kind, state, count, newly_ended in connection.execute(query):
                 kinds[kind] += count
                 states[state] += count
-                failed += newly_ended if (kind, state) == ("train", "failed") else 0
+                failed += newly_ended if kind in RUN_KINDS and state == "failed" else 0
             return JobTotals(states=states, kinds=kinds, sweeps=connection.execute(sweeps).scalar_one(), failed=failed)
 
     def dependent_counts(self, job_ids: Iterable[str]) -> dict[str, int]:

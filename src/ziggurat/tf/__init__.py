@@ -147,7 +147,18 @@ if TYPE_CHECKING:
         DistributedTrainer,
         HorovodTrainer,
     )
+    from ziggurat.tf.export import (
+        ModelExporter,
+    )
     from ziggurat.tf.gradients import (
+        CheckGradient,
+        FilterNoneGrad,
+        GlobalNormClip,
+        GradientProcessor,
+        MapGradient,
+        PrintGradient,
+        ScaleGradient,
+        SummaryGradient,
         filter_none,
     )
     from ziggurat.tf.graph_callbacks import (
@@ -156,6 +167,7 @@ if TYPE_CHECKING:
         DumpTensorAsImage,
         GraphProfiler,
         GraphVarParam,
+        MovingAverageWeights,
         RunOp,
         RunUpdateOps,
         SessionRunTimeout,
@@ -165,6 +177,7 @@ if TYPE_CHECKING:
     from ziggurat.tf.inference import (
         DataParallelInferenceRunner,
         InferenceRunner,
+        InferenceRunnerBase,
     )
     from ziggurat.tf.inputs.base import (
         FeedInput,
@@ -182,6 +195,7 @@ if TYPE_CHECKING:
     )
     from ziggurat.tf.inputs.staging import (
         StagingInput,
+        staged_for,
     )
     from ziggurat.tf.inputs.tensors import (
         DummyConstantInput,
@@ -238,9 +252,20 @@ if TYPE_CHECKING:
         SyncMultiGPUParameterServerBuilder,
         SyncMultiGPUReplicatedBuilder,
     )
+    from ziggurat.tf.optimizers import (
+        AccumGradOptimizer,
+        PostProcessOptimizer,
+        ProxyOptimizer,
+        VariableAssignmentOptimizer,
+        apply_grad_processors,
+    )
+    from ziggurat.tf.predict_config import (
+        PredictConfig,
+    )
     from ziggurat.tf.predictors import (
         OnlinePredictor,
         PredictorBase,
+        value_tensor,
     )
     from ziggurat.tf.processes import (
         Place,
@@ -328,6 +353,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_CALLBACKS",
     "DEFAULT_MONITORS",
+    "AccumGradOptimizer",
     "AsyncMultiGPUTrainer",
     "AutoResumeTrainConfig",
     "AvgPooling",
@@ -340,6 +366,7 @@ __all__ = [
     "Callback",
     "CallbackFactory",
     "ChainInit",
+    "CheckGradient",
     "CheckNumerics",
     "CheckpointInfo",
     "CheckpointStore",
@@ -363,11 +390,14 @@ __all__ = [
     "EstimatedTimeLeft",
     "EventWriter",
     "FeedInput",
+    "FilterNoneGrad",
     "FixedUnPooling",
     "FullyConnected",
     "GPUMemoryTracker",
     "GPUUtilizationTracker",
     "GlobalAvgPooling",
+    "GlobalNormClip",
+    "GradientProcessor",
     "GraphProfiler",
     "GraphVarParam",
     "HasMovingSummaries",
@@ -380,6 +410,7 @@ __all__ = [
     "HyperParamSetterWithFunc",
     "Image",
     "InferenceRunner",
+    "InferenceRunnerBase",
     "Inferencer",
     "InjectShell",
     "InputDesc",
@@ -393,6 +424,7 @@ __all__ = [
     "LinearWrap",
     "LoadReport",
     "LogScalars",
+    "MapGradient",
     "MaxPooling",
     "MaxSaver",
     "Maxout",
@@ -400,10 +432,12 @@ __all__ = [
     "MinSaver",
     "ModelDesc",
     "ModelDescBase",
+    "ModelExporter",
     "ModelSaver",
     "Monitor",
     "Monitors",
     "MovingAverageSummary",
+    "MovingAverageWeights",
     "NewSessionCreator",
     "NoOpTrainer",
     "ObjAttrParam",
@@ -413,12 +447,16 @@ __all__ = [
     "PeriodicTrigger",
     "Place",
     "PlaceholderInput",
+    "PostProcessOptimizer",
+    "PredictConfig",
     "PredictTowerContext",
     "PredictorBase",
+    "PrintGradient",
     "ProcessTensors",
     "ProgramParam",
     "ProgressBar",
     "ProxyCallback",
+    "ProxyOptimizer",
     "QueueInput",
     "QueueInputTrainer",
     "ReuseSessionCreator",
@@ -430,6 +468,7 @@ __all__ = [
     "Scalar",
     "ScalarPrinter",
     "ScalarStats",
+    "ScaleGradient",
     "ScheduledHyperParamSetter",
     "SendStat",
     "SessionInit",
@@ -446,6 +485,7 @@ __all__ = [
     "StopAtTime",
     "StopTraining",
     "SummariseBatch",
+    "SummaryGradient",
     "SyncMultiGPUParameterServerBuilder",
     "SyncMultiGPUReplicatedBuilder",
     "SyncMultiGPUTrainer",
@@ -464,6 +504,7 @@ __all__ = [
     "TrainConfig",
     "TrainTowerContext",
     "Trainer",
+    "VariableAssignmentOptimizer",
     "VariableHolder",
     "ZMQInput",
     "accuracy",
@@ -471,6 +512,7 @@ __all__ = [
     "add_moving_summary",
     "add_param_summary",
     "add_tensor_summary",
+    "apply_grad_processors",
     "argscope",
     "auto_reuse_variable_scope",
     "backup_collection",
@@ -520,8 +562,10 @@ __all__ = [
     "rms",
     "save_checkpoint_vars",
     "save_chkpt_vars",
+    "staged_for",
     "tf",
     "under_name_scope",
+    "value_tensor",
     "visible_gpus",
 ]
 
@@ -562,16 +606,20 @@ _HOMES = {
     ),
     "ziggurat.tf.defaults": ("DEFAULT_CALLBACKS DEFAULT_MONITORS "),
     "ziggurat.tf.distributed": ("DistributedTrainer HorovodTrainer "),
-    "ziggurat.tf.gradients": ("filter_none "),
-    "ziggurat.tf.graph_callbacks": (
-        "CheckNumerics DumpParamAsImage DumpTensorAsImage GraphProfiler GraphVarParam RunOp "
-        "RunUpdateOps SessionRunTimeout StartProcOrThread TensorPrinter "
+    "ziggurat.tf.export": ("ModelExporter "),
+    "ziggurat.tf.gradients": (
+        "CheckGradient FilterNoneGrad GlobalNormClip GradientProcessor MapGradient PrintGradient "
+        "ScaleGradient SummaryGradient filter_none "
     ),
-    "ziggurat.tf.inference": ("DataParallelInferenceRunner InferenceRunner "),
+    "ziggurat.tf.graph_callbacks": (
+        "CheckNumerics DumpParamAsImage DumpTensorAsImage GraphProfiler GraphVarParam "
+        "MovingAverageWeights RunOp RunUpdateOps SessionRunTimeout StartProcOrThread TensorPrinter "
+    ),
+    "ziggurat.tf.inference": ("DataParallelInferenceRunner InferenceRunner InferenceRunnerBase "),
     "ziggurat.tf.inputs.base": ("FeedInput InputSource PlaceholderInput remap_input_source "),
     "ziggurat.tf.inputs.dataset": ("TFDatasetInput "),
     "ziggurat.tf.inputs.queue": ("BatchQueueInput QueueInput ZMQInput "),
-    "ziggurat.tf.inputs.staging": ("StagingInput "),
+    "ziggurat.tf.inputs.staging": ("StagingInput staged_for "),
     "ziggurat.tf.inputs.tensors": ("DummyConstantInput TensorInput "),
     "ziggurat.tf.linear_wrap": ("LinearWrap "),
     "ziggurat.tf.loading": (
@@ -589,7 +637,11 @@ _HOMES = {
     "ziggurat.tf.multi_tower": (
         "DataParallelBuilder SyncMultiGPUParameterServerBuilder SyncMultiGPUReplicatedBuilder "
     ),
-    "ziggurat.tf.predictors": ("OnlinePredictor PredictorBase "),
+    "ziggurat.tf.optimizers": (
+        "AccumGradOptimizer PostProcessOptimizer ProxyOptimizer VariableAssignmentOptimizer apply_grad_processors "
+    ),
+    "ziggurat.tf.predict_config": ("PredictConfig "),
+    "ziggurat.tf.predictors": ("OnlinePredictor PredictorBase value_tensor "),
     "ziggurat.tf.processes": ("Place place_of "),
     "ziggurat.tf.savers": ("MaxSaver MinSaver ModelSaver "),
     "ziggurat.tf.scopes": (

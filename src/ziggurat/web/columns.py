@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ziggurat.entities import ENDED_STATES, Job
+from ziggurat.entities import ENDED_STATES, RUN_KINDS, Job
 from ziggurat.entities.best_checkpoint import (
     BestCheckpoint,
     Mode,
@@ -246,8 +246,8 @@ def best_values(studio: Studio, jobs: Sequence[Job]) -> dict[str, Best]:
     found: dict[str, Best] = {}
     outdone: dict[str, list[_Judged]] = {}
     for job in jobs:
-        judged = _judged(job) if job.kind == "train" else None
-        best = judged.best if judged is not None else _newest(job) if job.kind == "train" else best_of(job)
+        judged = _judged(job) if job.kind in RUN_KINDS else None
+        best = judged.best if judged is not None else _newest(job) if job.kind in RUN_KINDS else best_of(job)
         if best is not None:
             found[job.id] = best
         if judged is not None and judged.is_outdone():

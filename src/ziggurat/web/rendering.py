@@ -135,7 +135,7 @@ def _section(path: str) -> str:
             return title
     if path == "/models":
         return "Models"
-    return "Runs" if path in ("", "/") or path.startswith(("/jobs/", "/models/")) else ""
+    return "Runs" if path in ("", "/") or path.startswith(("/jobs/", "/models/", "/programs/")) else ""
 
 
 _TASKS: Final = "tasks"

@@ -9,7 +9,10 @@ from urllib.parse import quote, urlencode
 
 from starlette.requests import HTTPConnection
 
-__all__ = ["KIND_PAGES", "address", "changed_query", "page_of"]
+__all__ = ["KIND_PAGES", "NEW_PAGES", "address", "changed_query", "page_of"]
+
+NEW_PAGES: Final = {"dataset": "/datasets", "train": "/models", "program": "/programs"}
+"""Kind of a job → path above the ``new`` of its form."""
 
 KIND_PAGES: Final = {"dataset": "datasets", "train": "models", "evaluate": "evaluations", "infer": "evaluations"}
 """Kind of a job → folder of its page."""

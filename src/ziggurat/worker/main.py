@@ -26,17 +26,29 @@ from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, EventFile
 from ziggurat.layout import JobFolder
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import Settings, load_settings
-from ziggurat.specs import DatasetSpec, EvaluateSpec, FileNetwork, InferSpec, Spec, TrainSpec, load_spec, save_spec
+from ziggurat.specs import (
+    DatasetSpec,
+    EvaluateSpec,
+    FileNetwork,
+    InferSpec,
+    ProgramSpec,
+    Spec,
+    TrainSpec,
+    load_spec,
+    save_spec,
+)
 from ziggurat.worker.baselines import keep_baselines
 from ziggurat.worker.build import BuildLimit, BuiltJob, build_job
 from ziggurat.worker.commands.evaluation import evaluate_split
 from ziggurat.worker.commands.prediction import predict_many
+from ziggurat.worker.commands.program import failure_of_program, run_program
 from ziggurat.worker.dataset_job import make_dataset
 from ziggurat.worker.event_watch import EventWatch, say_end, say_start
 from ziggurat.worker.fetch_limits import keep_to_addresses
 from ziggurat.worker.heartbeat_thread import HeartbeatThread, StepClock
 from ziggurat.worker.load_thread import LoadSampler, LoadThread
 from ziggurat.worker.memory_advice import with_memory_advice
+from ziggurat.worker.program_trainings import JobTrainings, ProgramStopped
 from ziggurat.worker.source import convert_old_stores
 from ziggurat.worker.stopping import ParentWatch, StopRequest, StopSignals
 from ziggurat.zoo.backends import AUTO, with_backend
@@ -150,7 +162,8 @@ def run_attempt(folder: JobFolder, request: StopRequest, *, parent: ParentWatch 
             with set_up_logging(settings.log_level, color=settings.use_color(sys.stderr), job_log=log):
                 return attempt.execute(settings)
         except BaseException as error:
-            return report_failure(error, folder, events, attempt.trainer, with_traceback=settings.debug)
+            trainer, stack = attempt.trainer, attempt.stack
+            return report_failure(error, folder, events, trainer, with_traceback=settings.debug, stack=stack)
         finally:
             folder.stop_request.unlink(missing_ok=True)  # it was obeyed, or the job is over all the same
 
@@ -169,6 +182,8 @@ class _Attempt:
 
     def __init__(self, folder: JobFolder, request: StopRequest, parent: ParentWatch | None, events: EventFile) -> None:
         self.trainer: Trainer | None = None
+        self.stack = ""
+        """Stack trace to show of the error that ended a program; empty for that of the error itself."""
         self._sampler: LoadSampler | None = None
         self._heartbeat_thread: HeartbeatThread | None = None
         self._folder = folder
@@ -184,6 +199,9 @@ class _Attempt:
         with closing(self._heartbeat(spec, clock)) as heartbeat:
             self._heartbeat_thread = heartbeat
             heartbeat.start()
+            if isinstance(spec, ProgramSpec):
+                with closing(self._load_thread(spec)):
+                    return self._run_program(spec, clock, settings)
             if not isinstance(spec, TrainSpec):
                 return self._go_through_samples(spec, clock, settings)
             with closing(self._load_thread(spec)):
@@ -224,9 +242,10 @@ class _Attempt:
             hung_after_s=spec.hung_after_s,
         )
 
-    def _load_thread(self, spec: TrainSpec) -> LoadThread:
+    def _load_thread(self, spec: TrainSpec | ProgramSpec) -> LoadThread:
         """Return the thread that records the load of the machine; it is started unless the spec turns it off."""
-        self._sampler = LoadSampler(self._folder.path, spec.batch_size * spec.gradient_accumulation_steps)
+        samples = spec.batch_size * spec.gradient_accumulation_steps if isinstance(spec, TrainSpec) else 1
+        self._sampler = LoadSampler(self._folder.path, samples)
         thread = LoadThread(self._folder.machine_load, self._sampler, lambda: self.trainer, spec.machine_load_s)
         if spec.machine_load_s:
             thread.start()
@@ -259,6 +278,53 @@ class _Attempt:
                 raise advised from error
         if trainer.outcome == "done":
             keep_baselines(spec, self._folder, built.data.context, lambda: self._request.reason is not None)
+
+    def _run_program(self, spec: ProgramSpec, clock: StepClock, settings: Settings) -> int:
+        trainings = JobTrainings(self._folder, self._events, clock, self._request, self._found_trainer)
+        begun = trainings.checkpoint
+        self._events.write(
+            AttemptStarted(
+                time=time.time(),
+                attempt=1 + _attempts(self._folder),
+                pid=os.getpid(),
+                host=socket.gethostname(),
+                backend="",
+                release=__version__,
+                global_step=0 if begun is None else begun.step,
+                checkpoint="" if begun is None else begun.name,
+            ),
+            *trainings.problems(),
+        )
+        is_whole = False
+        try:
+            if self._request.reason is None:
+                is_whole = run_program(spec, self._folder, trainings, output_is_log=settings.output_is_log)
+        except ProgramStopped:
+            pass  # a request that came while the program was ending
+        except Exception as error:
+            known, self.stack = failure_of_program(error, self._folder)
+            raise known from error
+        finally:
+            clock.phase = "stopping"
+        if is_whole and self.trainer is None:
+            text = "The program trained nothing with a trainer of Ziggurat: it has no curves and no checkpoints."
+            self._events.write(Message(time=time.time(), level="info", text=text))
+        return self._end_program(is_whole)
+
+    def _found_trainer(self, trainer: Trainer) -> None:
+        self.trainer = trainer
+
+    def _end_program(self, is_whole: bool) -> int:
+        trainer = self.trainer
+        step, epoch = (trainer.global_step, trainer.epoch_num) if trainer is not None else (0, 0)
+        outcome, code, reason = "done", EXIT_DONE, "the program has ended"
+        if not is_whole:
+            outcome, code, reason = "stopped", EXIT_STOPPED, self._request.reason or "asked to stop"
+        ended = AttemptEnded(
+            time=time.time(), outcome=outcome, exit_code=code, reason=reason, global_step=step, epoch=epoch
+        )
+        self._events.write(ended)
+        return code
 
     def _end_at_once(self, error: ZigguratError, stack: str) -> None:
         """Say what went wrong where the main thread cannot, and end the process. Any thread may call it."""

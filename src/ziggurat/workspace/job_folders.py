@@ -328,7 +328,7 @@ def job_status(path: Path, now: float) -> JobStatus:
         reason="" if active else _reason(folder, history, state, health),
         attempt=history.attempt,
         epoch=max(history.epoch, beat.epoch if beat else 0),
-        max_epoch=started.max_epoch if started else int(_number(spec, "epochs", 0)),
+        max_epoch=_max_epoch(history, spec),
         global_step=max(history.global_step, beat.global_step if beat else 0),
         total_steps=_total_steps(history),
         stage=progress.stage if progress else "",
@@ -355,6 +355,11 @@ def _reason(folder: JobFolder, history: JobHistory, state: str, health: str) -> 
         asked = folder.stop_request.read_text(encoding="utf-8", errors="replace").strip() or "asked to stop"
         return f"{asked}, by force: its worker ended before it had saved"
     return _LOST_REASON
+
+
+def _max_epoch(history: JobHistory, spec: dict[str, Any]) -> int:
+    planned = history.started.max_epoch if history.started else int(_number(spec, "epochs", 0))
+    return planned or (history.progress.max_epoch if history.progress else 0)
 
 
 def _total_steps(history: JobHistory) -> int:

@@ -107,6 +107,20 @@ def check_network(text: str, *, backend: str = DEFAULT_BACKEND) -> list[CodeFind
             return []
 
 
+def check_syntax(text: str) -> CodeFinding | None:
+    """Return why Python cannot read a text; None where it can. Nothing is executed."""
+    with _PARSING, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(text)
+        except SyntaxError as error:
+            advice = "It is Python 2: convert the line to Python 3." if _is_python_2(error) else ""
+            return replace(_of_syntax(error, text), advice=advice)
+        except (ValueError, RecursionError, MemoryError) as error:
+            return _finding(1, 1, 1, "error", f"Python cannot read the file: {error}.")
+    return None
+
+
 def _found(text: str, tree: ast.Module) -> list[CodeFinding]:
     code = _Code.of(tree)
     suspects = [*_attributes(code), *_members(code), *_undefined(text, code)]

@@ -25,6 +25,7 @@ from ziggurat.specs import (
     EvaluateSpec,
     FileNetwork,
     InferSpec,
+    ProgramSpec,
     Spec,
     TrainSpec,
     assign,
@@ -36,6 +37,7 @@ from ziggurat.specs import (
     present_path,
     save_spec,
 )
+from ziggurat.workspace.programs import write_program
 from ziggurat.workspace.training_checks import check_rotation_needs_square
 from ziggurat.zoo.backends import with_backend
 
@@ -52,6 +54,7 @@ __all__ = [
     "network_name",
     "new_job_ids",
     "new_job_names",
+    "program_needs",
     "telling_name",
     "train_needs",
     "train_spec",
@@ -78,6 +81,7 @@ class JobRequest:
         priority: higher is sooner.
         needs: of the machine; found from the spec where it is not given.
         parent: id of the job that it is a clone of.
+        files: of a program, path → content; they are written into its folder.
     """
 
     spec: Mapping[str, Any]
@@ -91,6 +95,7 @@ class JobRequest:
     priority: int = 0
     needs: ResourceRequest | None = None
     parent: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def make_jobs(
@@ -128,7 +133,9 @@ def make_jobs(
     made: list[Path] = []
     try:
         for spec, _ in planned:
-            made.append(create_job_in(spec, jobs_folder, new_job_ids(now), apart_from=other_folders(jobs_folder)).path)
+            folder = create_job_in(spec, jobs_folder, new_job_ids(now), apart_from=other_folders(jobs_folder))
+            made.append(folder.path)
+            write_program(request.files, folder)
         # A sweep is named after its first job: no other one can be.
         sweep = group or (made[0].name if len(made) > 1 else "")
         asked = zip(planned, made, strict=True)
@@ -219,11 +226,21 @@ def needs_of(spec: Spec) -> ResourceRequest:
     """Return what a job of any kind needs."""
     if isinstance(spec, EvaluateSpec | InferSpec):
         return model_needs(spec)
+    if isinstance(spec, ProgramSpec):
+        return program_needs(spec)
     return dataset_needs(spec) if isinstance(spec, DatasetSpec) else train_needs(spec)
 
 
+def program_needs(spec: ProgramSpec) -> ResourceRequest:
+    """Return what a program needs: what its spec asks for."""
+    slot = "device" if spec.gpus else "cpu"
+    return ResourceRequest(devices=spec.gpus, memory_bytes=round(spec.memory_gb * 1e9), slot=slot)
+
+
 def network_name(spec: Spec) -> str:
-    """Return the name of the network of a training, or of its file; empty for other kinds."""
+    """Return the name of the network of a training, or of its file; the script of a program; else an empty text."""
+    if isinstance(spec, ProgramSpec):
+        return Path(spec.script).name
     if not isinstance(spec, TrainSpec):
         return ""
     network = spec.network
@@ -238,6 +255,8 @@ def telling_name(spec: Spec) -> str:
     if isinstance(spec, DatasetSpec):
         place = re.split(r"[?#]", spec.source)[0] if "://" in spec.source else spec.source  # a query may hold a secret
         return (Path(place).name or spec.kind)[:_LONGEST_NAME]
+    if isinstance(spec, ProgramSpec):
+        return (Path(spec.script).stem or spec.kind)[:_LONGEST_NAME]
     return spec.kind
 
 

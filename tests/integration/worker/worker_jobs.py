@@ -25,6 +25,7 @@ LAST = 2 * STEPS
 
 MEASURED = {
     "Throughput (samples/sec)": "measured by the clock",
+    "Throughput (steps/sec)": "measured by the clock",
     "StepTime/p50_ms": "measured by the clock",
     "StepTime/p99_ms": "measured by the clock",
 }

@@ -3,7 +3,7 @@
 import pytest
 
 from ziggurat.errors import SpecError
-from ziggurat.specs import SPEC_KINDS, DatasetSpec, EvaluateSpec, InferSpec, TrainSpec, parse_spec, upgrade
+from ziggurat.specs import SPEC_KINDS, DatasetSpec, EvaluateSpec, InferSpec, ProgramSpec, TrainSpec, parse_spec, upgrade
 
 
 def rename_max_epoch(content):
@@ -46,7 +46,7 @@ def test_a_version_that_no_step_leaves_is_refused():
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ({}, "A spec must say its `kind`. Known: `train`, `dataset`, `evaluate`, `infer`."),
+        ({}, "A spec must say its `kind`. Known: `train`, `dataset`, `evaluate`, `infer`, `program`."),
         (
             {"kind": "trian"},
             "`kind` must be a kind of job that this release knows. Received: trian. Did you mean `train`?",
@@ -66,5 +66,11 @@ def test_a_spec_without_version_is_of_the_first():
     assert parse_spec({"kind": "dataset", "source": "pictures"}).version == 1
     assert parse_spec({"kind": "evaluate", "model": "job"}).version == 1
     assert parse_spec({"kind": "infer", "model": "job", "source": "pictures"}).version == 1
-    kinds = {"train": TrainSpec, "dataset": DatasetSpec, "evaluate": EvaluateSpec, "infer": InferSpec}
+    kinds = {
+        "train": TrainSpec,
+        "dataset": DatasetSpec,
+        "evaluate": EvaluateSpec,
+        "infer": InferSpec,
+        "program": ProgramSpec,
+    }
     assert kinds == SPEC_KINDS

@@ -13,6 +13,7 @@ ROUTERS: Final = (
     "ziggurat.api.routes.datasets:uploads_router",
     "ziggurat.api.routes.training:router",
     "ziggurat.api.routes.network_checks:router",
+    "ziggurat.api.routes.programs:router",
     "ziggurat.api.routes.models:router",
     "ziggurat.api.routes.evaluations:router",
     "ziggurat.api.routes.studio:router",

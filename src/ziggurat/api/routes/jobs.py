@@ -174,9 +174,9 @@ def unset_hyperparameter(studio: StudioDep, who: TrainerUser, job_id: str, name:
 
 @router.get("/jobs/{job_id}/request", response_model=RequestShape)
 def clone_job(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
-    """Return what would make a job again, to be changed and sent to ``/trainings`` or ``/datasets``."""
+    """Return what would make a job again, to be changed and sent to ``/trainings``, ``/datasets`` or ``/programs``."""
     values = vars(clone_request(studio.jobs, job_id))
-    return answer({name: value for name, value in values.items() if name != "needs"})
+    return answer({name: value for name, value in values.items() if name not in ("needs", "files")})
 
 
 curves_router = new_router(prefix="/api/v1", tags=["curves"])

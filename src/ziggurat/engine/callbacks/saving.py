@@ -24,7 +24,7 @@ from ziggurat.layout import JobFolder, checkpoint_name
 if TYPE_CHECKING:
     from ziggurat.engine.trainer import Trainer
 
-__all__ = ["KeepBest", "MaxSaver", "MinSaver", "ModelSaver", "newest_checkpoint"]
+__all__ = ["KeepBest", "MaxSaver", "MinSaver", "ModelSaver", "has_model_saver", "newest_checkpoint"]
 
 
 class CheckpointCoordinator:
@@ -130,6 +130,12 @@ def newest_checkpoint(trainer: Trainer) -> str:
             if stored:
                 return stored[-1].name
     return ""
+
+
+def has_model_saver(trainer: Trainer, folder: Path) -> bool:
+    """Return whether a ``ModelSaver`` of a trainer saves into the folder of checkpoints ``folder``."""
+    stores = [each._store for each in _savers(trainer) if isinstance(each, ModelSaver)]
+    return any(store is not None and store.folder.absolute() == folder.absolute() for store in stores)
 
 
 def _savers(trainer: Trainer) -> list[Saver]:

@@ -137,6 +137,11 @@ class EventWriter(Monitor, NeedsFolder):
         self._epoch_took_s = 0.0
         self._is_over = False
 
+    @property
+    def folder(self) -> JobFolder | None:
+        """The job that it writes into; None before it has one."""
+        return self._folder
+
     def use_folder(self, folder: JobFolder) -> None:
         """Write into this job, unless another one was given."""
         self._folder = self._folder or folder

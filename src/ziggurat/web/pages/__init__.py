@@ -10,6 +10,7 @@ ROUTERS: Final = (
     "ziggurat.web.pages.new_model.test_batch:router",  # before `/models/new/{look}`
     "ziggurat.web.pages.new_model.routes:router",
     "ziggurat.web.pages.new_dataset.routes:router",
+    "ziggurat.web.pages.new_program.routes:router",
     "ziggurat.web.pages.predict.routes:router",
     "ziggurat.web.pages.evaluation.routes:router",
     "ziggurat.web.pages.evaluation.changes:router",

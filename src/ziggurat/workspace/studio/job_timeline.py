@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from pydantic import ValidationError
 
-from ziggurat.entities import INTERVENTION, Attempt, Curve, Job
+from ziggurat.entities import INTERVENTION, RUN_KINDS, Attempt, Curve, Job
 from ziggurat.entities.best_checkpoint import (
     PRIMARY_METRIC,
     Mode,
@@ -103,13 +103,13 @@ def job_timeline(store: Store, job: Job) -> list[TimelineEvent]:
         store: that has the job.
         job: a training.
     """
-    if job.kind != "train":
+    if job.kind not in RUN_KINDS:
         return []
     attempts = store.curves.attempts(job.id)
     flags = [*_interventions(store, job), *_resumptions(job, attempts), *_divergence(job), *_early_stop(job, attempts)]
     flags = sorted(flags, key=lambda event: (event.step, event.time_s or 0.0))[-_MOST:]
     numbered = [replace(event, number=number) for number, event in enumerate(flags, start=1)]
-    found = [*numbered, *_starts(attempts), *_bests(store, job), *_ends(job, attempts)]
+    found = [*numbered, *_starts(job, attempts), *_bests(store, job), *_ends(job, attempts)]
     return sorted(found, key=lambda event: (_moment(event, found), event.step))
 
 
@@ -271,11 +271,16 @@ def _is_early(job: Job) -> bool:
     return job.state == "done" and job.global_step < job.total_steps
 
 
-def _starts(attempts: Sequence[Attempt]) -> list[TimelineEvent]:
+def _starts(job: Job, attempts: Sequence[Attempt]) -> list[TimelineEvent]:
+    text = f"{_subject(job)} started"
     return [
-        TimelineEvent(kind="started", step=each.first_step, epoch=0, time_s=each.started, text="Training started")
+        TimelineEvent(kind="started", step=each.first_step, epoch=0, time_s=each.started, text=text)
         for each in attempts[:1]
     ]
+
+
+def _subject(job: Job) -> str:
+    return "Program" if job.kind == "program" else "Training"
 
 
 def _ends(job: Job, attempts: Sequence[Attempt]) -> list[TimelineEvent]:
@@ -283,7 +288,7 @@ def _ends(job: Job, attempts: Sequence[Attempt]) -> list[TimelineEvent]:
     if last is None or last.ended is None or job.is_active:
         return []
     kind = "paused" if job.paused and job.state == "stopped" else job.state
-    words = {"done": "Training finished", "stopped": "Stopped", "paused": "Paused", "failed": "Failed"}
+    words = {"done": f"{_subject(job)} finished", "stopped": "Stopped", "paused": "Paused", "failed": "Failed"}
     if kind not in words:
         return []
     return [

@@ -15,6 +15,7 @@ from typing import Any, Final
 from ziggurat.atomic import atomic_write_text
 from ziggurat.entities import (
     INTERVENTION,
+    RUN_KINDS,
     Attempt,
     Checkpoint,
     Job,
@@ -340,7 +341,7 @@ class Jobs:
                 details={"field": name},
             )
         job = self.get(job_id)
-        if not job.is_active or job.kind != "train":
+        if not job.is_active or job.kind not in RUN_KINDS:
             raise JobError("Hyperparameters are set while a training runs.", received=f"{job_id} is {job.state}")
         if not name.isidentifier():
             raise ConfigurationError("A hyperparameter has a name.", received=repr(name))
@@ -357,7 +358,7 @@ class Jobs:
             JobError: if the job does not run, or it was not set.
         """
         job = self.get(job_id)
-        if not job.is_active or job.kind != "train":
+        if not job.is_active or job.kind not in RUN_KINDS:
             raise JobError(
                 "A hyperparameter goes back to its schedule while a training runs.",
                 received=f"{job_id} is {job.state}",

@@ -24,6 +24,7 @@ from ziggurat.workspace.studio.models import Models, Published
 from ziggurat.workspace.studio.network_graphs import GraphCache, NetworkGraphs
 from ziggurat.workspace.studio.networks import Networks
 from ziggurat.workspace.studio.paths import studio_paths
+from ziggurat.workspace.studio.programs import Programs
 from ziggurat.workspace.studio.retraining import Retrainings
 from ziggurat.workspace.studio.saved_items import SavedItems
 from ziggurat.workspace.studio.training import Training
@@ -78,6 +79,7 @@ class Studio(Workspace[Jobs]):
         models: that trainings made.
         graphs: of networks that are not trained, in TensorBoard.
         evaluations: models on whole splits and on many images.
+        programs: programs that are submitted.
         retrainings: trainings that are repeated on another version of their dataset.
         exports: trained models in formats of other programs.
         published: models that others start from.
@@ -124,6 +126,7 @@ class Studio(Workspace[Jobs]):
         self.models = Models(jobs, self.tasks, parts.inference, root / "jobs", clock)
         self.graphs = NetworkGraphs(parts.graphs, self.networks.describe, parts.graph_boards)
         self.evaluations = Evaluations(jobs, supervisor, self.paths, root / "jobs", clock)
+        self.programs = Programs(jobs, supervisor, self.paths, root / "jobs", clock)
         self.retrainings = Retrainings(jobs, self.datasets, self.training, self.evaluations)
         self.published = Published(jobs, store.settings, clock)
         jobs.protect(self.published.refuse_deletion)

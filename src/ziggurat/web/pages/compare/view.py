@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.entities import ENDED_STATES, Job, JobFilter
+from ziggurat.entities import ENDED_STATES, RUN_KINDS, Job, JobFilter
 from ziggurat.entities.best_checkpoint import metric_title, primary_metric
 from ziggurat.errors import NotThereError, ZigguratError
 from ziggurat.web.columns import metric_mode
@@ -174,7 +174,7 @@ def chosen_runs(studio: Studio, job_ids: Sequence[str]) -> tuple[list[Job], list
     """Return the trainings among jobs, and the ids that are left out: of other kinds, deleted, or too many."""
     wanted = list(dict.fromkeys(job_ids))
     known = studio.jobs.some(wanted)
-    runs = [known[each] for each in wanted if each in known and known[each].kind == "train"][:MOST_COMPARED]
+    runs = [known[each] for each in wanted if each in known and known[each].kind in RUN_KINDS][:MOST_COMPARED]
     taken = {job.id for job in runs}
     return runs, [each for each in wanted if each not in taken]
 
@@ -182,7 +182,7 @@ def chosen_runs(studio: Studio, job_ids: Sequence[str]) -> tuple[list[Job], list
 def found_runs(studio: Studio, text: str, without: Sequence[Job]) -> list[Job]:
     """Return the newest trainings with a text in name, id, notes, network or tags."""
     taken = {job.id for job in without}
-    page = studio.jobs.page(JobFilter(kinds=("train",), text=text.strip(), limit=_FOUND + len(taken)))
+    page = studio.jobs.page(JobFilter(kinds=RUN_KINDS, text=text.strip(), limit=_FOUND + len(taken)))
     return [job for job in page.jobs if job.id not in taken][:_FOUND]
 
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import QueryParams
 
-from ziggurat.entities import JOB_STATES, JobFilter, JobTotals, Listing
+from ziggurat.entities import JOB_STATES, RUN_KINDS, JobFilter, JobTotals, Listing
 from ziggurat.workspace.job_query import JobQuery, parse_filter
 
 __all__ = [
@@ -52,7 +52,7 @@ class JobList:
 
 
 LISTS: Final = {
-    "train": JobList(title="Runs", path="/", kinds=("train",)),
+    "train": JobList(title="Runs", path="/", kinds=RUN_KINDS),
     "all": JobList(title="Runs", path="/"),
     "dataset": JobList(title="Datasets", path="/datasets", kinds=("dataset",)),
     "model": JobList(title="Models", path="/models", kinds=("train",), states=("done",)),

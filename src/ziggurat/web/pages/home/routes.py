@@ -36,7 +36,7 @@ from ziggurat.web.pages.home.view import Results, clock_duration, results_of, sh
 from ziggurat.web.pages.job.view import actions_of
 from ziggurat.web.rendering import is_part, page, part, part_html, see_other, status_bar_of
 from ziggurat.web.static_files import STATIC
-from ziggurat.web.urls import address
+from ziggurat.web.urls import NEW_PAGES, address
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.training_checks import why_not_trainable
 
@@ -404,7 +404,7 @@ def _clone(request: Request, studio: Studio, choice: Choice) -> Response:
     ids = choice.resolve(studio)
     if len(ids) != 1:
         raise UsageError("One job is cloned at a time.", received=str(len(ids)), advice="Select one.")
-    path = "/datasets/new" if studio.jobs.get(ids[0]).kind == "dataset" else "/models/new"
+    path = f"{NEW_PAGES.get(studio.jobs.get(ids[0]).kind, '/models')}/new"
     return see_other(request, path, {"clone": ids[0]})
 
 

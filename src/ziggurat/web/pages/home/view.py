@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ziggurat.entities import ACTIVE_STATES, ENDED_STATES, Job, JobFilter, SweepSummary
+from ziggurat.entities import ACTIVE_STATES, ENDED_STATES, RUN_KINDS, Job, JobFilter, SweepSummary
 from ziggurat.entities.best_checkpoint import metric_text, metric_title
 from ziggurat.errors import UsageError
 from ziggurat.formatting import as_clock
@@ -335,7 +335,7 @@ class _Known:
             {
                 job.id: job.scalars[best.tag]
                 for job in shown
-                if (best := self._bests.get(job.id)) is not None and job.kind == "train" and best.tag in job.scalars
+                if (best := self._bests.get(job.id)) is not None and job.kind in RUN_KINDS and best.tag in job.scalars
             }
         )
         self._published: dict[str, list[str]] = {}
@@ -420,7 +420,7 @@ def _why(job: Job, best: Best | None) -> Why | None:
         return Why(_sentence(job.reason) or "Failed for an unknown reason", "failed")
     if job.is_active and job.health in ("hung", "silent"):
         return Why("No step for a long time" if job.health == "hung" else "No heartbeat of its worker", "diverged")
-    if best is not None or job.kind != "train":
+    if best is not None or job.kind not in RUN_KINDS:
         return None
     if job.state in ENDED_STATES:
         return Why(_sentence(job.reason) if job.state == "stopped" else "No metrics")

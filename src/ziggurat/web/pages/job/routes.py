@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from fastapi import Depends, Form, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from ziggurat.entities import RUN_KINDS
 from ziggurat.entities.best_checkpoint import metric_names, metric_text
 from ziggurat.errors import ConfigurationError, NotThereError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
@@ -24,6 +25,7 @@ from ziggurat.web.job_changes import CHANGED_FIELDS, change_from
 from ziggurat.web.pages.job import live_routes
 from ziggurat.web.pages.job.live_view import LiveView
 from ziggurat.web.pages.job.log import job_log
+from ziggurat.web.pages.job.program import program_view
 from ziggurat.web.pages.job.rate_chart import rate_chart
 from ziggurat.web.pages.job.view import JobNow, drawn_marks, job_about, job_now, metric_name
 from ziggurat.web.rendering import is_part, page, part, see_other
@@ -63,11 +65,13 @@ _TABS: Final = {
     "overview": "Overview",
     "predictions": "Predictions",
     "checkpoints": "Checkpoints",
+    "program": "Program",
     "log": "Log",
     "configuration": "Configuration",
     "system": "System",
 }
 _OF_TRAININGS: Final = ("overview", "predictions", "checkpoints")
+_OF_PROGRAMS: Final = "program"
 _ALWAYS: Final = ("name", "chip", "actions", "state", "tabs")
 _LIVE: Final = {
     "overview": ("failure", "metrics", "rate-now", "checkpoints-short"),
@@ -191,6 +195,7 @@ def job_page(
         topics=(f"job:{job_id}",),
         about=job_about(studio, now.job, studio.machine.strip()["frameworks"]),
         log=job_log(studio, job_id) if tab == "log" else None,
+        program=program_view(studio, now.job, request.query_params.get("file", "")) if tab == "program" else None,
         live=live,
         marks=drawn_marks(live.events) if live is not None else [],
         projects=[each.name for each, _ in studio.projects.all()] if tab == "configuration" else [],
@@ -203,7 +208,7 @@ def job_page(
 def _shown(studio: Studio, now: JobNow, tab: str) -> dict[str, Any]:
     """Return what the page and its parts have in common."""
     job = now.job
-    is_training = job.kind == "train"
+    is_training = job.kind in RUN_KINDS
     has_rate_chart = is_training and tab == "overview" and now.has_curves
     return {
         "now": now,
@@ -211,7 +216,7 @@ def _shown(studio: Studio, now: JobNow, tab: str) -> dict[str, Any]:
         "is_training": is_training,
         "tab": tab,
         "form_tab": "" if tab == "overview" else tab,
-        "tabs": [each for each in _TABS.items() if is_training or each[0] not in _OF_TRAININGS],
+        "tabs": [each for each in _TABS.items() if each[0] in _tabs_of(job.kind)],
         "rate_chart": rate_chart(studio, job, now.rate_asked) if has_rate_chart else None,
         "results": best_values(studio, now.users) if tab == "predictions" else {},
         "metric_name": metric_name,
@@ -220,9 +225,14 @@ def _shown(studio: Studio, now: JobNow, tab: str) -> dict[str, Any]:
     }
 
 
+def _tabs_of(kind: str) -> list[str]:
+    left_out = {"train": (_OF_PROGRAMS,), "program": ("predictions",)}.get(kind, (*_OF_TRAININGS, _OF_PROGRAMS))
+    return [name for name in _TABS if name not in left_out]
+
+
 def _tab(request: Request, kind: str) -> str:
     """Return the tab that is asked for; of what a page sends in the background, the one that the browser shows."""
-    known = [name for name in _TABS if kind == "train" or name not in _OF_TRAININGS]
+    known = _tabs_of(kind)
     shown = parse_qs(urlsplit(request.headers.get("hx-current-url", "")).query).get("tab", [""])[0]
     wanted = request.query_params.get("tab") or (shown if is_part(request) else "")
     return wanted if wanted in known else known[0]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.entities import Attempt, Checkpoint, Job, ScalarSummary
+from ziggurat.entities import RUN_KINDS, Attempt, Checkpoint, Job, ScalarSummary
 from ziggurat.entities.best_checkpoint import BestCheckpoint, metric_title, primary_metric
 from ziggurat.errors import JobError, UnknownNameError
 from ziggurat.layout import JobFolder
 from ziggurat.specs.describe import describe_fields
 from ziggurat.specs.files import SPEC_KINDS
 from ziggurat.web.columns import Best, best_values
+from ziggurat.web.pages.job.program import program_text
 from ziggurat.workspace.checkpoints import best_of_model, checkpoint_marks, checkpoints_of_model
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.job_timeline import EarlyStoppingState, TimelineEvent
@@ -88,7 +90,9 @@ def _text(value: Any) -> str:
 
 
 def _source(job: Job, file: str) -> str:
-    """Return the text of the job's network where the error is in it; other files are not the job's."""
+    """Return the text of the job's network, or of a file of its program, where the error is in it; else nothing."""
+    if job.kind == "program":
+        return program_text(job, file) or ""
     network = job.spec.get("network")
     if not file or not isinstance(network, Mapping):
         return ""
@@ -308,7 +312,9 @@ class JobNow:
     @property
     def has_curves(self) -> bool:
         """Whether there is something to draw, or will be."""
-        return self.job.kind == "train" and (bool(self.scalars) or self.job.state in ("queued", "running", "stopping"))
+        return self.job.kind in RUN_KINDS and (
+            bool(self.scalars) or self.job.state in ("queued", "running", "stopping")
+        )
 
     @property
     def images_per_s(self) -> float | None:
@@ -352,6 +358,7 @@ class JobAbout:
         spec_text: the whole spec.
         tensorboard: the command that shows its curves there.
         framework_problem: why its framework does not work on this machine; empty if it does, or was not checked.
+        arguments: of a program, as a shell takes them; empty for none.
     """
 
     job: Job
@@ -363,6 +370,7 @@ class JobAbout:
     spec_text: str
     tensorboard: str
     framework_problem: str
+    arguments: str = ""
 
 
 def job_now(studio: Studio, job_id: str) -> JobNow:
@@ -372,7 +380,7 @@ def job_now(studio: Studio, job_id: str) -> JobNow:
         JobError: where there is none of that id.
     """
     job, now = studio.jobs.with_baselines(job_id), studio.clock()
-    held = studio.jobs.hyperparameters(job_id) if job.kind == "train" else {}
+    held = studio.jobs.hyperparameters(job_id) if job.kind in RUN_KINDS else {}
     checkpoints = studio.jobs.checkpoints(job_id)
     return JobNow(
         job=job,
@@ -383,7 +391,7 @@ def job_now(studio: Studio, job_id: str) -> JobNow:
         failure=failure_of(job),
         scalars=sorted(job.scalars.values(), key=_importance),
         checkpoints=checkpoint_table(job, checkpoints),
-        best=best_values(studio, [job]).get(job_id) if job.kind == "train" else None,
+        best=best_values(studio, [job]).get(job_id) if job.kind in RUN_KINDS else None,
         sound_checkpoint=_sound(job, checkpoints),
         early_stopping=studio.jobs.early_stopping(job_id),
         messages=studio.jobs.messages(job_id, levels=("warning", "error"), limit=_MESSAGES)[::-1],
@@ -421,6 +429,7 @@ def job_about(studio: Studio, job: Job, frameworks: Sequence[Any]) -> JobAbout:
         spec_text=spec_text(job),
         tensorboard=f"tensorboard --logdir {JobFolder(Path(job.folder)).tensorboard}/",
         framework_problem=next((each["sentence"] for each in frameworks if each["backend"] == job.framework), ""),
+        arguments=shlex.join(job.spec.get("arguments", ())) if job.kind == "program" else "",
     )
 
 
@@ -510,6 +519,8 @@ def why_no_learning_rate(job: Job) -> str:
     """Return why the learning rate cannot be set now; empty where it can."""
     if job.state == "running" and "learning_rate" in job.scalars:
         return ""
+    if job.kind == "program" and job.state == "running" and job.scalars:
+        return "It can be changed where the program has a hyperparameter `learning_rate`; this one has none so far."
     if job.state in ("queued", "running"):
         return "It can be changed once the training has started."
     if job.state == "stopping":

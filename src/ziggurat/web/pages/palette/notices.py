@@ -16,7 +16,13 @@ MOST_WITHIN_S: Final = 600
 
 _MOST: Final = 10
 _WORDS: Final = {"done": "finished", "failed": "failed"}
-_KINDS: Final = {"train": "Run", "dataset": "Dataset", "evaluate": "Evaluation", "infer": "Predictions"}
+_KINDS: Final = {
+    "train": "Run",
+    "program": "Program",
+    "dataset": "Dataset",
+    "evaluate": "Evaluation",
+    "infer": "Predictions",
+}
 
 
 @dataclass(frozen=True, kw_only=True)

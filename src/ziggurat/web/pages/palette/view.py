@@ -17,7 +17,13 @@ MOST_RESULTS: Final = 20
 _RECENT: Final = 6
 _OF_JOBS: Final = 12
 _PUBLISHED: Final = 4
-_GROUPS: Final = (("train", "Runs"), ("dataset", "Datasets"), ("evaluate", "Evaluations"), ("infer", "Evaluations"))
+_GROUPS: Final = (
+    ("train", "Runs"),
+    ("program", "Runs"),
+    ("dataset", "Datasets"),
+    ("evaluate", "Evaluations"),
+    ("infer", "Evaluations"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +75,12 @@ _COMMANDS: Final = (
     _Command(
         item=Item(title="New dataset", path="/datasets/new", icon="plus"),
         words="import data",
+        role="trainer",
+        scope="write",
+    ),
+    _Command(
+        item=Item(title="New program", path="/programs/new", icon="plus"),
+        words="submit script python run",
         role="trainer",
         scope="write",
     ),
@@ -130,7 +142,7 @@ def _ranked(jobs: Iterable[Job], text: str) -> list[Job]:
 
 
 def _job_item(job: Job) -> Item:
-    icons = {"train": "bolt", "dataset": "folder", "evaluate": "check-circle", "infer": "image"}
+    icons = {"train": "bolt", "program": "bolt", "dataset": "folder", "evaluate": "check-circle", "infer": "image"}
     return Item(title=job.name or job.id, icon=icons.get(job.kind, "list"), hint=job.network or job.kind, job=job)
 
 

@@ -1,0 +1,90 @@
+"""Verb ``ziggurat submit``: a program of this machine becomes a job of a studio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ziggurat.cli.application import Application
+from ziggurat.cli.commands import Command
+from ziggurat.cli.job_requests import reaches_studio, studio_client
+from ziggurat.errors import UsageError
+from ziggurat.workspace.programs import check_program, program_at
+
+__all__ = ["submit"]
+
+_OWN: Final = (
+    "--name", "--script", "--gpus", "--memory-gb", "--seed", "--project", "--tag", "--notes", "--priority", "--wait",
+    "--server", "--token", "--token-file", "--json", "--debug",
+)  # fmt: skip
+
+
+class SubmitCommand(Command):
+    """Takes what stands behind ``--`` as the arguments of the program, and nothing else."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Split the words at ``--``.
+
+        Raises:
+            UsageError: where an option of the program stands before it.
+        """
+        place = args.index("--") if "--" in args else len(args)
+        words, behind = args[:place], args[place + 1 :]
+        ctx.meta["ziggurat.arguments"] = tuple(behind)
+        try:
+            return super().parse_args(ctx, words)
+        except click.NoSuchOption as error:
+            raise UsageError(
+                "Options of the program stand behind `--`.",
+                received=error.option_name,
+                advice=f"Write it as in: {ctx.command_path} train.py -- {error.option_name} …. "
+                f"Options of this command: {', '.join(_OWN[:9])}, …",
+            ) from None
+
+
+@click.command("submit", cls=SubmitCommand)
+@click.argument("program", type=click.Path(path_type=Path))
+@click.argument("rest", nargs=-1, metavar="[-- ARGUMENT...]")
+@click.option("--name", metavar="TEXT", default="", help="Name of the job; default: that of the script.")
+@click.option("--script", metavar="FILE", default="", help="Script that runs, of a folder or archive with several.")
+@click.option("--gpus", type=click.IntRange(0, 64), default=0, help="Accelerators that it gets; default 0.")
+@click.option("--memory-gb", type=click.FloatRange(0), default=0.0, help="Memory that it needs; default: unknown.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Of `random` and `numpy.random`; default 0.")
+@click.option("--project", metavar="NAME", help="Project that it belongs to.")
+@click.option("--tag", "tags", multiple=True, metavar="WORD", help="Tag; repeatable.")
+@click.option("--notes", metavar="TEXT", help="Free text.")
+@click.option("--priority", type=int, help="Higher starts earlier; default 0.")
+@click.option("--wait", is_flag=True, help="Wait until it has ended; exit code 0 only where it is done.")
+@reaches_studio
+@click.pass_context
+def submit(
+    context: click.Context, program: Path, rest: tuple[str, ...], name: str, script: str, wait: bool, **options: Any
+) -> None:
+    """Run PROGRAM, a Python file, a folder or a zip archive of this machine, as a job of the studio.
+
+    Its files are copied into the folder of the job. What stands behind -- are its arguments.
+    """
+    application: Application = context.obj
+    if rest:
+        raise UsageError(
+            "Arguments of the program stand behind `--`.",
+            received=" ".join(rest),
+            advice=f"Write: ziggurat submit {program} -- {' '.join(rest)}",
+        )
+    # Before a studio is asked: what is wrong with the program is said also where none is there.
+    check_program(program_at(program, script))
+    studio = {each: options.pop(each) for each in ("server", "token", "token_file")}
+    spec = {each: options.pop(each) for each in ("gpus", "memory_gb", "seed")} | ({"name": name} if name else {})
+    said = {**options, "tags": list(options["tags"])}
+    arguments = context.meta["ziggurat.arguments"]
+    with studio_client(application, studio) as client:
+        job = client.programs.submit(program, arguments, script=script, spec=spec, **said)
+        state = application.output.word(job["state"])
+        if not wait:
+            application.output.document(job, f"{job['id']} {job['name']} is {state} now.")
+            return
+        application.output.note(f"{job['id']} {job['name']} is {state} now; Ctrl-C stops waiting, not the job.")
+        done = client.wait(job["id"])
+        application.output.document(done, f"{job['id']} {job['name']} is {application.output.word(done['state'])}.")

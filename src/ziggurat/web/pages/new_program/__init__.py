@@ -1,0 +1,1 @@
+"""Page that submits a program."""

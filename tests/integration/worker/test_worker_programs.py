@@ -1,0 +1,191 @@
+"""Submitted programs in real workers: stop, kill, exact resume, output, errors of the program's own lines."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from worker_jobs import curves_of, differences, end_of, error_of, events_of, messages_of, outcome_of, steps_of
+from worker_processes import wait_for
+
+from ziggurat.entities import EXIT_STOPPED, read_heartbeat
+from ziggurat.events import AttemptStarted, Message, Progress
+from ziggurat.layout import JobFolder
+from ziggurat.specs import parse_spec, save_spec
+
+TRAIN = """
+import argparse, os, random, signal, sys, time
+import numpy as np
+import shapes
+from ziggurat.backends.null import NullOptions, NullProgram
+from ziggurat.callbacks import Callback, MovingAverageSummary, Trainer
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, default=4)
+parser.add_argument("--strike", type=int, default=0)
+parser.add_argument("--signal", default="SIGKILL")
+given = parser.parse_args()
+print("name", __name__, "arguments", sys.argv[1:], "folder", os.path.basename(os.getcwd()))
+
+x, y = shapes.samples(np.random)  # random numbers of the program itself are drawn alike in each attempt
+
+
+class Noise(Callback):
+    def trigger_step(self):
+        self.trainer.put("noise", random.random() + np.random.random())
+        if self.global_step == given.strike and not os.path.exists("struck"):
+            open("struck", "w").close()
+            os.kill(os.getpid(), getattr(signal, given.signal))
+            time.sleep(0.2)
+
+
+batches = [[x[i : i + 8], y[i : i + 8]] for i in range(0, 64, 8)]
+program = NullProgram(8, 2, NullOptions(hidden=5, dropout=0.3))
+trainer = Trainer(program, batches, callbacks=[MovingAverageSummary(["cost"]), Noise()])
+trainer.train(given.epochs)
+print("the rest of the program")
+"""
+
+SHAPES = """
+import numpy as np
+
+def samples(random):
+    x = random.random((64, 8)).astype(np.float32)
+    return x, (x.sum(1) > 4).astype(np.int64)
+"""
+
+
+def make_program(folder: Path, script: str, arguments=(), **files: str) -> Path:
+    """Make a job folder with a program."""
+    job = JobFolder(folder)
+    job.program.mkdir(parents=True)
+    (job.program / "train.py").write_text(script)
+    for name, text in files.items():
+        (job.program / f"{name}.py").write_text(text)
+    content = {"kind": "program", "version": 1, "script": "train.py", "arguments": list(arguments)}
+    save_spec(parse_spec(content), job.spec)
+    return folder
+
+
+@pytest.fixture
+def whole(workers, tmp_path) -> Path:
+    """A program that was never interrupted."""
+    job = make_program(tmp_path / "whole", TRAIN, shapes=SHAPES)
+    assert workers.execute(job) == 0
+    return job
+
+
+def test_a_program_has_curves_checkpoints_and_a_log(workers, whole):
+    assert steps_of(whole) == [8, 16, 24, 32]
+    curves = curves_of(whole)
+    assert len(curves["noise"]) == 32
+    assert [step for step, _, _ in curves["cost"]] == [8, 16, 24, 32]
+    assert [step for step, _, _ in curves["learning_rate"]] == [0, 8, 16, 24, 32]
+    assert (end_of(whole).outcome, end_of(whole).global_step) == ("done", 32)
+    assert any(each.max_epoch == 4 for each in events_of(whole, Progress))
+    log = JobFolder(whole).log.read_text()
+    assert "name __main__ arguments [] folder program" in log
+    assert "the rest of the program" in log
+    assert any(JobFolder(whole).tensorboard.iterdir())
+
+
+@pytest.mark.parametrize("strike", [3, 16, 21])
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
+def test_a_resumed_program_equals_a_whole_one(workers, tmp_path, whole, how, strike):
+    job = make_program(tmp_path / "struck", TRAIN, ["--strike", str(strike), "--signal", how], shapes=SHAPES)
+    code = workers.execute(job)
+    assert code == (EXIT_STOPPED if how == "SIGTERM" else -signal.SIGKILL)
+    if how == "SIGTERM":
+        assert (end_of(job).outcome, end_of(job).global_step, end_of(job).reason) == (
+            "stopped",
+            strike,
+            "received SIGTERM",
+        )
+        assert "the rest of the program" not in JobFolder(job).log.read_text()
+    assert workers.execute(job) == 0
+    assert differences(outcome_of(whole), outcome_of(job)) == []
+    begun = events_of(job, AttemptStarted)[-1].global_step
+    assert begun == (strike if how == "SIGTERM" else (strike - 1) // 8 * 8)
+
+
+def test_a_program_is_stopped_by_a_file(workers, tmp_path):
+    job = make_program(tmp_path / "job", TRAIN, ["--epochs", "1000000"], shapes=SHAPES)
+    worker = workers.start(job)
+    wait_for(lambda: steps_of(job), "a checkpoint")
+    JobFolder(job).stop_request.write_text("enough\n")
+    assert worker.wait() == EXIT_STOPPED
+    assert end_of(job).reason == "enough"
+    assert steps_of(job)[-1] == end_of(job).global_step
+
+
+def test_a_program_without_a_trainer_runs(workers, tmp_path):
+    script = "import sys\nprint('hello', sys.argv[1:], 'tensorflow' in sys.modules)\nsys.exit(0)\n"
+    job = make_program(tmp_path / "job", script, ["--x", "y z"])
+    assert workers.execute(job) == 0
+    assert "hello ['--x', 'y z'] False" in JobFolder(job).log.read_text()
+    (said,) = events_of(job, Message)
+    assert said.text.startswith("The program trained nothing with a trainer of Ziggurat")
+
+
+def test_a_program_without_a_trainer_is_stopped(workers, tmp_path):
+    script = "import time\ntry:\n    print('on', flush=True)\n    time.sleep(600)\nfinally:\n    print('in order')\n"
+    job = make_program(tmp_path / "job", script)
+    worker = workers.start(job)
+    log = JobFolder(job).log
+    wait_for(lambda: log.exists() and "on" in log.read_text(), "the program")
+    heartbeat = read_heartbeat(JobFolder(job).heartbeat)
+    assert heartbeat is not None
+    JobFolder(job).stop_request.write_text("enough\n")
+    assert worker.wait() == EXIT_STOPPED
+    assert (end_of(job).outcome, end_of(job).reason) == ("stopped", "enough")
+    assert "in order" in log.read_text()
+
+
+FAILURES = [
+    ("x = 1\nprint(x / 0)\n", "train.py, line 2: ZeroDivisionError: division by zero.", 2),
+    ("import broken\n", "broken.py, line 1: ValueError: no.", 1),
+    ("from ziggurat.callbacks import Step\nStep(nothing=1)\n", "train.py, line 2: TypeError:", 2),
+    ("def f(:\n", "train.py, line 1: invalid syntax", 1),
+]
+
+
+@pytest.mark.parametrize(("script", "rule", "line"), FAILURES)
+def test_a_failure_names_the_line_of_the_program(workers, tmp_path, script, rule, line):
+    job = make_program(tmp_path / "job", script, broken="raise ValueError('no')\n")
+    assert workers.execute(job) == 5
+    error = error_of(job)
+    assert error.error["rule"].startswith(rule)
+    assert error.error["error"] == "program_code"
+    assert error.error["details"]["line"] == line
+    assert "ziggurat/worker" not in error.traceback
+    assert end_of(job).outcome == "failed"
+
+
+def test_errors_of_a_training_keep_their_family(workers, tmp_path):
+    script = TRAIN.replace("hidden=5, dropout=0.3", "hidden=5, dropout=3")
+    job = make_program(tmp_path / "job", script, shapes=SHAPES)
+    assert workers.execute(job) == 3
+    error = error_of(job).error
+    assert error["rule"] == "`dropout` must be in [0, 1)."
+    assert error["details"]["file"] == "train.py"
+    assert "NullProgram" in error["details"]["source"]
+
+
+def test_an_exit_code_of_a_program_is_a_failure(workers, tmp_path):
+    job = make_program(tmp_path / "job", "import sys\nsys.exit(3)\n")
+    assert workers.execute(job) == 5
+    assert error_of(job).error["received"] == "exit code 3 from train.py"
+
+
+def test_a_second_training_is_said(workers, tmp_path):
+    script = TRAIN + "\nTrainer(NullProgram(8, 2), batches).train(1)\n"
+    job = make_program(tmp_path / "job", script, shapes=SHAPES)
+    assert workers.execute(job) == 0
+    assert steps_of(job) == [8, 16, 24, 32]
+    assert any("trains more than once" in text for text in messages_of(job))
+
+
+def test_a_person_sets_the_learning_rate_of_a_program(workers, tmp_path):
+    job = make_program(tmp_path / "job", TRAIN, shapes=SHAPES)
+    JobFolder(job).hyperparameters.write_text("learning_rate: 0.025\n")
+    assert workers.execute(job) == 0
+    assert {value for _, _, value in curves_of(job)["learning_rate"][1:]} == {0.025}

@@ -1,0 +1,39 @@
+"""``ziggurat submit``: what is wrong is said before a studio is asked."""
+
+import pytest
+
+from ziggurat.cli.main import main
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text("import sys\nprint(sys.argv)\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--epochs", "3"], 2, "Options of the program stand behind `--`. Received: --epochs."),
+        (["x", "y"], 2, "Arguments of the program stand behind `--`. Received: x y."),
+        (["--script", "other.py"], 5, "`other.py`, which is not among them"),
+        (["--gpus", "-1"], 2, "--gpus"),
+        (["--", "--epochs", "3"], 10, "A studio must serve"),
+    ],
+)
+def test_mistyped_use_is_said(script, tmp_path, monkeypatch, capsys, words, code, said):
+    monkeypatch.setenv("ZIGGURAT_WORKSPACE", str(tmp_path / "nowhere"))
+    assert main(["submit", str(script), *words]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_a_syntax_error_is_said_without_a_studio(script, capsys):
+    script.write_text("x = 1\ny = =\n")
+    assert main(["submit", str(script)]) == 5
+    assert "train.py, line 2: Syntax error" in capsys.readouterr().err
+
+
+def test_a_program_that_is_not_there_is_said(tmp_path, capsys):
+    assert main(["submit", str(tmp_path / "gone.py")]) == 4
+    assert "No such file" in capsys.readouterr().err

@@ -1,0 +1,116 @@
+"""The page that submits a program, and the page of its job."""
+
+import io
+import zipfile
+
+import pytest
+
+SCRIPT = "import sys\nprint(sys.argv)\n"
+
+
+def only_job(studio):
+    (job,) = studio.jobs.queue()
+    return job
+
+
+def test_the_form_is_offered_on_the_runs_page(visit):
+    assert 'href="/programs/new"' in visit.get("/").text
+    page = visit.get("/programs/new")
+    assert page.status_code == 200
+    for name in ("file", "text", "arguments", "script", "gpus", "memory_gb", "priority", "name"):
+        assert f'name="{name}"' in page.text
+
+
+def test_an_uploaded_script_is_submitted(visit, studio):
+    fields = {"origin": "file", "arguments": "--name 'a b' --x", "gpus": "", "tags": "one, two"}
+    answer = visit.post("/programs/new", data=fields, files={"file": ("train.py", SCRIPT)})
+    job = only_job(studio)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == f"/jobs/{job.id}"
+    assert (job.kind, job.name, job.tags) == ("program", "train", ("one", "two"))
+    assert job.spec["arguments"] == ["--name", "a b", "--x"]
+
+
+def test_a_script_from_the_editor_is_submitted(visit, studio):
+    visit.post("/programs/new", data={"origin": "text", "text": SCRIPT.replace("\n", "\r\n"), "name": "mine"})
+    job = only_job(studio)
+    assert (job.name, studio.programs.text(job.id)) == ("mine", SCRIPT)
+
+
+@pytest.mark.parametrize(
+    ("fields", "file", "said"),
+    [
+        ({"origin": "file"}, None, "A program is a Python script"),
+        ({"origin": "file"}, ("empty.py", ""), "which is empty"),
+        ({"origin": "file"}, ("notes.txt", "hello"), "Choose a file that ends in"),
+        ({"origin": "file"}, ("x.py", "x = 1\ny = ="), "x.py, line 2: Syntax error"),
+        ({"origin": "file"}, ("x.zip", "no archive"), "zip file that can be read"),
+        ({"origin": "text", "text": "def f(:"}, None, "Go to line 1"),
+        ({"origin": "text", "text": SCRIPT, "arguments": "'open"}, None, "No closing quotation"),
+        ({"origin": "text", "text": SCRIPT, "gpus": "many"}, None, "whole number from 0 to 64"),
+        ({"origin": "text", "text": SCRIPT, "memory_gb": "1,5"}, None, "Memory is a number of gigabytes"),
+        ({"origin": "text", "text": SCRIPT, "priority": "x"}, None, "A priority must be a whole number"),
+    ],
+)
+def test_what_is_wrong_is_said_in_the_form(visit, studio, fields, file, said):
+    answer = visit.post("/programs/new", data=fields, files={"file": file or ("", "")})
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert "The program was not submitted." in answer.text
+    assert studio.jobs.queue() == []
+
+
+def test_an_archive_without_a_script_names_the_choice(visit, studio):
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr("a.py", "x = 1")
+        archive.writestr("b.py", "x = 1")
+    sent = {"file": ("p.zip", target.getvalue())}
+    answer = visit.post("/programs/new", data={"origin": "file"}, files=sent)
+    assert answer.status_code == 422
+    assert "2 Python files and no choice" in answer.text
+    source = answer.text.partition('name="source" value="')[2].partition('"')[0]
+    assert source.endswith("p.zip")  # it need not be sent again
+    visit.post("/programs/new", data={"origin": "file", "source": source, "script": "b.py"}, files={"file": ("", "")})
+    assert only_job(studio).spec["script"] == "b.py"
+
+
+def test_a_place_that_is_no_upload_is_not_taken(visit, studio, tmp_path):
+    (tmp_path / "secret.py").write_text("x = 1")
+    fields = {"origin": "file", "source": str(tmp_path / "secret.py")}
+    assert visit.post("/programs/new", data=fields).status_code == 422
+    assert studio.jobs.queue() == []
+
+
+def test_the_page_of_a_program_shows_it(visit, studio):
+    fields = {"origin": "text", "text": "x = '<b>'\n", "arguments": "--epochs 3", "name": "mine"}
+    visit.post("/programs/new", data=fields)
+    job = only_job(studio)
+    page = visit.get(f"/jobs/{job.id}?tab=program").text
+    assert "x = &#39;&lt;b&gt;&#39;" in page
+    assert "python program.py --epochs 3" in page
+    assert f"/programs/new?clone={job.id}" in page
+    assert visit.get(f"/models/{job.id}").headers["location"] == f"/jobs/{job.id}"
+    for tab in ("overview", "checkpoints", "log", "configuration", "system"):
+        assert visit.get(f"/jobs/{job.id}?tab={tab}").status_code == 200
+    assert "Predictions" not in page
+
+
+def test_a_clone_opens_with_everything(visit, studio):
+    fields = {"origin": "text", "text": SCRIPT, "arguments": "--name 'a b'", "name": "mine", "memory_gb": "1.5"}
+    visit.post("/programs/new", data=fields)
+    page = visit.get(f"/programs/new?clone={only_job(studio).id}").text
+    for shown in ("print(sys.argv)", "--name &#39;a b&#39;", 'value="mine"', 'value="1.5"', "A clone of"):
+        assert shown in page
+
+
+def test_a_script_is_checked_while_it_is_typed(visit):
+    part = visit.post("/programs/new/check", data={"text": "x = 1\ny ="}, headers={"HX-Request": "true"}).text
+    assert 'data-goto-line="2"' in part
+    assert "data-goto-line" not in visit.post("/programs/new/check", data={"text": "x = 1"}).text
+
+
+def test_viewers_do_not_submit(visit_as):
+    visit = visit_as("viewer")
+    assert visit.get("/programs/new").status_code == 403
+    assert visit.post("/programs/new", data={"origin": "text", "text": SCRIPT}).status_code == 403
