@@ -134,3 +134,14 @@ def test_a_monitor_gets_name_and_value(tensorpack) -> None:
 def test_modules_are_pickled_by_name(tensorpack) -> None:
     module = importlib.import_module("tensorpack.dataflow.imgaug")
     assert pickle.loads(pickle.dumps(module)) is module
+
+
+def test_batches_by_shape_wait_for_the_next_pass(tensorpack) -> None:
+    points = [[np.zeros(2), 0], [np.zeros(3), 1], [np.zeros(2), 2], [np.zeros(3), 3], [np.zeros(3), 4]]
+    ds = tensorpack.BatchDataByShape(tensorpack.DataFromList(points, shuffle=False), 2, 0)
+    ds.reset_state()
+    assert [batch[1].tolist() for batch in ds] == [[0, 2], [1, 3]]
+    assert [batch[1].tolist() for batch in ds] == [[4, 1], [0, 2], [3, 4]]
+    ds = tensorpack.BatchDataByShape(tensorpack.DataFromList(points, shuffle=False), 5, 0)
+    ds.reset_state()
+    assert [batch[1].tolist() for batch in ds] == [[1, 3, 4, 1, 3]]

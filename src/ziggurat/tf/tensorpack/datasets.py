@@ -13,11 +13,11 @@ from ziggurat.tf.tensorpack.utils.fs import get_dataset_path
 
 __all__ = [
     "BSDS500",
+    "ILSVRC12",
     "Cifar10",
     "Cifar100",
     "CifarBase",
     "FashionMnist",
-    "ILSVRC12",
     "ILSVRC12Files",
     "ILSVRCMeta",
     "Mnist",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -100,8 +101,10 @@ class JoinData(dataflow.JoinData):
         super().__init__(seen)
 
 
-class BatchDataByShape(dataflow.BatchDataByShape):
-    """``ziggurat.dataflow.BatchDataByShape``, whose length is that of the flow inside, as in Tensorpack.
+class BatchDataByShape(dataflow.ProxyDataFlow):
+    """Batches of datapoints whose shapes are the same; what does not fill a batch waits for the passes to come.
+
+    Its length is that of the flow inside, as in Tensorpack. A pass goes on until it has one batch at least.
 
     Args:
         ds: the flow.
@@ -110,11 +113,28 @@ class BatchDataByShape(dataflow.BatchDataByShape):
     """
 
     def __init__(self, ds: dataflow.DataFlow, batch_size: int, idx: int | str) -> None:
-        super().__init__(ds, batch_size, idx)
+        super().__init__(ds)
+        self.batch_size = int(batch_size)
+        self.idx = idx
+        self._waiting: defaultdict[tuple[int, ...], list[Any]] = defaultdict(list)
 
     def __len__(self) -> int:
         """Return the length of the flow inside: more than its batches."""
         return len(self.ds)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield batches."""
+        batches, is_empty = 0, False
+        while not batches and not is_empty:
+            is_empty = True
+            for datapoint in self.ds:
+                is_empty = False
+                waiting = self._waiting[datapoint[self.idx].shape]
+                waiting.append(datapoint)
+                if len(waiting) == self.batch_size:
+                    batches += 1
+                    yield dataflow.stack_datapoints(list(waiting))
+                    waiting.clear()
 
 
 class MultiProcessPrefetchData(OlderNames, dataflow.MultiProcessPrefetchData):

@@ -26,7 +26,7 @@ NOTES: Final[Mapping[str, str]] = {
     "AccumGradOptimizer": "As in Tensorpack, gradients are summed; `ziggurat.tf` takes their mean.",
     "AsyncMultiGPUTrainer": _GPUS,
     "BatchData": "An error of stacking ends the program, in place of None in the batch; bytes stay bytes.",
-    "BatchDataByShape": "As in Tensorpack, its length is that of the flow inside; `ziggurat.dataflow` gives it none.",
+    "BatchDataByShape": "As in Tensorpack, what fills no batch waits for the next pass; not so in `ziggurat.dataflow`.",
     "CacheData": "A pass that was broken off is not taken for the whole data.",
     "Cifar10": _FILES,
     "Cifar100": _FILES,
