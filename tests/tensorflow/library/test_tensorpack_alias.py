@@ -145,3 +145,10 @@ def test_batches_by_shape_wait_for_the_next_pass(tensorpack) -> None:
     ds = tensorpack.BatchDataByShape(tensorpack.DataFromList(points, shuffle=False), 5, 0)
     ds.reset_state()
     assert [batch[1].tolist() for batch in ds] == [[1, 3, 4, 1, 3]]
+
+
+def test_binary_decisions_have_any_shape(tensorpack) -> None:
+    counted = tensorpack.BinaryClassificationStats("decided", "true")
+    counted.before_inference()
+    counted.on_values({"decided": np.array([[1, 1], [0, 1]]), "true": np.array([[1, 0], [1, 1]])}, None)
+    assert sorted(counted.after_inference().values()) == pytest.approx([2 / 3, 2 / 3])

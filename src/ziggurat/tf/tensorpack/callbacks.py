@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
 from ziggurat import callbacks
 from ziggurat.tf import logger
 from ziggurat.tf.graph_callbacks import TensorPrinter
 from ziggurat.tf.tensorpack.older import OlderNames
 
 __all__ = [
+    "BinaryClassificationStats",
     "CallbackFactory",
     "MovingAverageSummary",
     "ProxyCallback",
@@ -44,6 +50,14 @@ class CallbackFactory(OlderNames, callbacks.CallbackFactory):
     """``ziggurat.callbacks.CallbackFactory``; ``trigger_epoch`` is another name of ``trigger``."""
 
     older = {"trigger_epoch": "trigger"}
+
+
+class BinaryClassificationStats(callbacks.BinaryClassificationStats):
+    """``ziggurat.callbacks.BinaryClassificationStats``, for decisions of any shape: each element is one."""
+
+    def on_values(self, values: Mapping[str, Any], batch: Any) -> None:
+        """Count the decisions of a batch."""
+        super().on_values({name: np.ravel(values[name]) for name in self.names()}, batch)
 
 
 class ScheduledHyperParamSetter(callbacks.ScheduledHyperParamSetter):
