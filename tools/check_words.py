@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from tools.source_tree import Definition, Finding, SourceFile, is_public, public_definitions, run
-from tools.words import ALLOWED, CLASS_WORDS, NEEDS_UNIT, WORDS
+from tools.words import ALLOWED, CLASS_WORDS, NEEDS_UNIT, OTHERS, WORDS
 
 __all__ = ["check", "complaints", "parts_of"]
 
@@ -20,6 +20,8 @@ __all__ = ["check", "complaints", "parts_of"]
 def check(files: Sequence[SourceFile]) -> Iterator[Finding]:
     """Yield each wrong word in a public name."""
     for file in files:
+        if file.module.startswith(OTHERS):
+            continue
         for name, node, kind in _names(file):
             for complaint in complaints(name, kind):
                 yield file.finding(node, f"{complaint} Received: the {kind} `{name}`.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ALLOWED", "CLASS_WORDS", "NEEDS_UNIT", "PROSE", "WORDS"]
+__all__ = ["ALLOWED", "CLASS_WORDS", "NEEDS_UNIT", "OTHERS", "PROSE", "WORDS"]
 
 WORDS = {
     # one thing, one word
@@ -68,7 +68,12 @@ _TENSORPACK = """
     logger_dir max_iter meta_dir nr_eval nr_gpu nr_prefetch nr_proc nr_thread nr_tower num num_classes
     num_output num_prefetch num_proc num_reuse num_thread num_towers sample_idx ScheduledHyperParamSetter
     StatMonitorParamSetter
+    auto_set_dir checkpoint_dir get_cost_fn get_logger_dir get_opt_fn get_tensor_fn nr_stage num_unit opt
+    set_logger_dir StartProcOrThread tower_fn
 """
+
+OTHERS = ("ziggurat.tf.tensorpack",)
+"""Packages that speak another library's language: programs written for it look its names up there."""
 
 ALLOWED = {
     **dict.fromkeys(_TENSORPACK.split(), "Tensorpack's users and the tutorial know it under this name"),
@@ -77,6 +82,8 @@ ALLOWED = {
     "ctx": "click's name in the methods of it that we override",
     "read_idx": "the name of MNIST's file format, IDX",
     "export_idx": "the name of MNIST's file format, IDX",
+    "num_examples": "the name that the readers of TensorFlow's tutorials give it",
+    "train_dir": "the name that the readers of TensorFlow's tutorials give it",
     "tmp_path": "pytest's name for a test's folder, in the shipped conformance suites",
 }
 """Name → why it may stay. An entry allows the whole name, never a word."""

@@ -139,6 +139,13 @@ if TYPE_CHECKING:
         SyncMultiGPUTrainerParameterServer,
         SyncMultiGPUTrainerReplicated,
     )
+    from ziggurat.tf.dataset_predictors import (
+        AsyncPredictorBase,
+        DatasetPredictorBase,
+        MultiProcessDatasetPredictor,
+        MultiThreadAsyncPredictor,
+        SimpleDatasetPredictor,
+    )
     from ziggurat.tf.defaults import (
         DEFAULT_CALLBACKS,
         DEFAULT_MONITORS,
@@ -248,9 +255,17 @@ if TYPE_CHECKING:
         regularize_cost_from_collection,
     )
     from ziggurat.tf.multi_tower import (
+        AsyncMultiGPUBuilder,
         DataParallelBuilder,
+        LeastLoadedDeviceSetter,
         SyncMultiGPUParameterServerBuilder,
         SyncMultiGPUReplicatedBuilder,
+    )
+    from ziggurat.tf.offline_predictors import (
+        DataParallelOfflinePredictor,
+        FeedfreePredictor,
+        MultiTowerOfflinePredictor,
+        OfflinePredictor,
     )
     from ziggurat.tf.optimizers import (
         AccumGradOptimizer,
@@ -354,7 +369,9 @@ __all__ = [
     "DEFAULT_CALLBACKS",
     "DEFAULT_MONITORS",
     "AccumGradOptimizer",
+    "AsyncMultiGPUBuilder",
     "AsyncMultiGPUTrainer",
+    "AsyncPredictorBase",
     "AutoResumeTrainConfig",
     "AvgPooling",
     "BNReLU",
@@ -376,6 +393,8 @@ __all__ = [
     "Conv2DTranspose",
     "DataParallelBuilder",
     "DataParallelInferenceRunner",
+    "DataParallelOfflinePredictor",
+    "DatasetPredictorBase",
     "Deconv2D",
     "DictRestore",
     "DistributedTrainer",
@@ -390,6 +409,7 @@ __all__ = [
     "EstimatedTimeLeft",
     "EventWriter",
     "FeedInput",
+    "FeedfreePredictor",
     "FilterNoneGrad",
     "FixedUnPooling",
     "FullyConnected",
@@ -421,6 +441,7 @@ __all__ = [
     "KeepBest",
     "LayerNorm",
     "LearningRateSchedule",
+    "LeastLoadedDeviceSetter",
     "LinearWrap",
     "LoadReport",
     "LogScalars",
@@ -438,9 +459,13 @@ __all__ = [
     "Monitors",
     "MovingAverageSummary",
     "MovingAverageWeights",
+    "MultiProcessDatasetPredictor",
+    "MultiThreadAsyncPredictor",
+    "MultiTowerOfflinePredictor",
     "NewSessionCreator",
     "NoOpTrainer",
     "ObjAttrParam",
+    "OfflinePredictor",
     "OnlinePredictor",
     "PReLU",
     "PeriodicCallback",
@@ -474,6 +499,7 @@ __all__ = [
     "SessionInit",
     "SessionRunTimeout",
     "SessionUpdate",
+    "SimpleDatasetPredictor",
     "SimpleMovingAverage",
     "SimpleTrainer",
     "SingleCostTrainer",
@@ -604,6 +630,10 @@ _HOMES = {
         "AsyncMultiGPUTrainer QueueInputTrainer SyncMultiGPUTrainer "
         "SyncMultiGPUTrainerParameterServer SyncMultiGPUTrainerReplicated "
     ),
+    "ziggurat.tf.dataset_predictors": (
+        "AsyncPredictorBase DatasetPredictorBase MultiProcessDatasetPredictor "
+        "MultiThreadAsyncPredictor SimpleDatasetPredictor "
+    ),
     "ziggurat.tf.defaults": ("DEFAULT_CALLBACKS DEFAULT_MONITORS "),
     "ziggurat.tf.distributed": ("DistributedTrainer HorovodTrainer "),
     "ziggurat.tf.export": ("ModelExporter "),
@@ -635,7 +665,11 @@ _HOMES = {
         "regularize_cost_from_collection "
     ),
     "ziggurat.tf.multi_tower": (
-        "DataParallelBuilder SyncMultiGPUParameterServerBuilder SyncMultiGPUReplicatedBuilder "
+        "AsyncMultiGPUBuilder DataParallelBuilder LeastLoadedDeviceSetter "
+        "SyncMultiGPUParameterServerBuilder SyncMultiGPUReplicatedBuilder "
+    ),
+    "ziggurat.tf.offline_predictors": (
+        "DataParallelOfflinePredictor FeedfreePredictor MultiTowerOfflinePredictor OfflinePredictor "
     ),
     "ziggurat.tf.optimizers": (
         "AccumGradOptimizer PostProcessOptimizer ProxyOptimizer VariableAssignmentOptimizer apply_grad_processors "

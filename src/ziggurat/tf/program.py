@@ -17,10 +17,11 @@ import numpy as np
 from ziggurat.backends.tensorflow.calls import StepRecorder, ThreadChoice, is_number, prepared_call
 from ziggurat.backends.tensorflow.describe import light_graph
 from ziggurat.backends.tensorflow.runtime import tf, tf2
+from ziggurat.backends.tensorflow.variables import all_variables, check_state, loading
 from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed
 from ziggurat.engine.interruption import BreakOff
 from ziggurat.engine.program import NonFiniteStep
-from ziggurat.errors import CheckpointError, StateError, UnknownNameError, UsageError
+from ziggurat.errors import StateError, UnknownNameError, UsageError
 from ziggurat.tf.callback import fetch_name
 from ziggurat.tf.inputs.base import reason_of_end
 from ziggurat.tf.randomness import make_resumable, random_operations
@@ -140,8 +141,8 @@ class GraphProgram:
                 action()
             self._prepare_step()
             self._make_random_resumable()
-            self._variables = {each.op.name: each for each in self._all_variables()}
-            self._load = _loading(self._variables)
+            self._variables = all_variables(self.graph)
+            self._load = loading(self._variables)
             if self._init is not None:
                 self._init.setup_graph()
             self.session = self._creator.create_session()
@@ -237,20 +238,8 @@ class GraphProgram:
         Raises:
             CheckpointError: where names or shapes are of another graph.
         """
-        problems = [f"{name} is missing" for name in self._variables if name not in state]
-        problems += [f"{name} is unexpected" for name in state if name not in self._variables]
-        problems += [
-            f"{name} has shape {state[name].shape} instead of {variable.shape}"
-            for name, variable in self._variables.items()
-            if name in state and not variable.shape.is_compatible_with(state[name].shape)
-        ]
-        if problems:
-            raise CheckpointError(
-                "A training is resumed with the graph that it was saved from.",
-                received="; ".join(problems[:10]),
-                advice="Build the graph as it was, or load the checkpoint by `session_init=SaverRestore(path)`.",
-                details={"problems": problems},
-            )
+        advice = "Build the graph as it was, or load the checkpoint by `session_init=SaverRestore(path)`."
+        check_state(self._variables, state, advice)
         self.assign({name: state[name] for name in self._variables})
         self._run_after_init()
 
@@ -358,11 +347,6 @@ class GraphProgram:
         make_resumable(found, number)
         self._beside_each_run = [runs.assign(number + 1, read_value=False)]
 
-    def _all_variables(self) -> list[Any]:
-        kinds = (tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.LOCAL_VARIABLES)
-        found = [each for kind in kinds for each in self.graph.get_collection(kind)]
-        return list({each.op.name: each for each in found}.values())
-
     def _run_after_init(self) -> None:
         if self._after_init:
             self.session.run(self._after_init)
@@ -443,7 +427,7 @@ class GraphProgram:
 
     def _settable(self) -> dict[str, Any]:
         trained = {each.op.name for each in self.graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)}
-        variables = self._variables or {each.op.name: each for each in self._all_variables()}
+        variables = self._variables or all_variables(self.graph)
         return {
             name: variable
             for name, variable in variables.items()
@@ -512,13 +496,3 @@ def _with_gaps(call: Callable[..., Any], found: Sequence[Any]) -> Callable[..., 
         return [None if place is None else next(values) for place in places]
 
     return call_with_gaps
-
-
-def _loading(variables: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return name → placeholder, and the operation that gives the variable the placeholder's value."""
-    with tf.name_scope("ziggurat/load/"), tf.device("/cpu:0"):
-        found = {}
-        for name, variable in variables.items():
-            placeholder = tf.placeholder(variable.dtype.base_dtype, variable.shape)
-            found[name] = placeholder, variable.assign(placeholder, read_value=False)
-        return found

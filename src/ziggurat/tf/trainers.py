@@ -17,6 +17,7 @@ from ziggurat.errors import ConfigurationError, StateError, UsageError
 from ziggurat.layout import JobFolder
 from ziggurat.tf import logger
 from ziggurat.tf.compiled import compiled_tower
+from ziggurat.tf.defaults import DEFAULT_CALLBACKS, DEFAULT_MONITORS
 from ziggurat.tf.gradients import filter_none
 from ziggurat.tf.inputs.base import InputSource, input_placeholder, source_of
 from ziggurat.tf.predictors import OnlinePredictor
@@ -205,8 +206,6 @@ class Trainer(EngineTrainer):
             extra_callbacks: instead of ``DEFAULT_CALLBACKS()``.
             arguments: the others of ``train``.
         """
-        from ziggurat.tf.defaults import DEFAULT_CALLBACKS, DEFAULT_MONITORS
-
         extra = DEFAULT_CALLBACKS() if extra_callbacks is None else extra_callbacks
         sinks = DEFAULT_MONITORS() if monitors is None else monitors
         self.train([*(callbacks or ()), *extra], sinks, **arguments)

@@ -26,9 +26,10 @@ from ziggurat.backends.tensorflow.describe import light_graph
 from ziggurat.backends.tensorflow.graph import JobGraph
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.backends.tensorflow.towers import inference_feeds, with_short_tags
+from ziggurat.backends.tensorflow.variables import check_state, loading
 from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed, QueueFeed
 from ziggurat.engine.program import NonFiniteStep
-from ziggurat.errors import CheckpointError, ConfigurationError, StateError, UnknownNameError
+from ziggurat.errors import ConfigurationError, StateError, UnknownNameError
 
 __all__ = ["TensorFlowProgram"]
 
@@ -51,8 +52,7 @@ class TensorFlowProgram:
         self._session: Any = None
         self._is_averaged = False
         self._variables: dict[str, Any] = {}
-        self._placeholders: dict[str, Any] = {}
-        self._load: dict[str, Any] = {}
+        self._load: dict[str, tuple[Any, Any]] = {}
         self._first_values: dict[str, np.ndarray] = {}
         self._recorder: StepRecorder | None = None
         self._training = [graph.train_op]
@@ -162,20 +162,8 @@ class TensorFlowProgram:
             CheckpointError: where names or shapes are of another network.
         """
         self._open()
-        problems = [f"{name} is missing" for name in self._variables if name not in state]
-        problems += [f"{name} is unexpected" for name in state if name not in self._variables]
-        problems += [
-            f"{name} has shape {state[name].shape} instead of {tuple(variable.shape.as_list())}"
-            for name, variable in self._variables.items()
-            if name in state and state[name].shape != tuple(variable.shape.as_list())
-        ]
-        if problems:
-            raise CheckpointError(
-                "A checkpoint is loaded by the network that it was saved from.",
-                received="; ".join(problems[:10]),
-                advice="Give the network the layers it had, or start from the checkpoint as a pretrained model.",
-                details={"problems": problems},
-            )
+        advice = "Give the network the layers it had, or start from the checkpoint as a pretrained model."
+        check_state(self._variables, state, advice)
         self.assign({name: state[name] for name in self._variables})
 
     def close(self) -> None:
@@ -300,7 +288,7 @@ class TensorFlowProgram:
         graph = self.graph.graph
         with graph.as_default():
             self._variables = {variable.op.name: variable for variable in tf.global_variables()}
-            self._placeholders, self._load = _loading(self._variables)
+            self._load = loading(self._variables)
             first = [tf.global_variables_initializer()]
             if self._recorder is not None:
                 first.append(self._recorder.initializer)
@@ -323,9 +311,8 @@ class TensorFlowProgram:
         weakref.finalize(self, session.close)
 
     def _assign(self, session: Any, values: Mapping[str, np.ndarray]) -> None:
-        session.run(
-            [self._load[name] for name in values], {self._placeholders[name]: value for name, value in values.items()}
-        )
+        feeds = {self._load[name][0]: value for name, value in values.items()}
+        session.run([self._load[name][1] for name in values], feeds)
 
     def _trained(self, names: tuple[str, ...], fed: Sequence[np.ndarray]) -> Mapping[str, Any]:
         recorder, call = self._recorder, self._calls.get(("train", names)) or self._call("train", names)
@@ -392,13 +379,3 @@ class TensorFlowProgram:
 
 def _named(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(names, values, strict=True)) if names else {}
-
-
-def _loading(variables: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return name → placeholder and name → operation that gives the variable the placeholder's value."""
-    placeholders, operations = {}, {}
-    with tf.name_scope("ziggurat/load/"), tf.device("/cpu:0"):
-        for name, variable in variables.items():
-            placeholders[name] = tf.placeholder(variable.dtype.base_dtype, variable.shape)
-            operations[name] = variable.assign(placeholders[name], read_value=False)
-    return placeholders, operations

@@ -119,7 +119,12 @@ class _BlockCell(tf.nn.rnn_cell.BasicLSTMCell):
     """``LSTMBlockCell``: one fused operation then, the same sums and the same variables here."""
 
     def __init__(
-        self, num_units: int, forget_bias: float = 1.0, cell_clip: Any = None, use_peephole: bool = False, **options: Any
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        cell_clip: Any = None,
+        use_peephole: bool = False,
+        **options: Any,
     ) -> None:
         if use_peephole or cell_clip not in (None, -1):
             raise UsageError(
