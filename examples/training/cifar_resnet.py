@@ -87,7 +87,7 @@ def main():
     options = parser.parse_args()
     logger.set_logger_dir(options.out)
     if options.data:
-        train, val = dataset.Cifar10("train", options.data), dataset.Cifar10("test", options.data, shuffle=False)
+        train, val = dataset.Cifar10("train", dir=options.data), dataset.Cifar10("test", dir=options.data)
         classes, batch = 10, 128
     else:
         train, val, classes, batch = Shapes(1024), Shapes(256), len(CLASSES), 32

@@ -6,9 +6,9 @@ import argparse
 
 import numpy as np
 from gan import GANModel, GANTrainer, gan_losses, leaky
-from small_data import Digits, batches
+from small_data import batches
 
-from ziggurat.dataflow import MapData
+from ziggurat.dataflow import MapData, dataset
 from ziggurat.tf import (
     BatchNorm,
     BNReLU,
@@ -30,7 +30,7 @@ NOISE = 32
 
 class Model(GANModel):
     def inputs(self):
-        return [tf.TensorSpec((None, 28, 28, 1), tf.float32, "image"), tf.TensorSpec((None, NOISE), tf.float32, "z")]
+        return [tf.TensorSpec((None, 28, 28, 1), tf.uint8, "image"), tf.TensorSpec((None, NOISE), tf.float32, "z")]
 
     @auto_reuse_variable_scope
     def generator(self, z):
@@ -50,7 +50,7 @@ class Model(GANModel):
             made = self.generator(z)
         tf.identity((made + 1) / 2, name="samples")
         with tf.variable_scope("dis"):
-            real, fake = self.discriminator(image * 2 - 1), self.discriminator(made)
+            real, fake = self.discriminator(tf.cast(image, tf.float32) / 128 - 1), self.discriminator(made)
         self.g_loss, self.d_loss = gan_losses(real, fake)
         add_moving_summary(self.g_loss, self.d_loss)
 
@@ -76,7 +76,7 @@ def main():
     options = parser.parse_args()
     logger.set_logger_dir(options.out)
     noise = np.random.RandomState(1)
-    flow = MapData(Digits("train"), lambda dp: [dp[0][:, :, None], noise.randn(NOISE).astype(np.float32)])
+    flow = MapData(dataset.SklearnDigits("train", size=28), lambda dp: [dp[0], noise.randn(NOISE).astype(np.float32)])
     trainer = GANTrainer(QueueInput(batches(flow, 32)), Model())
     trainer.train_with_defaults(
         callbacks=[ModelSaver(), PutSamples()], steps_per_epoch=options.steps, max_epoch=options.epochs

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import argparse
 
-from small_data import Digits, batches
-
 from ziggurat.dataflow import BatchData, dataset
 from ziggurat.tf import (
     AutoResumeTrainConfig,
@@ -32,10 +30,10 @@ from ziggurat.tf import (
 
 class Model(ModelDesc):
     def inputs(self):
-        return [tf.TensorSpec((None, 28, 28), tf.float32, "image"), tf.TensorSpec((None,), tf.int32, "label")]
+        return [tf.TensorSpec((None, 28, 28, 1), tf.uint8, "image"), tf.TensorSpec((None,), tf.int32, "label")]
 
     def build_graph(self, image, label):
-        image = tf.expand_dims(image, 3) * 2 - 1
+        image = tf.cast(image, tf.float32) / 128 - 1
         with argscope(Conv2D, kernel_size=3, activation=tf.nn.relu, filters=32):
             logits = (
                 LinearWrap(image)
@@ -66,10 +64,11 @@ def main():
     options = parser.parse_args()
     logger.set_logger_dir(options.out)
     if options.data:
-        train = BatchData(dataset.Mnist("train", options.data), 128).seed(1)
-        val = BatchData(dataset.Mnist("test", options.data, shuffle=False), 256, remainder=True)
+        train = BatchData(dataset.Mnist("train", dir=options.data, raw=True), 128).seed(1)
+        val = BatchData(dataset.Mnist("test", dir=options.data, raw=True), 256, remainder=True)
     else:
-        train, val = batches(Digits("train"), 32), batches(Digits("val"), 64, remainder=True)
+        train = BatchData(dataset.SklearnDigits("train", size=28), 32).seed(1)
+        val = BatchData(dataset.SklearnDigits("val", size=28), 64, remainder=True)
     config = AutoResumeTrainConfig(
         model=Model(),
         dataflow=train,

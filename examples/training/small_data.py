@@ -1,4 +1,4 @@
-"""Small data for the examples: digits that scikit-learn ships, and images of shapes that are drawn here."""
+"""Small data for the examples: images of shapes that are drawn here."""
 
 from __future__ import annotations
 
@@ -9,40 +9,9 @@ import numpy as np
 
 from ziggurat.dataflow import BatchData, DataFlow, RNGDataFlow
 
-__all__ = ["Digits", "Shapes", "batches"]
+__all__ = ["Shapes", "batches"]
 
 CLASSES = ("disk", "ring", "square", "cross")
-
-
-class Digits(RNGDataFlow):
-    """[image: (size, size) float32 in [0, 1], label: int32] of handwritten digits.
-
-    Args:
-        split: ``train`` (1,500 images) or ``val`` (297).
-        size: height and width; the originals have 8.
-    """
-
-    def __init__(self, split: str, size: int = 28) -> None:
-        from sklearn.datasets import load_digits
-
-        digits = load_digits()
-        chosen = slice(None, 1500) if split == "train" else slice(1500, None)
-        self.images = [
-            cv2.resize((image / 16).astype(np.float32), (size, size), interpolation=cv2.INTER_LINEAR)
-            for image in digits.images[chosen]
-        ]
-        self.labels = digits.target[chosen].astype(np.int32)
-        self.is_shuffled = split == "train"
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __iter__(self) -> Any:
-        order = np.arange(len(self))
-        if self.is_shuffled:
-            self.rng.shuffle(order)
-        for place in order:
-            yield [self.images[place], self.labels[place]]
 
 
 class Shapes(RNGDataFlow):
