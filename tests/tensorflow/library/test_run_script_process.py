@@ -1,5 +1,6 @@
 """``ziggurat run-script`` as a process: eager execution, placements, signals, and what a shell gets to see."""
 
+import functools
 import os
 import re
 import signal
@@ -97,7 +98,9 @@ def test_an_interrupted_script_ends_with_130(tmp_path: Path) -> None:
         """
     words = command(tmp_path / "waits.py", text)
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(words, text=True, **pipes) as process:
+    # Whoever runs the tests in the background has let them ignore Ctrl-C, and children inherit that.
+    reset = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(words, text=True, preexec_fn=reset, **pipes) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "waits\n"
         os.kill(process.pid, signal.SIGINT)  # the process of the command is the script's own
