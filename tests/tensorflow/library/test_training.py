@@ -462,3 +462,44 @@ def test_an_input_source_serves_one_training() -> None:
         source.setup(LinearModel().inputs())
         with pytest.raises(StateError, match="one training"):
             source.setup(LinearModel().inputs())
+
+
+def test_tutorial_04_callbacks_are_everything_but_the_step() -> None:
+    calls: list[str] = []
+
+    class Recorder(Callback):
+        def _setup_graph(self) -> None:
+            calls.append("setup_graph")
+            self.last = tf.identity(self.graph.get_tensor_by_name("cost:0"), name="again")
+
+        def _before_train(self) -> None:
+            calls.append("before_train")
+
+        def _before_epoch(self) -> None:
+            calls.append("before_epoch")
+
+        def _before_run(self, ctx: Any) -> Any:
+            calls.append("before_run")
+            return {"again": self.last}
+
+        def _after_run(self, ctx: Any, values: Any) -> None:
+            assert values.results["again"] >= 0
+            calls.append("after_run")
+
+        def _trigger_step(self) -> None:
+            calls.append("trigger_step")
+
+        def _after_epoch(self) -> None:
+            calls.append("after_epoch")
+
+        def _trigger_epoch(self) -> None:
+            calls.append("trigger_epoch")
+
+        def _after_train(self) -> None:
+            calls.append("after_train")
+
+    with own_graph():
+        trained(SimpleTrainer(), LinearModel(), FeedInput(batches()), callbacks=[Recorder()], steps=2)
+    step = ["before_run", "after_run", "trigger_step"]
+    epoch = ["before_epoch", *step, *step, "after_epoch", "trigger_epoch"]
+    assert calls == ["setup_graph", "before_train", *epoch, *epoch, "after_train"]
