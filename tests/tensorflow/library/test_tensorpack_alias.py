@@ -28,7 +28,7 @@ def tensorpack():
 # ---- the hook
 
 
-def test_tensorpack_is_found_in_this_process_only_while_asked_for() -> None:
+def test_tensorpack_is_found_only_while_it_is_asked_for() -> None:
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("tensorpack")
     hook.install()
@@ -37,7 +37,7 @@ def test_tensorpack_is_found_in_this_process_only_while_asked_for() -> None:
     assert not any(name.startswith("tensorpack") for name in sys.modules)
 
 
-def test_every_name_of_the_table_is_there_or_left_out_for_a_reason() -> None:
+def test_every_name_of_the_table_is_there_or_left_out() -> None:
     names = list(all_names())
     assert len(names) > 400
     for each in names:
