@@ -237,7 +237,11 @@ class Trainer(EngineTrainer):
             self.starting_epoch = starting_epoch
             self.max_epoch = max_epoch
             self.epoch_num = starting_epoch - 1
-            self.setup()
+            try:
+                self.setup()
+            except BaseException as error:
+                self._after_train(error)  # there will be no training that could call it
+                raise
             if self._resume_from is not None:
                 self.load_state(self._resume_from)
             else:
@@ -279,7 +283,6 @@ class TowerTrainer(Trainer):
     def __init__(self) -> None:
         super().__init__()
         self._tower_func: TowerFunc | None = None
-        self._predictors: dict[tuple[Any, ...], Any] = {}
 
     @property
     def tower_func(self) -> TowerFunc:

@@ -503,3 +503,21 @@ def test_tutorial_04_callbacks_are_everything_but_the_step() -> None:
     step = ["before_run", "after_run", "trigger_step"]
     epoch = ["before_epoch", *step, *step, "after_epoch", "trigger_epoch"]
     assert calls == ["setup_graph", "before_train", *epoch, *epoch, "after_train"]
+
+
+def test_callbacks_end_where_the_set_up_fails() -> None:
+    ended: list[str] = []
+
+    class Ends(Callback):
+        def _after_train(self) -> None:
+            ended.append("after_train")
+
+    class Fails(Callback):
+        def _setup_graph(self) -> None:
+            raise ValueError("no such operation")
+
+    with own_graph(), pytest.raises(ValueError, match="no such operation"):
+        model, trainer = LinearModel(), SimpleTrainer()
+        trainer.setup_graph(model.inputs(), FeedInput(batches()), model.build_graph, model.get_optimizer)
+        trainer.train([Ends(), Fails()], [], max_epoch=1)
+    assert ended == ["after_train"]
