@@ -1,7 +1,7 @@
-"""The host of trainings: whoever runs a program may take part in every training that the program begins.
+"""Training host: the process that runs a program can attach to every training that the program starts.
 
-A worker that runs a submitted program is one: it adds a heartbeat, events and a saver, takes a checkpoint back, and
-passes requests to stop on. The engine only calls it; without a host, nothing is called.
+A worker that runs a submitted program is such a host: it adds a heartbeat, events and a saver, restores a checkpoint,
+and forwards stop requests. The engine only calls the host; without one, it calls nothing.
 """
 
 from __future__ import annotations

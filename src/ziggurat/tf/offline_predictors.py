@@ -47,7 +47,7 @@ class OfflinePredictor(OnlinePredictor):
             session = config.new_session()
         super().__init__(inputs, outputs, config.return_input, session)
         self.close = _closing(self, session)
-        """Closes the session; it is also closed when nobody holds the predictor any more."""
+        """Closes the session; it is also closed when the predictor is garbage-collected."""
 
 
 class MultiTowerOfflinePredictor(PredictorBase):
@@ -72,7 +72,7 @@ class MultiTowerOfflinePredictor(PredictorBase):
         self.sess = session
         self._predictors = [OnlinePredictor(inputs, outputs, self.return_input, session) for inputs, outputs in ends]
         self.close = _closing(self, session)
-        """Closes the session; it is also closed when nobody holds the predictor any more."""
+        """Closes the session; it is also closed when the predictor is garbage-collected."""
 
     def get_predictor(self, n: int) -> OnlinePredictor:
         """Return the predictor of a tower; numbers go on from the first one behind the last.
@@ -112,7 +112,7 @@ class DataParallelOfflinePredictor(OnlinePredictor):
             session = config.new_session()
         super().__init__(inputs, outputs, config.return_input, session)
         self.close = _closing(self, session)
-        """Closes the session; it is also closed when nobody holds the predictor any more."""
+        """Closes the session; it is also closed when the predictor is garbage-collected."""
 
 
 class FeedfreePredictor(PredictorBase):

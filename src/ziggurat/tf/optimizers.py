@@ -138,7 +138,7 @@ class VariableAssignmentOptimizer(PostProcessOptimizer):
 
 
 class AccumGradOptimizer(ProxyOptimizer):
-    """Updates once in several steps, with what their gradients come to together.
+    """Accumulates gradients over several steps, then updates the variables once.
 
     Args:
         opt: a ``tf.train.Optimizer``.

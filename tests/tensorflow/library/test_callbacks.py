@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from callback_trainings import SIGNATURE, flow, optimizer, tower, train, variables
 
-from tests.tensorflow.library.callback_trainings import SIGNATURE, flow, optimizer, tower, train, variables
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.callbacks import (
     ClassificationError,

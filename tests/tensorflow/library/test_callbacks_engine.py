@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from callback_trainings import flow, samples, train
 
-from tests.tensorflow.library.callback_trainings import flow, samples, train
 from ziggurat import callbacks as engine
 from ziggurat.dataflow import BatchData, DataFromList
 from ziggurat.errors import NonFiniteError, UsageError

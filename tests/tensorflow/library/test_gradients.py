@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from callback_trainings import train, variables
 
-from tests.tensorflow.library.callback_trainings import train, variables
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.callbacks import MovingAverageSummary
 from ziggurat.errors import ConfigurationError

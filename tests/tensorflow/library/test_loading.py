@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from callback_trainings import optimizer, tower, train, variables
 
-from tests.tensorflow.library.callback_trainings import optimizer, tower, train, variables
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.callbacks import CheckpointStore, ModelSaver, RunState
 from ziggurat.errors import CheckpointError, ConfigurationError, MissingCheckpointError

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from callback_trainings import samples, train, variables
 
-from tests.tensorflow.library.callback_trainings import samples, train, variables
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.dataflow import BatchData, DataFromList
 from ziggurat.errors import ConfigurationError

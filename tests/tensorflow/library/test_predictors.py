@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from callback_trainings import SIGNATURE, optimizer, tower, train, variables
 
-from tests.tensorflow.library.callback_trainings import SIGNATURE, optimizer, tower, train, variables
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.dataflow import BatchData, DataFromGenerator, DataFromList
 from ziggurat.errors import ConfigurationError, DataError, StateError, TrainingError, UnknownNameError, UsageError

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from callback_trainings import flow, optimizer, tower, train, variables
 
-from tests.tensorflow.library.callback_trainings import flow, optimizer, tower, train, variables
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.callbacks import CheckpointStore, ClassificationError, PeriodicTrigger
 from ziggurat.errors import ConfigurationError, StorageError, UsageError

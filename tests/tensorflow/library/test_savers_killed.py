@@ -9,21 +9,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from callback_trainings import train, variables
 
-from tests.tensorflow.library.callback_trainings import train, variables
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.tf import logger
 from ziggurat.tf.callback import Callback
 from ziggurat.tf.config import newest_run_state
 from ziggurat.tf.savers import MinSaver, ModelSaver
 
-REPOSITORY = Path(__file__).parents[3]
-
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
-from tests.tensorflow.library.callback_trainings import train
-from tests.tensorflow.library.test_savers_killed import callbacks
+from callback_trainings import train
+from test_savers_killed import callbacks
 from ziggurat.tf.savers import ModelSaver
 
 class Killed(ModelSaver):
@@ -51,7 +49,9 @@ def callbacks(saver: type[ModelSaver] = ModelSaver) -> list[Callback]:
 
 def test_kill_while_saving_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logger, "_folder", None)
-    done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "parts")], cwd=REPOSITORY, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "parts")], cwd=Path(__file__).parent, capture_output=True
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     assert not tf.train.checkpoint_exists(str(tmp_path / "parts" / "model-16"))
     state = newest_run_state(tmp_path / "parts")

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from callback_trainings import train, variables
 
-from tests.tensorflow.library.callback_trainings import train, variables
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.callbacks import CheckpointStore, RunState
 from ziggurat.engine.stored_weights import is_training_name

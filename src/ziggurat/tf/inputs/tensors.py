@@ -16,7 +16,7 @@ __all__ = ["DummyConstantInput", "TensorInput", "checked_tensors"]
 class TensorInput(InputSource):
     """Takes tensors that a function defines, such as those of a reader; they are evaluated with every step.
 
-    The function is called once a tower, in its scopes. Where the tensors come to an end (``tf.errors.OutOfRangeError``)
+    The function is called once a tower, in its scopes. When the tensors run out (``tf.errors.OutOfRangeError``)
     the training is complete. A resumed training goes on with whatever they give then.
 
     Args:

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from bench.parts.library_sides import LIMIT, OURS, RAW, SIDES, Network, missing
+from bench.parts.program_sides import LIMIT, OURS, RAW, SIDES, Network, missing
 from bench.parts.report import Options, Report, Row
 
 __all__ = ["run"]
 
 _NETWORKS = {
     "one layer of 7,850 weights, batches of one sample": Network("tiny", 28, 1, 2000),
-    "LeNet on 28 x 28, batches of 64": Network("lenet", 28, 64, 60),
-    "a residual network of 8 layers on 32 x 32, batches of 32": Network("resnet", 32, 32, 12),
+    "LeNet on 28 x 28, batches of 64": Network("lenet", 28, 64, 200),
+    "a residual network of 8 layers on 32 x 32, batches of 32": Network("resnet", 32, 32, 100),
 }
 _GOAL, _GOAL_US = 0.35, 60.0
 
