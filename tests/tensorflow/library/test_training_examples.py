@@ -66,8 +66,8 @@ def test_gans_train_both_networks(tmp_path: Path, program: str) -> None:
 def test_char_rnn_writes_text(tmp_path: Path) -> None:
     run("char_rnn", "--epochs", 3, "--out", tmp_path)
     assert latest(tmp_path)["perplexity"] < 15
-    written = run("char_rnn", "--out", tmp_path, "--sample", 40, "--start", "Now is").splitlines()[-1]
-    assert re.match("Now is.{10,}", written)
+    written = run("char_rnn", "--out", tmp_path, "--sample", 40, "--start", "Now is")
+    assert re.search("Now is.{20,}", written, re.DOTALL)  # what it writes may have line breaks
 
 
 def test_dqn_learns_to_catch(tmp_path: Path) -> None:
