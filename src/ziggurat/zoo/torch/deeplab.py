@@ -62,9 +62,8 @@ class UserModel(nn.Module):
     def __init__(self, nclasses, input_shape):
         super().__init__()
         self.is_large = input_shape[1] > 64
-        self.conv1 = (
-            Convolution(input_shape[0], 64, 7, stride=2) if self.is_large else Convolution(input_shape[0], 64, 3)
-        )
+        kernel, stride = (7, 2) if self.is_large else (3, 1)
+        self.conv1 = Convolution(input_shape[0], 64, kernel, stride)
         channels = 64
         for number, (blocks, width, stride, rate) in enumerate(STAGES, start=2):
             stage = nn.Sequential()

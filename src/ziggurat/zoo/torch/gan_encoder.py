@@ -9,7 +9,7 @@ NOISE = 32
 
 
 def halved(net, layer):
-    """A convolution of 4 pixels with stride 2. Zeros around the maps: an odd side has one more below or to the right."""
+    """Convolution of 4 pixels with stride 2; zeros around the maps, so that an odd side is halved upward."""
     height, width = net.shape[2:]
     return layer(F.pad(net, (1, 1 + width % 2, 1, 1 + height % 2)))
 
