@@ -26,17 +26,17 @@ class Tower(nn.Module):
         super().__init__()
         self.kept = {}
         self.__dict__.update(facts)
-        self.given, self.inference_inputs, self.summaries = {}, {}, []
+        self.asked, self.inference_inputs, self.summaries = {}, {}, []
         self.build()
 
     def inference_input(self, name, default):
         self.inference_inputs[name] = default
-        return self.given.get(name, default)
+        return self.asked.get(name, default)
 
     def start(self, x, y=None, stage="inf", given=None):
         self.kept.clear()
         self.summaries.clear()
-        self.x, self.y, self.given = x, y, given or {}
+        self.x, self.y, self.asked = x, y, given or {}
         self.is_training, self.is_inference = stage == "train", stage == "inf"
         self.train(self.is_training)
 

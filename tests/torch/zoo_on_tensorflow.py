@@ -1,7 +1,8 @@
 """Answers of TensorFlow's standard networks to given weights and batches, in a process without PyTorch.
 
 ``python zoo_on_tensorflow.py CASES INPUTS OUTPUTS``: ``CASES`` is JSON, name → fields of ``ArraySpec`` of ``x`` and
-``y``; ``INPUTS`` an ``.npz`` of ``name:x``, ``name:y`` and ``name:VARIABLE``; ``OUTPUTS`` gets ``name:NUMBER`` for each
+``y``; ``INPUTS`` an ``.npz`` of ``name:x``, ``name:y``, ``name:noise`` and
+``name:VARIABLE``; ``OUTPUTS`` gets ``name:NUMBER`` for each
 output, ``name:cost``, and ``name:weights``, the number of trained weights.
 """
 
@@ -33,12 +34,13 @@ def answers(name, case, given):
     if "x" in given:
         state = program.state()
         batch = [given.pop(key) for key in ("x", "y") if key in given]
+        beside = {"noise": given.pop("noise")} if "noise" in given else {}
         names = {key for key in state if key.startswith("model/") and "Momentum" not in key}
         assert names == set(given), names ^ set(given)
         for key, value in given.items():
             assert state[key].shape == value.shape, (key, state[key].shape, value.shape)
         program.load_state({**state, **given})
-        found.update({str(number): each for number, each in enumerate(program.predict(batch[0]))})
+        found.update({str(number): each for number, each in enumerate(program.predict(batch[0], beside))})
         found["cost"] = program.evaluate(batch, ("cost",))["cost"]
     program.close()
     return found
