@@ -4,7 +4,7 @@ import types
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import nn
 
 from ziggurat.zoo import ZOO
