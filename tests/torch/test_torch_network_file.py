@@ -109,7 +109,7 @@ def test_an_embedding_gives_no_class_scores() -> None:
         ("x = 1\n", "defines a class named exactly `UserModel`", "let it inherit `Tower` or `nn.Module`"),
         ("class UserModel:\n    pass\n", "`UserModel` inherits `Tower` or `nn.Module`", "class UserModel(Tower)"),
         ("class UserModel(Tower):\n    pass\n", "defines `inference` as a `@model_property`", "Add it"),
-        (f"{HEAD}{FORWARD}", "no attribute 'fc'", ""),
+        (LINEAR + FORWARD.replace("self.fc", "self.fully"), "no attribute 'fully'", ""),
         (
             f"{HEAD}        self.k = 1\n    def forward(self, x):\n        return x\n",
             "has parameters to train",
@@ -121,7 +121,7 @@ def test_an_embedding_gives_no_class_scores() -> None:
             "last layer",
         ),
         (f"{HEAD}        self.fc = nn.Linear(64, 3)\n{FORWARD}", "a batch of 2 has the shape (2, 10)", "last layer"),
-        (f"{LINEAR}{FORWARD}    def loss(self, output, y):\n        return output\n", "`loss` is a scalar", "mean()"),
+        (f"{LINEAR}{FORWARD}    def loss(self, output, y):\n        return y\n", "`loss` is a scalar", "mean()"),
         ("import tensorflow as tf\n", "`import tensorflow` is not for a PyTorch network", ""),
         ("from . import layers\n", "A network file stands alone", ""),
         ("import my_layers\n", "A network file stands alone", ""),

@@ -175,7 +175,7 @@ def test_unknown_optimizers_and_options_are_named() -> None:
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="PyTorch .* sees 0 GPUs"):
+    with pytest.raises(ConfigurationError, match=r"PyTorch .* sees 0 GPUs"):
         build(devices=("gpu:7",))
 
 
@@ -195,7 +195,7 @@ def test_memory_that_runs_out_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nmore")
 
     monkeypatch.setattr(program, "_forward", full)
-    with pytest.raises(TrainingError, match="Tried to allocate 2.00 GiB.*Make `batch_size`"):
+    with pytest.raises(TrainingError, match=r"Tried to allocate 2\.00 GiB.*Make `batch_size`"):
         program.step(batches(1, 32)[0], ())
 
 
