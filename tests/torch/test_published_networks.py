@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("torch", reason="PyTorch is not installed")
 
+import torch
 from published_networks import network, shapes_of
 from torch import nn
 

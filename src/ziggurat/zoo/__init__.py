@@ -21,6 +21,9 @@ ZOO: Final = Path(__file__).parent
 _ADAM: Final[Mapping[str, Any]] = {"optimizer.name": "adam"}
 """In a recipe: the rate of the network is one of Adam."""
 
+_OWN_COLORS: Final[Mapping[str, Any]] = {"preprocessing.mean": "none"}
+"""In a recipe: the network scales the colors itself, as its published weights expect it."""
+
 STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
     network.name: network
     for network in (
@@ -41,12 +44,79 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             "googlenet", "GoogLeNet (2014)", "classification", (224, 224, 3), 0.01, "Szegedy et al., CVPR 2015"
         ),
         StandardNetwork(
-            "vgg16", "VGG-16 (2014)", "classification", (224, 224, 3), 0.005, "Simonyan and Zisserman, ICLR 2015", 32
+            "vgg16",
+            "VGG-16 (2014)",
+            "classification",
+            (224, 224, 3),
+            0.005,
+            "Simonyan and Zisserman, ICLR 2015",
+            32,
+            recipe={**_OWN_COLORS, "weight_decay": 0.0005},
         ),
-        StandardNetwork("resnet18", "ResNet-18 (2015)", "classification", (224, 224, 3), 0.05, "He et al., CVPR 2016"),
-        StandardNetwork("resnet50", "ResNet-50 (2015)", "classification", (224, 224, 3), 0.05, "He et al., CVPR 2016"),
         StandardNetwork(
-            "mobilenet_v2", "MobileNetV2 (2018)", "classification", (224, 224, 3), 0.05, "Sandler et al., CVPR 2018"
+            "resnet18",
+            "ResNet-18 (2015)",
+            "classification",
+            (224, 224, 3),
+            0.05,
+            "He et al., CVPR 2016",
+            recipe={**_OWN_COLORS, "weight_decay": 0.0001},
+        ),
+        StandardNetwork(
+            "resnet34",
+            "ResNet-34 (2015)",
+            "classification",
+            (224, 224, 3),
+            0.05,
+            "He et al., CVPR 2016",
+            recipe={**_OWN_COLORS, "weight_decay": 0.0001},
+        ),
+        StandardNetwork(
+            "resnet50",
+            "ResNet-50 (2015)",
+            "classification",
+            (224, 224, 3),
+            0.05,
+            "He et al., CVPR 2016",
+            recipe={**_OWN_COLORS, "weight_decay": 0.0001},
+        ),
+        StandardNetwork(
+            "mobilenet_v2",
+            "MobileNetV2 (2018)",
+            "classification",
+            (224, 224, 3),
+            0.05,
+            "Sandler et al., CVPR 2018",
+            recipe={**_OWN_COLORS, "weight_decay": 0.00004},
+        ),
+        StandardNetwork(
+            "efficientnet_b0",
+            "EfficientNet-B0 (2019)",
+            "classification",
+            (224, 224, 3),
+            0.05,
+            "Tan and Le, ICML 2019",
+            recipe={**_OWN_COLORS, "weight_decay": 0.00001},
+        ),
+        StandardNetwork(
+            "convnext_tiny",
+            "ConvNeXt-Tiny (2022)",
+            "classification",
+            (224, 224, 3),
+            0.0005,
+            "Liu et al., CVPR 2022",
+            32,
+            recipe={**_OWN_COLORS, "optimizer.name": "adamw", "weight_decay": 0.05},
+        ),
+        StandardNetwork(
+            "vit_small",
+            "Vision Transformer, small, patches of 16 px (2021)",
+            "classification",
+            (224, 224, 3),
+            0.0005,
+            "Dosovitskiy et al., ICLR 2021",
+            16,
+            recipe={**_OWN_COLORS, "optimizer.name": "adamw", "weight_decay": 0.05},
         ),
         StandardNetwork(
             "unet_small",
