@@ -12,10 +12,13 @@ from typing import Any, Final
 from ziggurat.entities.backend_info import StandardNetwork, backend_info
 from ziggurat.errors import UnknownNameError
 
-__all__ = ["STANDARD_NETWORKS", "ZOO", "network_path", "networks_in"]
+__all__ = ["STANDARD_NETWORKS", "ZOO", "former_network_path", "network_path", "networks_in"]
 
 ZOO: Final = Path(__file__).parent
 """Folder with a folder of network files for each framework."""
+
+_RELEASE_0_1: Final = "release_0_1"
+"""Folder beside the files of a framework: those that have changed since, as release 0.1 had them."""
 
 
 _ADAM: Final[Mapping[str, Any]] = {"optimizer.name": "adam"}
@@ -269,3 +272,18 @@ def network_path(name: str, backend: str) -> Path:
     if name not in there:
         raise UnknownNameError(f"standard network for {backend}", name, there)
     return there[name]
+
+
+def former_network_path(name: str, backend: str) -> Path | None:
+    """Return the file that a standard network had in release 0.1; None where it is the same today, or there was none.
+
+    Args:
+        name: of the network.
+        backend: whose network it is.
+
+    Raises:
+        UnknownNameError: where the backend is not installed.
+    """
+    zoo = backend_info(backend).zoo
+    path = None if zoo is None else zoo / _RELEASE_0_1 / f"{name}.py"
+    return path if path is not None and path.is_file() else None
