@@ -1,9 +1,11 @@
 """With the same weights, the small standard networks give the same as TensorFlow's, which run in another process."""
 
+import functools
 import importlib.util
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +22,9 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, 
 
 QUICK = ("lenet", "convnet", "unet_small", "table_mlp", "text_cnn", "text_transformer", "gan", "googlenet")
 REST = [name for name in CASES if name not in QUICK]
+GROUPS = (QUICK, REST[::2], REST[1::2])
+"""Networks whose answers one process of TensorFlow gives, which takes seconds to start."""
+
 MODEL = "model/"
 
 
@@ -35,7 +40,8 @@ def any_weights(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return found
 
 
-def both(names: Sequence[str], folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+@functools.cache
+def both(names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return ``name:NUMBER`` → an output, ``name:cost`` and ``name:weights`` of PyTorch, and of TensorFlow."""
     ours, given = {}, {}
     for name in names:
@@ -52,21 +58,30 @@ def both(names: Sequence[str], folder: Path) -> tuple[dict[str, Any], dict[str, 
         arrays = {**dict(zip("xy", batch, strict=False)), **beside, **on_tensorflow(name, weights)}
         given.update({f"{name}:{key}": value for key, value in arrays.items()})
         program.close()
-    np.savez(folder / "given.npz", **given)
+    return ours, of_tensorflow(names, given)
+
+
+def of_tensorflow(names: Sequence[str], given: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return the answers of TensorFlow's networks, whose script says what is given and returned."""
     cases = {name: {"x": asdict(CASES[name].x)} for name in names}
     for name in names:
         target = CASES[name].y
         if target is not None:
             cases[name]["y"] = asdict(target)
     script = Path(__file__).with_name("zoo_on_tensorflow.py")
-    command = [sys.executable, str(script), json.dumps(cases), str(folder / "given.npz"), str(folder / "found.npz")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    with np.load(folder / "found.npz") as arrays:
-        return ours, dict(arrays)
+    with tempfile.TemporaryDirectory() as folder:
+        inputs, outputs = Path(folder, "given.npz"), Path(folder, "found.npz")
+        np.savez(inputs, **given)
+        command = [sys.executable, str(script), json.dumps(cases), str(inputs), str(outputs)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        with np.load(outputs) as arrays:
+            return dict(arrays)
 
 
-def compare(name: str, found: tuple[dict[str, Any], dict[str, Any]]) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_network_gives_what_tensorflow_gives(name: str) -> None:
+    found = both(next(tuple(group) for group in GROUPS if name in group))
     ours, theirs = ({key: value for key, value in each.items() if key.startswith(f"{name}:")} for each in found)
     assert ours.keys() == theirs.keys()
     assert ours.pop(f"{name}:weights") == theirs[f"{name}:weights"] == CASES[name].weights
@@ -75,24 +90,3 @@ def compare(name: str, found: tuple[dict[str, Any], dict[str, Any]]) -> None:
     for key, value in ours.items():
         scale = max(1.0, float(np.abs(value).max()))  # logits of new weights may be large
         np.testing.assert_allclose(value / scale, theirs[key] / scale, atol=1e-4, rtol=0, err_msg=key)
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
-    return both(QUICK, tmp_path_factory.mktemp("quick"))
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_network_gives_what_tensorflow_gives(name: str, quick: Any) -> None:
-    compare(name, quick)
-
-
-@pytest.fixture(scope="module")
-def rest(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
-    return both(REST, tmp_path_factory.mktemp("rest"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", REST)
-def test_other_network_gives_what_tensorflow_gives(name: str, rest: Any) -> None:
-    compare(name, rest)

@@ -7,21 +7,17 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
+from torch import nn
 from zoo_cases import CASES, SAMPLES, batch_of, program_of
 
-from torch import nn
 from ziggurat.engine.backend import ArraySpec
 from ziggurat.zoo import ZOO
 
-LARGE = ("alexnet", "unet")
 GENERATORS = [name for name in CASES if name.startswith("gan")]
 NAMES = sorted({name.partition(" ")[0] for name in CASES})
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in CASES if name not in GENERATORS],
-)
+@pytest.mark.parametrize("name", [name for name in CASES if name not in GENERATORS])
 def test_network_learns_a_batch(name: str) -> None:
     case = CASES[name]
     batch, program = batch_of(case), program_of(name, optimizer="adam", learning_rate=case.rate)

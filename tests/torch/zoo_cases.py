@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from ziggurat.backends.torch.backend import TorchBackend
 from ziggurat.backends.torch.program import TorchProgram
-
 from ziggurat.engine.backend import ArraySpec, ProgramRequest
 
 SAMPLES = 4
@@ -41,7 +41,7 @@ def image(*shape: int) -> ArraySpec:
     return ArraySpec(shape)
 
 
-def masks(shape: tuple[int, ...], weights: int, rate: float = 0.001, steps: int = 8) -> Case:
+def masks(shape: tuple[int, ...], weights: int, rate: float = 0.001, steps: int = 5) -> Case:
     y = ArraySpec((*shape[:2], 1), "int64", classes=3)
     return Case(image(*shape), y, weights, ((*shape[:2], 3),), rate, steps)
 
@@ -50,7 +50,7 @@ LABELS = ArraySpec((3,), classes=3)
 PAIRS = ArraySpec((), "int64")
 CASES = {
     "lenet": Case(image(28, 32, 1), CLASSES, 527_573, ((3,),), 0.001),
-    "alexnet": Case(image(65, 70, 3), CLASSES, 21_593_475, ((3,),), 0.0001, 5),
+    "alexnet": Case(image(65, 70, 3), CLASSES, 21_593_475, ((3,),), 0.0001, 4),
     "googlenet": Case(image(45, 66, 3), CLASSES, 5_983_907, ((3,),), 0.001, 5),
     "convnet": Case(image(27, 32, 3), CLASSES, 287_843, ((3,),)),
     "multilabel": Case(image(16, 17, 3), LABELS, 287_843, ((3,),)),
@@ -59,7 +59,7 @@ CASES = {
     "unet_small": masks((19, 33, 1), 482_595, 0.01, 20),
     "unet": masks((17, 33, 3), 31_038_723),
     "deeplab": masks((21, 30, 3), 13_153_219),
-    "deeplab of large images": masks((67, 74, 3), 13_160_899, steps=20),
+    "deeplab of large images": masks((67, 74, 3), 13_160_899),
     "table_mlp": Case(TABLE, ArraySpec((2,)), 9702, ((2,),)),
     "table_mlp of classes": Case(TABLE, CLASSES, 9767, ((3,),)),
     "table_linear": Case(TABLE, ArraySpec((2,)), 30, ((2,),), 0.1),
@@ -112,7 +112,11 @@ def _inputs(spec: ArraySpec, rng: np.random.Generator) -> np.ndarray:
             x[sample, length:] = 0
         return x
     if len(spec.shape) == 3:
-        return rng.uniform(0, 255, shape).astype(np.float32)
+        x = rng.uniform(0, 100, shape).astype(np.float32)
+        for sample in range(SAMPLES):  # something bright in each image, at another place
+            top, left = rng.integers(0, (shape[1] + 1) // 2), rng.integers(0, shape[2] // 2)
+            x[sample, top : top + shape[1] // 2, left : left + shape[2] // 2] += 150
+        return x
     columns = [
         rng.integers(0, count, SAMPLES) if count else rng.normal(size=SAMPLES) for count in spec.categories or ()
     ]
