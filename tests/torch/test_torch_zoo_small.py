@@ -1,6 +1,8 @@
 """Small standard networks on PyTorch: number of weights, shapes, that they learn, and what is theirs alone."""
 
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from torch import nn
 from zoo_cases import CASES, SAMPLES, batch_of, program_of
 
 from ziggurat.engine.backend import ArraySpec
+from ziggurat.workspace.studio.measurements import Measurements
 from ziggurat.zoo import ZOO
 
 GENERATORS = [name for name in CASES if name.startswith("gan")]
@@ -153,3 +156,26 @@ def test_text_of_no_tokens_has_finite_gradients() -> None:
         batch = [np.zeros((SAMPLES, 12), np.int32), np.zeros(SAMPLES, np.int64)]
         assert np.isfinite(program.step(batch, ("gradient_norm",))["gradient_norm"])
         program.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("lenet", (28, 28, 1)),
+        ("alexnet", (64, 64, 3)),
+        ("googlenet", (32, 32, 3)),
+        ("convnet", (48, 48, 3)),
+        ("gan_encoder", (32, 32, 3)),
+        ("deeplab", (96, 96, 3)),
+    ],
+)
+def test_shipped_facts_are_those_of_the_networks(name: str, shape: tuple[int, ...], tmp_path: Path) -> None:
+    facts = Measurements(tmp_path / "none").facts("torch", name, shape, 7)
+    assert facts is not None
+    y = replace(CASES[name].y or ArraySpec(), classes=7)
+    program = program_of(name, inputs={"x": ArraySpec(shape)}, targets={"y": y})
+    assert facts.parameters == sum(each.numel() for each in program.network.module.parameters())
+    weights = {key: each for key, each in program.state().items() if key.startswith("model/")}
+    assert facts.variables == sum(each.size for each in weights.values())
+    assert facts.per_sample > np.prod(shape)
+    program.close()
