@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from ziggurat.backends.torch.graph_definition import graph_definition
@@ -119,23 +120,35 @@ def described_with_graph(request: ProgramRequest) -> DescribedGraph:
 
 def _described(request: ProgramRequest) -> tuple[NetworkDescription, Network, Recorder]:
     network = make_network(request)
-    network.module.eval()
-    samples = network.zeros()
-    flops = FlopCounterMode(display=False, custom_mapping=_FLOPS)
-    with flops, Recorder(network.module, network.path) as recorder, torch.no_grad():
-        outputs = network.predict(samples)
-    count = len(samples)
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True) as shapes_alone:
+            run = _run(network, shapes_alone.from_tensor(network.zeros()))
+    except Exception:  # it asks for the numbers of a tensor, or it has kept one of this run
+        network = make_network(request)
+        run = _run(network, network.zeros())
+    recorder, outputs, multiply_adds = run
+    count = len(network.zeros())
     variables = list(_variables(network, request))
+    counts = {row.name.removeprefix(MODEL): row.count for row in variables if row.trainable}
     found = NetworkDescription(
         operations=[_row(each, recorder, count) for each in recorder.operations],
-        layers=[_layer(each, recorder, count) for each in recorder.layers],
+        layers=[_layer(each, recorder, count, counts) for each in recorder.layers],
         variables=variables,
         parameters=sum(row.count for row in variables if row.trainable),
-        multiply_adds=flops.get_total_flops() // (2 * count),
-        outputs=[_open(each.shape, count) for each in outputs],
+        multiply_adds=multiply_adds // count,
+        outputs=[_open(shape, count) for shape in outputs],
         scalars=sorted(network.scalar_names),
     )
     return found, network, recorder
+
+
+def _run(network: Network, samples: torch.Tensor) -> tuple[Recorder, list[tuple[int, ...]], int]:
+    """Return a run, the shapes of its outputs, and its multiply-adds."""
+    network.module.eval()
+    flops = FlopCounterMode(display=False, custom_mapping=_FLOPS)
+    with flops, Recorder(network.module, network.path) as recorder, torch.no_grad():
+        outputs = [tuple(each.shape) for each in network.predict(samples)]
+    return recorder, outputs, flops.get_total_flops() // 2
 
 
 def _variables(network: Network, request: ProgramRequest) -> Iterator[VariableRow]:
@@ -150,10 +163,10 @@ def _row(operation: Operation, recorder: Recorder, count: int) -> OperationRow:
     return OperationRow(f"{MODEL}{operation.name}", operation.kind, _open(operation.shape, count), inputs)
 
 
-def _layer(layer: LayerRun, recorder: Recorder, count: int) -> LayerRow:
-    module = layer.module
-    parameters = 0 if module is None else sum(each.numel() for each in module.parameters() if each.requires_grad)
-    return LayerRow(layer.name, _open(recorder.operations[layer.place].shape, count), parameters, layer.operations)
+def _layer(layer: LayerRun, recorder: Recorder, count: int, counts: Mapping[str, int]) -> LayerRow:
+    shape = _open(recorder.operations[layer.place].shape, count)
+    parameters = sum(counts.get(name, 0) for name in layer.weights)
+    return LayerRow(layer.name, shape, parameters, layer.operations)
 
 
 def _open(shape: Sequence[int], count: int) -> Shape:
@@ -169,7 +182,7 @@ def _recurrent(x: Any, weight: Any, recurrent: Any, *_others: Any, **_options: A
     return 2 * x[0] * x[1] * (math.prod(weight) + math.prod(recurrent))
 
 
-_FLOPS: Final[Mapping[Any, Any]] = {
+_FLOPS: Final[dict[Any, Any]] = {
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention,
     torch.ops.aten.mkldnn_rnn_layer: _recurrent,
 }

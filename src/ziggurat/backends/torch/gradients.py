@@ -43,8 +43,8 @@ def class_scores(recorder: Recorder, output: torch.Tensor) -> torch.Tensor:
     return output.float()
 
 
-def map_layers(recorder: Recorder, output: torch.Tensor) -> tuple[dict[str, int], str]:
-    """Return layer with maps → place of what it gives, in the order of the network, and the usual one.
+def map_layers(recorder: Recorder, output: torch.Tensor) -> tuple[list[str], str]:
+    """Return the layers with maps, in the order of the network, and the usual one.
 
     The usual one is the last with maps as large as those of the last convolution: behind its activation, before it is
     pooled. It is empty where there is none.
@@ -62,18 +62,18 @@ def map_layers(recorder: Recorder, output: torch.Tensor) -> tuple[dict[str, int]
         if each.place in behind and made[each.place] and _size(recorder.operations[each.place]) not in (None, (1, 1))
     }
     if not found:
-        return {}, ""
+        return [], ""
     last = list(found)[-1]
     convolutions = [each for each in made[found[last]] if _size(recorder.operations[each]) != (1, 1)]
     if not convolutions:
-        return found, last
+        return list(found), last
     size = _size(recorder.operations[convolutions[-1]])
     alike = [
         name
         for name, place in found.items()
         if _size(recorder.operations[place]) == size and convolutions[-1] in made[place]
     ]
-    return found, alike[-1] if alike else last
+    return list(found), alike[-1] if alike else last
 
 
 def _before_same(recorder: Recorder, place: int) -> int:

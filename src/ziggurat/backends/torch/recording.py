@@ -14,10 +14,20 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from ziggurat.backends.torch import digits
+
 __all__ = ["LayerRun", "Operation", "Recorder", "tensors_in"]
 
 _ATTRIBUTES: Final = frozenset({"T", "mT", "H", "mH", "data", "real", "imag"})
 """Attributes of a tensor that are tensors made of it."""
+
+_SHAPING: Final = frozenset(
+    {
+        *("T", "contiguous", "data", "detach", "expand", "flatten", "float", "getitem", "mT", "movedim", "permute"),
+        *("reshape", "squeeze", "swapaxes", "to", "transpose", "type", "unflatten", "unsqueeze", "view"),
+    }
+)
+"""Operations that are no layers: they only put numbers elsewhere."""
 
 
 @dataclass
@@ -47,22 +57,24 @@ class Operation:
 
 @dataclass
 class LayerRun:
-    """One layer as it ran: a module that holds no other one, or an operation outside of such modules.
+    """One layer as it ran: a module that holds no other one, or an operation outside of such modules that computes.
 
     Args:
         name: of the module, such as ``layer1.0.conv1``, or of the operation; it is there once.
         kind: class of the module, or name of the function.
         place: of the operation that made its output.
+        scope: name of the module that it is, or that it runs in; empty for the network itself.
         operations: how many it has.
-        module: the module; None for an operation.
+        weights: names of the weights and buffers that it reads.
         line: of the user's file; None where nothing there called it.
     """
 
     name: str
     kind: str
     place: int
-    operations: int = 1
-    module: nn.Module | None = None
+    scope: str
+    operations: int
+    weights: tuple[str, ...]
     line: int | None = None
 
 
@@ -183,9 +195,9 @@ class Recorder(TorchFunctionMode):
         self.operations.append(operation)
         for each in made:
             self._makers[each] = place
-        if not call.is_layer:
+        if not call.is_layer and kind not in _SHAPING:
             name = self._paths.one(f"{call.path}.{kind}" if call.path else kind)
-            self._tell(LayerRun(name, kind, place, line=operation.line), made[0])
+            self._tell(LayerRun(name, kind, place, call.path, 1, operation.weights, operation.line), made[0])
 
     def _tell(self, layer: LayerRun, tensor: torch.Tensor) -> None:
         self.layers.append(layer)
@@ -206,15 +218,18 @@ class Recorder(TorchFunctionMode):
         made = next((each for each in tensors_in(output) if self._makers.get(each) is not None), None)
         if made is None:
             return
-        count = len(self.operations) - call.first
-        place = self._makers[made]
-        self._tell(LayerRun(self._paths.one(call.path), type(module).__name__, place, count, module, call.line), made)
+        own = self.operations[call.first :]
+        weights = dict.fromkeys(name for each in own for name in each.weights)
+        name = self._paths.one(call.path)
+        kind, place = type(module).__name__, self._makers[made]
+        self._tell(LayerRun(name, kind, place, call.path, len(own), tuple(weights), call.line), made)
 
     def _line(self, frame: FrameType | None) -> int | None:
         """Return the line of the user's file that a frame belongs to, or was called from."""
-        while frame is not None and frame.f_code.co_filename != self._path:
+        while frame is not None and frame.f_code.co_filename not in (self._path, digits.__file__):
             frame = frame.f_back
-        return None if frame is None else frame.f_lineno
+        # What a helper computes inside itself is not the user's.
+        return None if frame is None or frame.f_code.co_filename != self._path else frame.f_lineno
 
 
 def _is_layer(module: nn.Module) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ziggurat.backends.torch.debug import debug_network
 from ziggurat.backends.torch.describe import describe_network, described_with_graph
 from ziggurat.backends.torch.trained import TrainedTorch
 from ziggurat.engine.backend import ProgramRequest
@@ -29,3 +30,7 @@ class TorchTasks:
     def describe_with_graph(self, request: ProgramRequest) -> DescribedGraph:
         """Describe the network as it predicts, and give the graph of that."""
         return described_with_graph(request)
+
+    def debug(self, request: ProgramRequest, batch: Sequence[np.ndarray]) -> Mapping[str, Any]:
+        """Run the network once in training mode; an error stops at the user's line."""
+        return debug_network(request, batch)

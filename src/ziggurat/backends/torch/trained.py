@@ -47,7 +47,7 @@ class TrainedTorch:
         self.network.module.to(self._device)
         self.network.module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         self.gives_class_scores = self.network.gives_class_scores
-        self._maps: tuple[dict[str, int], str] | None = None
+        self._maps: tuple[list[str], str] | None = None
 
     def evaluate(self, x: np.ndarray, y: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return cost, the user's scalars, and the outputs in validation."""
@@ -90,8 +90,7 @@ class TrainedTorch:
 
     def map_layers(self) -> tuple[list[str], str]:
         """Return the layers with maps in the order of the network, and the usual one; empty where there is none."""
-        layers, usual = self._layers_with_maps()
-        return list(layers), usual
+        return self._layers_with_maps()
 
     def maps_and_gradients(self, x: np.ndarray, layer: str, class_number: int) -> tuple[np.ndarray, np.ndarray]:
         """Return a layer's maps and the gradients of the score of a class by them, both (N, H, W, C) float32.
@@ -109,7 +108,8 @@ class TrainedTorch:
                 samples.requires_grad_(True)  # so that layers of which nothing is trained have gradients, too
             with Recorder(self.network.module, keep=True) as recorder:
                 output = self.network.predict(samples)[0]
-            maps = recorder.operations[layers[layer]].tensor
+            places = {each.name: each.place for each in recorder.layers}
+            maps = recorder.operations[places[layer]].tensor
             scores = class_scores(recorder, output)
             if maps is None or not maps.requires_grad or not scores.requires_grad:
                 raise _no_gradient(layer)
@@ -127,14 +127,15 @@ class TrainedTorch:
 
     # ---- inside
 
-    def _layers_with_maps(self) -> tuple[dict[str, int], str]:
+    def _layers_with_maps(self) -> tuple[list[str], str]:
         """Return what ``map_layers`` finds in a run on zeros, once."""
         if self._maps is None:
-            self._maps = ({}, "")
+            self._maps = ([], "")
             if self.gives_class_scores:
-                with self._running(), Recorder(self.network.module, keep=True) as recorder:
-                    output = self.network.predict(self.network.zeros())[0]
-                    self._maps = map_layers(recorder, output)
+                samples = self.network.zeros()
+                with self._running(), Recorder(self.network.module) as recorder:
+                    output = self.network.predict(samples)[0]
+                self._maps = map_layers(recorder, output)
         return self._maps
 
     def _named(self, outputs: list[torch.Tensor]) -> dict[str, np.ndarray]:
