@@ -27,7 +27,7 @@ from ziggurat.engine.backend import ArraySpec, ProgramRequest, single_arrays
 from ziggurat.errors import ConfigurationError, NetworkCodeError, UnknownNameError
 from ziggurat.zoo import network_path
 
-__all__ = ["Loss", "Network", "Results", "channels_first", "channels_last", "is_image", "make_network"]
+__all__ = ["MODEL", "Loss", "Network", "Results", "channels_first", "channels_last", "is_image", "make_network"]
 
 MODEL: Final = "model/"
 """What stands before the names of weights in a checkpoint, as on every backend."""
@@ -146,6 +146,10 @@ class Network:
     def labels(self, array: np.ndarray | None) -> torch.Tensor | None:
         """Return a batch of labels as the network takes them; None where there are none to learn."""
         return None if array is None or self.target is None else self._on_device(array, self.target)
+
+    def zeros(self) -> torch.Tensor:
+        """Return two samples of zeros as the network takes them."""
+        return self._zeros(self.source)
 
     # ---- what it gives
 
