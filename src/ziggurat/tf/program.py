@@ -24,7 +24,7 @@ from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import StateError, UnknownNameError, UsageError
 from ziggurat.tf.callback import fetch_name
 from ziggurat.tf.inputs.base import reason_of_end
-from ziggurat.tf.randomness import make_resumable, random_operations
+from ziggurat.tf.randomness import ancestors, make_resumable, random_operations
 from ziggurat.tf.tower import MOVING_SUMMARIES
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class GraphProgram:
         self._targets: list[Any] = []
         self._threads = ThreadChoice(False)
         self._beside_each_run: list[Any] = []
+        self._beside_first: list[Any] = []
         self._fed: Sequence[np.ndarray] = ()
         self._asked: tuple[str, ...] = ()
         self._got: Mapping[str, Any] | None = None
@@ -262,23 +263,25 @@ class GraphProgram:
     def run_in_step(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """Run a part of the step: of a trainer whose ``run_step`` calls ``hooked_sess.run``.
 
-        The first part of a step also fetches what callbacks asked for.
+        The first part of a step also fetches what callbacks asked for, and runs what reads the batch beside the step.
 
         Args:
             fetches: as ``session.run`` takes them.
             feed_dict: fed beside the batch of the step.
         """
         flat = tuple(fetch_name(each) for each in tf2.nest.flatten(fetches))
-        asked = self._asked if self._got is None else ()
+        is_first = self._got is None
+        asked = self._asked if is_first else ()
+        beside = (*self._beside_each_run, *(self._beside_first if is_first else ()))
         if feed_dict:
             wanted = [self.tensor(name) for name in (*flat, *asked)]
             fed = dict(zip(self._placeholders, self._fed, strict=False)) | dict(feed_dict)
-            values = self.session.run([wanted, self._beside_each_run], fed)[0]
-        elif not flat and not asked and not self._beside_each_run:
+            values = self.session.run([wanted, beside], fed)[0]
+        elif not flat and not asked and not beside:
             values = []  # a call of nothing cannot be prepared
         else:
-            values = self._call((*flat, *asked), tuple(self._beside_each_run))(*self._fed)
-        if self._got is None:
+            values = self._call((*flat, *asked), beside)(*self._fed)
+        if is_first:
             self._got = dict(zip(asked, values[len(flat) :], strict=True))
         return tf2.nest.pack_sequence_as(fetches, values[: len(flat)])
 
@@ -329,8 +332,11 @@ class GraphProgram:
             self._targets = [self._count]
         else:
             self._count = self.step_variable.assign_add(1, read_value=False)
-            # Beside a step of several parts: once, behind them.
-            self._targets = [self._count, *beside]
+            # Beside a step of several parts: once. What reads the batch runs with the first part, the rest behind all.
+            inputs = set() if source is None else {tensor.op for tensor in source.given}
+            reading = {id(each) for each in self._beside if inputs & ancestors([each])}
+            self._beside_first = [each for each in beside if id(each) in reading]
+            self._targets = [self._count, *(each for each in beside if id(each) not in reading)]
 
     def _make_random_resumable(self) -> None:
         """Let the random numbers of the steps follow from the state."""
@@ -372,7 +378,7 @@ class GraphProgram:
     def _users_step(self, batch: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
         self._fed, self._asked, self._got = batch, names, None
         self._trainer.run_step()
-        if self._got is None and names:  # a step without any session call
+        if self._got is None and (names or self._beside_first):  # a step without any session call
             self.run_in_step([])
         self._call((), tuple(self._targets))()
         return self._got or {}
@@ -391,7 +397,8 @@ class GraphProgram:
             operations = [each for each in found if isinstance(each, tf.Operation)]
             tensors = [each for each in found if not isinstance(each, tf.Operation)]
             # A call that feeds nothing would not read the batch: what runs beside a step of several parts.
-            feeds = self._placeholders if names or self._is_plain else ()
+            reads_batch = names or self._is_plain or targets != tuple(self._targets)
+            feeds = self._placeholders if reads_batch else ()
             take = self._take_trace
             self._take_trace = None
             inner = prepared_call(
