@@ -163,6 +163,7 @@ class ProxyCallback(Callback):
     def __init__(self, callback: Callback) -> None:
         self.callback = callback
         self.name = callback.name or type(callback).__name__
+        self.chief_only = callback.chief_only  # pyright: ignore[reportAttributeAccessIssue]
 
     def hooks(self) -> frozenset[str]:
         """Return the hooks of the callback inside, and those that the wrapper overrides."""

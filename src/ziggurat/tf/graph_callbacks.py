@@ -51,6 +51,9 @@ class RunOp(Callback):
         verbose: log each run outside of a step.
     """
 
+    chief_only = False
+    """Every process of a distributed training has its variables, and runs what changes them."""
+
     def __init__(
         self,
         op: Any,
@@ -336,6 +339,8 @@ class SessionRunTimeout(Callback):
         timeout_in_ms: milliseconds, above 0.
     """
 
+    chief_only = False
+
     def __init__(self, timeout_in_ms: int) -> None:
         if timeout_in_ms <= 0:
             raise ConfigurationError(
@@ -415,6 +420,9 @@ class StartProcOrThread(Callback):
         startable: an object with ``start()``, or several.
         stop_at_last: stop them after the training: by ``stop()`` or ``terminate()``, and ``join()``.
     """
+
+    chief_only = False
+    """Every process of a distributed training needs what it reads from them."""
 
     def __init__(self, startable: Any, stop_at_last: bool = True) -> None:
         self._startables = list(startable) if isinstance(startable, list | tuple) else [startable]

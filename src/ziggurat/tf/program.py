@@ -197,7 +197,7 @@ class GraphProgram:
             return self._users_step(batch, names)
         except tf.errors.OutOfRangeError as error:
             # Data flows raise their own errors: this is the end of an input that TensorFlow itself reads.
-            self._trainer.finish(reason_of_end(error))
+            self._trainer.end_of_input(reason_of_end(error))
             raise BreakOff from error
         except tf.errors.OpError as error:
             source = self._trainer.input

@@ -125,6 +125,10 @@ class Trainer(EngineTrainer):
         """Return the error to raise for one of TensorFlow's in a step."""
         return error
 
+    def end_of_input(self, reason: str) -> None:
+        """Take note that the input has no further batch: the training is complete."""
+        self.finish(reason)
+
     # ---- before the training
 
     def register_callback(self, cb: Callback | Sequence[Callback]) -> bool:
@@ -232,14 +236,7 @@ class Trainer(EngineTrainer):
         # A trainer of one's own need not name the source that it built its towers with.
         source = self.input = source_of(self.graph) if self.input is None else self.input
         callbacks = [*self._registered]
-        if steps_per_epoch is None:
-            if source is None:
-                raise UsageError(
-                    "An epoch has as many steps as its input has batches, or `steps_per_epoch`.",
-                    received="neither",
-                    advice="Give `steps_per_epoch`.",
-                )
-            steps_per_epoch = max(1, source.size() // max(1, source.tower_count))
+        steps_per_epoch = self._length_of_epoch(steps_per_epoch)
         bound = [*callbacks, *self._given_monitors]
         folder = logger.get_logger_dir()
         if folder is not None:
@@ -267,6 +264,18 @@ class Trainer(EngineTrainer):
                 self.global_step = int(program.session.run(program.step_variable))
             with program.session.as_default(), _queue_runners(program.session):
                 super().train(max_epoch)
+
+    def _length_of_epoch(self, steps_per_epoch: int | None) -> int:
+        """Return the steps of an epoch: those given, or the batches of the input."""
+        if steps_per_epoch is not None:
+            return steps_per_epoch
+        if self.input is None:
+            raise UsageError(
+                "An epoch has as many steps as its input has batches, or `steps_per_epoch`.",
+                received="neither",
+                advice="Give `steps_per_epoch`.",
+            )
+        return max(1, self.input.size() // max(1, self.input.tower_count))
 
     def _opened(self) -> GraphProgram:
         program = getattr(self, "program", None)

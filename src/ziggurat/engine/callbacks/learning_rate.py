@@ -37,6 +37,9 @@ class LearningRateSchedule(Callback):
         every: set it for every ``step``, or for every ``epoch`` by its first step.
     """
 
+    chief_only = False
+    """Every process has the hyperparameter, and sets it by itself."""
+
     def __init__(
         self,
         schedule: Callable[[float], float] | str,
@@ -167,6 +170,9 @@ class HumanHyperParamSetter(HyperParamSetter, NeedsFolder):
     """
 
     source = "person"
+
+    chief_only = True
+    """The first process has the file; the others take its value."""
 
     def __init__(
         self, param: str | HyperParam, file_name: str | Path = "hyper.txt", *, every_k_steps: int | None = None
