@@ -17,7 +17,7 @@ from ziggurat.engine.callback import NeedsFolder, missing_folder
 from ziggurat.engine.callbacks.numerics import is_finite, non_finite_error
 from ziggurat.engine.callbacks.setters import HyperParam
 from ziggurat.engine.callbacks.summaries import ProcessTensors
-from ziggurat.errors import ConfigurationError, DataError, StateError, UnknownNameError
+from ziggurat.errors import ConfigurationError, DataError, StateError, UnknownNameError, UsageError
 from ziggurat.layout import JobFolder
 from ziggurat.tf import logger
 from ziggurat.tf.callback import Callback
@@ -49,6 +49,9 @@ class RunOp(Callback):
         run_as_trigger: run it at each trigger: after every epoch, or when a wrapper says so.
         run_step: run it along with every step, in no certain order to the other operations of the step.
         verbose: log each run outside of a step.
+
+    Raises:
+        UsageError: from the training, where there is no operation.
     """
 
     chief_only = False
@@ -72,6 +75,12 @@ class RunOp(Callback):
     def _setup_graph(self) -> None:
         with self.graph.as_default():
             self._op = self._given() if callable(self._given) else self._given
+        if self._op is None or isinstance(self._op, int | float):
+            raise UsageError(
+                "`RunOp` runs an operation or a tensor, or what a function returns.",
+                received=repr(self._op),
+                advice="Return the operation from the function.",
+            )
 
     def _before_train(self) -> None:
         if self.run_before:

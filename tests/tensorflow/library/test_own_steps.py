@@ -9,8 +9,10 @@ import pytest
 from small_models import LinearModel, batches, own_graph
 
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.callbacks import CallbackFactory, ScalarStats
 from ziggurat.errors import ConfigurationError, DataError, StateError, UsageError
 from ziggurat.tf.graph_callbacks import RunOp, RunUpdateOps
+from ziggurat.tf.inference import InferenceRunner
 from ziggurat.tf.inputs.base import FeedInput, remap_input_source
 from ziggurat.tf.inputs.dataset import TFDatasetInput
 from ziggurat.tf.inputs.queue import QueueInput
@@ -57,8 +59,7 @@ def test_updates_read_the_batch_of_a_step_of_parts(make: Any) -> None:
     with own_graph():
         trainer = Sums(make())
         found: list[float] = []
-        total = RunOp(lambda: None, run_before=False)
-        total._trigger = lambda: found.append(float(trainer.program.state()["total"]))
+        total = CallbackFactory(trigger=lambda _: found.append(float(trainer.program.state()["total"])))
         trainer.train([RunUpdateOps(), total], [], steps_per_epoch=4, max_epoch=2)
     assert found == [1 + 2 + 3 + 4, sum(range(1, 9))]
 
@@ -99,6 +100,17 @@ def test_what_is_no_callback_is_refused_with_advice() -> None:
             Trainer().register_callback(RunUpdateOps)  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="CallbackFactory"):
             Trainer().register_callback(print)  # type: ignore[arg-type]
+
+
+def test_callbacks_without_work_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="has inferencers"):
+        InferenceRunner(batches(), [])
+    assert InferenceRunner(batches(), ScalarStats("cost"))
+    with own_graph():
+        trainer = Trainer()
+        trainer.train_op = tf.no_op()
+        with pytest.raises(UsageError, match="Return the operation"):
+            trainer.train([RunOp(lambda: None)], [], steps_per_epoch=1, max_epoch=1)
 
 
 def test_a_flow_in_the_place_of_a_source_is_refused() -> None:

@@ -164,8 +164,8 @@ class HumanHyperParamSetter(HyperParamSetter, NeedsFolder):
 
     Args:
         param: a parameter, or the name of one of the program.
-        file_name: the file; a relative name is taken in the folder of the job where ``place()`` gave one, and in the
-            current folder otherwise.
+        file_name: the file; a relative name is taken in the folder of the job where ``bind_folder`` gave one, and in
+            the current folder otherwise.
         every_k_steps: also read it within an epoch; None for not.
     """
 
