@@ -24,7 +24,7 @@ from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import StateError, UnknownNameError, UsageError
 from ziggurat.tf.callback import fetch_name
 from ziggurat.tf.inputs.base import reason_of_end
-from ziggurat.tf.randomness import make_resumable, random_operations
+from ziggurat.tf.randomness import ancestors, make_resumable, random_operations
 from ziggurat.tf.tower import MOVING_SUMMARIES
 
 if TYPE_CHECKING:
@@ -78,16 +78,14 @@ class GraphProgram:
 
     # ---- while the graph is open
 
-    def run_with_step(self, operation: Any, *, reads_batch: bool = False) -> None:
+    def run_with_step(self, operation: Any) -> None:
         """Run an operation with every step. Callbacks call it in ``setup_graph``.
 
-        Args:
-            operation: the operation.
-            reads_batch: it may need the batch: in a step of several parts it runs along with the first of them, and
-                not behind the last.
+        In a step of several session calls, it runs along with the first of them where it needs the batch, else behind
+        all.
         """
         self._require_open_graph()
-        (self._beside_first_run if reads_batch else self._beside).append(operation)
+        self._beside.append(operation)
 
     def run_after_init(self, operation: Any) -> None:
         """Run an operation once, after all variables have their first values, and after a state was loaded."""
@@ -203,7 +201,7 @@ class GraphProgram:
             return self._users_step(batch, names)
         except tf.errors.OutOfRangeError as error:
             # Data flows raise their own errors: this is the end of an input that TensorFlow itself reads.
-            self._trainer.finish(reason_of_end(error))
+            self._trainer.end_of_input(reason_of_end(error))
             raise BreakOff from error
         except tf.errors.OpError as error:
             source = self._trainer.input
@@ -269,7 +267,7 @@ class GraphProgram:
     def run_in_step(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """Run a part of the step: of a trainer whose ``run_step`` calls ``hooked_sess.run``.
 
-        The first part of a step also fetches what callbacks asked for.
+        The first part of a step also fetches what callbacks asked for, and runs what reads the batch beside the step.
 
         Args:
             fetches: as ``session.run`` takes them.
@@ -325,7 +323,6 @@ class GraphProgram:
         source = self._trainer.input
         beside = [*self._beside, *(() if source is None else source.step_operations())]
         if self._is_plain:
-            beside += self._beside_first_run
             train_op = self._trainer.train_op
             if train_op is None:
                 raise UsageError(
@@ -338,8 +335,11 @@ class GraphProgram:
             self._targets = [self._count]
         else:
             self._count = self.step_variable.assign_add(1, read_value=False)
-            # Beside a step of several parts: once, behind them.
-            self._targets = [self._count, *beside]
+            # Beside a step of several parts: once. What reads the batch runs with the first part, the rest behind all.
+            inputs = set() if source is None else {tensor.op for tensor in source.given}
+            reading = {id(each) for each in self._beside if inputs & ancestors([each])}
+            self._beside_first_run = [each for each in beside if id(each) in reading]
+            self._targets = [self._count, *(each for each in beside if id(each) not in reading)]
 
     def _make_random_resumable(self) -> None:
         """Let the random numbers of the steps follow from the state."""
