@@ -36,6 +36,7 @@ from ziggurat.engine.program import Program
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities.backend_info import BackendInfo, backend_info, checkpoint_advice, open_backend
 from ziggurat.entities.best_checkpoint import PRIMARY_METRIC, best_checkpoint
+from ziggurat.entities.pretrained_weights import weights_name
 from ziggurat.errors import CheckpointError, ConfigurationError, MissingDependencyError, NetworkCodeError
 from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.plugins import load
@@ -45,6 +46,7 @@ from ziggurat.specs import FileNetwork, TrainSpec
 from ziggurat.tasks import AUTO_TASK, Task, TaskContext
 from ziggurat.worker.context import load_context, new_context, save_context, task_of
 from ziggurat.worker.pipeline import DataOptions, JobData, prepare_data
+from ziggurat.worker.pretrained_weights import read_weights, weights_folders
 from ziggurat.worker.sample_choice import choose_samples
 from ziggurat.worker.source import DataSource, is_dataset, open_source
 from ziggurat.zoo.backends import with_backend
@@ -107,7 +109,7 @@ def build_job(
     if not goes_on:
         save_context(data.context, folder)
     backend = load_backend(with_backend(spec).backend)
-    request = program_request(spec, data, backend)
+    request = program_request(spec, data, backend, weights_folders(folder, settings))
     _check_mixing(request, backend)
     with limit or nullcontext():
         program = backend.build(request)
@@ -184,13 +186,16 @@ def load_backend(name: str) -> Backend:
     return backend
 
 
-def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = None) -> ProgramRequest:
+def program_request(
+    spec: TrainSpec, data: JobData, backend: Backend | None = None, weights: Sequence[Path] = ()
+) -> ProgramRequest:
     """Return in plain values what a backend builds a program of.
 
     Args:
         spec: what was asked.
         data: its batches.
         backend: reads a pretrained model of its framework; None where the spec asks for none.
+        weights: folders with the pretrained weights that a spec may name.
     """
     context = data.context
     target = context.task.target(context)
@@ -214,7 +219,7 @@ def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = No
         precision=spec.precision,
         devices=visible_devices(spec.devices, os.environ),
         freeze=tuple(spec.freeze),
-        pretrained=_pretrained(spec, backend),
+        pretrained=_pretrained(spec, data, backend, weights),
         seed=spec.seed,
         options=spec.backend_options,
     )
@@ -230,9 +235,15 @@ def _check_mixing(request: ProgramRequest, backend: Backend) -> None:
         )
 
 
-def _pretrained(spec: TrainSpec, backend: Backend | None) -> dict[str, np.ndarray] | None:
+def _pretrained(
+    spec: TrainSpec, data: JobData, backend: Backend | None, weights: Sequence[Path]
+) -> dict[str, np.ndarray] | None:
     if spec.pretrained is None:
         return None
+    if weights_name(spec.pretrained):
+        network = "" if isinstance(spec.network, FileNetwork) else spec.network.name
+        names = {"network": network, "backend": with_backend(spec).backend}
+        return read_weights(spec.pretrained, weights, classes=len(data.class_names), **names)
     return read_pretrained(Path(spec.pretrained), backend, backend_info(with_backend(spec).backend))
 
 
