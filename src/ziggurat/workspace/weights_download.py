@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -79,18 +79,23 @@ def _write(
     response: HTTPResponse, public: PublicWeights, target: Path, progress: Callable[[int, int | None], None]
 ) -> None:
     total, received, most = response.length, 0, _SLACK * public.size_bytes
-    try:
-        with storage_errors(target), target.open("wb") as out:
-            for block in response.parts():
-                received += len(block)
-                if received > most:
-                    raise _broken(public, f"more than {most:,} bytes came")
-                out.write(block)
-                progress(received, total)
-    except ConnectionBrokenError as error:
-        raise _broken(public, str(error)) from None
+    with storage_errors(target), target.open("wb") as out:
+        for block in _blocks(response, public):
+            received += len(block)
+            if received > most:
+                raise _broken(public, f"more than {most:,} bytes came")
+            out.write(block)
+            progress(received, total)
     if total is not None and received != total:
         raise _broken(public, f"{received:,} of {total:,} bytes came")
+
+
+def _blocks(response: HTTPResponse, public: PublicWeights) -> Iterator[bytes]:
+    """Yield the body as it comes; a broken connection is an ``OSError``, and no fault of the disk."""
+    try:
+        yield from response.parts()
+    except ConnectionBrokenError as error:
+        raise _broken(public, str(error)) from None
 
 
 def _pointed_sha256(client: HTTPClient, public: PublicWeights, allowed: AllowedAddresses | None) -> str:

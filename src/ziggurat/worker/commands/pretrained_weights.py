@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +28,12 @@ def convert_weights(request: Mapping[str, Any]) -> dict[str, Any]:
         MissingDependencyError: if PyTorch is not installed.
         CheckpointError: if the file has no weights.
     """
-    if find_spec("torch") is None:
-        raise MissingDependencyError("torch", extra="torch", purpose="files of PyTorch weights (.pth, .pt)")
-    count = importlib.import_module(_TORCH_FILES).convert_pth(Path(request["file"]), Path(request["out"]))
+    try:
+        torch_files = importlib.import_module(_TORCH_FILES)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "torch":
+            raise
+        purpose = "files of PyTorch weights (.pth, .pt)"
+        raise MissingDependencyError("torch", extra="torch", purpose=purpose) from None
+    count = torch_files.convert_pth(Path(request["file"]), Path(request["out"]))
     return {"written": request["out"], "arrays": count}
