@@ -26,7 +26,15 @@ from ziggurat.zoo.public_weights import PUBLIC_WEIGHTS, PublicWeights, public_we
 from ziggurat.zoo.weight_files import check_weights_file, file_sha256
 from ziggurat.zoo.weights_folder import WeightsFolder
 
-__all__ = ["WEIGHT_SUFFIXES", "NewWeights", "Weights", "class_names_of", "preprocessing_of", "weight_networks"]
+__all__ = [
+    "WEIGHT_SUFFIXES",
+    "NewWeights",
+    "Weights",
+    "class_names_of",
+    "name_of_file",
+    "preprocessing_of",
+    "weight_networks",
+]
 
 PYTORCH_SUFFIXES: Final = (".pth", ".pt")
 WEIGHT_SUFFIXES: Final = (".safetensors", *PYTORCH_SUFFIXES)
