@@ -26,7 +26,8 @@ def test_an_empty_page_leads_on(visit):
     assert page.status_code == 200
     assert "No pretrained weights yet" in page.text
     assert html_of(page).has("#add-weights")
-    assert 'aria-current="page">Pretrained' in page.text
+    assert html_of(page).one('#model-tabs a[aria-current="page"]').text == "Pretrained weights"
+    assert html_of(visit.get("/models")).one('#model-tabs a[aria-current="page"]').text == "Models"
     for name in ("resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "convnext_tiny", "vit_small"):
         assert html_of(page).has(f"#download-{name}")
     assert "begins with <code>b0353104</code>" in page.text
