@@ -44,6 +44,7 @@ A workspace::
       studio.db          the studio's database, unless it is on a server
       jobs/ datasets/    a folder for each job and dataset
       uploads/           files that users uploaded
+      weights/           pretrained weights: a folder for each, with weights.safetensors and weights.json
       cache/             thumbnails, made again where they are missing
       place.json         current and earlier paths of the workspace: spec paths below an earlier one are found here
 """
@@ -65,10 +66,12 @@ __all__ = [
     "JOBS_FOLDER",
     "PLACE_FILE",
     "UPLOADS_FOLDER",
+    "WEIGHTS_FOLDER",
     "CheckpointFiles",
     "JobFolder",
     "Places",
     "ResultFiles",
+    "WeightsFiles",
     "best_given_name",
     "checkpoint_name",
     "checkpoint_step",
@@ -88,6 +91,9 @@ DATASETS_FOLDER: Final = "datasets"
 
 UPLOADS_FOLDER: Final = "uploads"
 """Folder of a workspace: files that people sent."""
+
+WEIGHTS_FOLDER: Final = "weights"
+"""Folder of a workspace: pretrained weights, one folder each."""
 
 CACHE_FOLDER: Final = "cache"
 """Folder of a workspace: what can be made again, such as thumbnails."""
@@ -271,6 +277,23 @@ class ResultFiles:
     def array(self, name: str) -> Path:
         """Return the file of an array (npy, no pickle): ``ziggurat.worker.results`` says which there are."""
         return self.path / f"{name}.npy"
+
+
+@dataclass(frozen=True)
+class WeightsFiles:
+    """The files in the folder of pretrained weights."""
+
+    path: Path
+
+    @property
+    def arrays(self) -> Path:
+        """The arrays under their published names (safetensors)."""
+        return self.path / "weights.safetensors"
+
+    @property
+    def entry(self) -> Path:
+        """License, source, checksum, classes and preprocessing (JSON)."""
+        return self.path / "weights.json"
 
 
 def best_given_name(given: Iterable[str]) -> str | None:

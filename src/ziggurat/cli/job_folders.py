@@ -85,7 +85,7 @@ def train(
 
 def _test_batch(application: Application, spec: TrainSpec) -> int:
     """Train some steps without making a job, and show the measurements."""
-    obstacle = obstacle_of(spec)
+    obstacle = obstacle_of(spec, workspace=application.settings.workspace.expanduser())
     if obstacle is not None:
         raise obstacle
     complete = with_backend(spec)

@@ -50,6 +50,7 @@ VERBS: Final = (
     Verb("predict", "ziggurat.cli.models:predict", "Predict for images with a trained network.", _MODEL),
     Verb("export", "ziggurat.cli.models:export", "Write a trained network for other programs, with proof.", _MODEL),
     Verb("model", "ziggurat.cli.models:model", "Look into models of others, and predict with them.", _MODEL),
+    Verb("weights", "ziggurat.cli.pretrained_weights:weights", "List, add, download pretrained weights.", _MODEL),
     Verb("dump-model-params", "ziggurat.cli.weights:dump_model_params", "Write what prediction needs to npz.", _MODEL),
     Verb("debug", "ziggurat.cli.networks:debug", "Run a network eagerly on one real batch.", _MODEL),
     Verb("graph", "ziggurat.cli.networks:graph", "Describe a network: layers, shapes, variables, cost.", _MODEL),

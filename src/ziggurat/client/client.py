@@ -12,6 +12,7 @@ from ziggurat.client.connection import Connection, given, notices
 from ziggurat.client.datasets import DatasetClient
 from ziggurat.client.models import EvaluationClient, ModelClient
 from ziggurat.client.programs import ProgramClient
+from ziggurat.client.weights import WeightsClient
 from ziggurat.errors import JobError
 from ziggurat.settings import load_settings
 
@@ -45,6 +46,7 @@ class Client:
         models: networks and trained models.
         evaluations: models on whole splits and on many images.
         programs: programs that are submitted.
+        weights: pretrained weights.
         previews: what is shown before a job is made.
         saved: views, presets and drafts of the user.
     """
@@ -55,6 +57,7 @@ class Client:
         self.models = ModelClient(self._connection)
         self.evaluations = EvaluationClient(self._connection)
         self.programs = ProgramClient(self._connection)
+        self.weights = WeightsClient(self._connection)
         self.previews = PreviewClient(self._connection)
         self.saved = SavedItemClient(self._connection)
 

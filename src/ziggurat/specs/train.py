@@ -99,7 +99,7 @@ class TrainSpec(SpecModel):
     pretrained: str | None = spec_field(
         None,
         title="Pretrained model",
-        help="Job folder or TensorFlow checkpoint of the initial weights; default: random weights.",
+        help="Initial weights: a job folder, a TensorFlow checkpoint, or `weights:NAME` of pretrained weights.",
         group="Network",
     )
     freeze: list[str] = spec_field(

@@ -119,6 +119,7 @@ def _text(request: Request, template: str, values: dict[str, Any]) -> str:
 _SECTIONS: Final = (
     ("/datasets", "Datasets"),
     ("/models/new", "Models"),
+    ("/pretrained", "Models"),
     ("/evaluations", "Evaluations"),
     ("/compare", "Compare"),
     ("/settings", "Settings"),

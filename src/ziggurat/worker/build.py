@@ -36,6 +36,7 @@ from ziggurat.engine.program import Program
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities.backend_info import BackendInfo, backend_info, checkpoint_advice, open_backend
 from ziggurat.entities.best_checkpoint import PRIMARY_METRIC, best_checkpoint
+from ziggurat.entities.pretrained_weights import weights_name
 from ziggurat.errors import CheckpointError, ConfigurationError, MissingDependencyError, NetworkCodeError
 from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.plugins import load
@@ -46,6 +47,7 @@ from ziggurat.tasks import AUTO_TASK, Task, TaskContext
 from ziggurat.worker.context import load_context, new_context, save_context, task_of
 from ziggurat.worker.job_network import keep_network, kept_network
 from ziggurat.worker.pipeline import DataOptions, JobData, prepare_data
+from ziggurat.worker.pretrained_weights import read_weights, weights_folders
 from ziggurat.worker.sample_choice import choose_samples
 from ziggurat.worker.source import DataSource, is_dataset, open_source
 from ziggurat.zoo.backends import with_backend
@@ -109,7 +111,7 @@ def build_job(
         save_context(data.context, folder)
     backend = load_backend(with_backend(spec).backend)
     text = kept_network(spec, folder) if goes_on else keep_network(spec, folder)
-    request = program_request(spec, data, backend, standard_text=text)
+    request = program_request(spec, data, backend, weights_folders(folder, settings), standard_text=text)
     _check_mixing(request, backend)
     with limit or nullcontext():
         program = backend.build(request)
@@ -187,7 +189,12 @@ def load_backend(name: str) -> Backend:
 
 
 def program_request(
-    spec: TrainSpec, data: JobData, backend: Backend | None = None, *, standard_text: str | None = None
+    spec: TrainSpec,
+    data: JobData,
+    backend: Backend | None = None,
+    weights: Sequence[Path] = (),
+    *,
+    standard_text: str | None = None,
 ) -> ProgramRequest:
     """Return in plain values what a backend builds a program of.
 
@@ -195,6 +202,7 @@ def program_request(
         spec: what was asked.
         data: its batches.
         backend: reads a pretrained model of its framework; None where the spec asks for none.
+        weights: folders with the pretrained weights that a spec may name.
         standard_text: of the standard network of the job; None for a file, and for what the name stands for today.
     """
     context = data.context
@@ -222,7 +230,7 @@ def program_request(
         precision=spec.precision,
         devices=visible_devices(spec.devices, os.environ),
         freeze=tuple(spec.freeze),
-        pretrained=_pretrained(spec, backend),
+        pretrained=_pretrained(spec, data, backend, weights),
         seed=spec.seed,
         options=spec.backend_options,
     )
@@ -238,9 +246,15 @@ def _check_mixing(request: ProgramRequest, backend: Backend) -> None:
         )
 
 
-def _pretrained(spec: TrainSpec, backend: Backend | None) -> dict[str, np.ndarray] | None:
+def _pretrained(
+    spec: TrainSpec, data: JobData, backend: Backend | None, weights: Sequence[Path]
+) -> dict[str, np.ndarray] | None:
     if spec.pretrained is None:
         return None
+    if weights_name(spec.pretrained):
+        network = "" if isinstance(spec.network, FileNetwork) else spec.network.name
+        names = {"network": network, "backend": with_backend(spec).backend}
+        return read_weights(spec.pretrained, weights, classes=len(data.class_names), **names)
     return read_pretrained(Path(spec.pretrained), backend, backend_info(with_backend(spec).backend))
 
 

@@ -18,6 +18,7 @@ from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.entities.heartbeat import read_last_words
 from ziggurat.entities.job_history import JobHistory, read_history
 from ziggurat.entities.jobs import divergence_after
+from ziggurat.entities.pretrained_weights import WeightsUser
 from ziggurat.entities.processes import start_worker
 from ziggurat.errors import JobError, SpecError
 from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, JobFolder, job_folders
@@ -72,6 +73,10 @@ class JobRepository(Protocol):
         """Raise JobError where a checkpoint of a job must stay, whatever its worker does."""
         ...
 
+    def weights_users(self, reference: str, states: Sequence[str] = (), /) -> list[WeightsUser]:
+        """Return the trainings in some states (in any, if none) whose spec has a text as ``pretrained``."""
+        ...
+
 
 class JobFolders:
     """Jobs by the paths of their folders, and the workers that execute them; no studio is needed.
@@ -117,6 +122,20 @@ class JobFolders:
     def check_removable(self, name: str, checkpoint: str) -> None:
         """Accept every checkpoint: nothing but its own folder knows a job without a studio."""
 
+    def weights_users(self, reference: str, states: Sequence[str] = ()) -> list[WeightsUser]:
+        """Return the trainings of the workspace whose spec has a text as ``pretrained``, the newest first.
+
+        Args:
+            reference: such as ``weights:resnet18``.
+            states: names in ``JOB_STATES``; none for all.
+        """
+        root = self._settings.workspace.expanduser()
+        folders = [each for each in job_folders(root) if JobFolder(each).spec.is_file()]
+        using = [each for each in folders if _spec_content(JobFolder(each)).get("pretrained") == reference]
+        found = [job_status(each, self._clock()) for each in reversed(using)]
+        wanted = [each for each in found if not states or each.state in states]
+        return [WeightsUser(id=each.folder, name=each.name, state=each.state) for each in wanted]
+
     # ---- executing
 
     def create(self, spec: Spec, folder: Path | None = None) -> Path:
@@ -133,7 +152,7 @@ class JobFolders:
             StorageError: where the folder cannot be written.
         """
         if isinstance(spec, TrainSpec):
-            obstacle = obstacle_of(spec)
+            obstacle = obstacle_of(spec, workspace=self._settings.workspace.expanduser())
             if obstacle is not None:
                 raise obstacle
             # Recorded in the spec: a resume uses the same backend, whatever is installed by then.

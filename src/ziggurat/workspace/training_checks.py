@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.datasets.formats.idx.importer import files_in, read_header_of
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos, checkpoint_advice
+from ziggurat.entities.pretrained_weights import weights_name
 from ziggurat.errors import (
     CheckpointError,
     ConfigurationError,
@@ -21,7 +22,7 @@ from ziggurat.errors import (
     ZigguratError,
     nearest_names,
 )
-from ziggurat.layout import JobFolder, checkpoint_step
+from ziggurat.layout import WEIGHTS_FOLDER, JobFolder, checkpoint_step
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.records.schema import Schema
 from ziggurat.specs import FileNetwork, TrainSpec, load_spec
@@ -30,6 +31,7 @@ from ziggurat.tasks import AUTO_TASK, task, tasks, tasks_for
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS
 from ziggurat.zoo.network_task import file_task, why_not_learned
+from ziggurat.zoo.weights_folder import WeightsFolder
 
 __all__ = [
     "DIGITS",
@@ -110,7 +112,9 @@ class KnownData:
         return None if self.kind == "image-classification" else ()
 
 
-def obstacle_of(spec: TrainSpec, *, pending: Collection[Pending] = ()) -> ZigguratError | None:
+def obstacle_of(
+    spec: TrainSpec, *, pending: Collection[Pending] = (), workspace: Path | None = None
+) -> ZigguratError | None:
     """Return why a training cannot succeed, with all that is wrong with it; None where nothing is known against it.
 
     The error is of the family of what is wrong, or a ``SpecError`` where it is several things; its
@@ -119,8 +123,9 @@ def obstacle_of(spec: TrainSpec, *, pending: Collection[Pending] = ()) -> Ziggur
     Args:
         spec: of the training, with the places of data and weights.
         pending: what another job will bring, and cannot be looked at yet.
+        workspace: whose pretrained weights the spec may name; None where they are not looked at.
     """
-    problems = list(_problems(spec, pending))
+    problems = list(_problems(spec, pending, workspace))
     return _error_of(problems) if problems else None
 
 
@@ -267,7 +272,9 @@ def _size_of_data(folder: Path) -> list[int] | None:
     return [image.height_px, image.width_px]
 
 
-def _problems(spec: TrainSpec, pending: Collection[Pending]) -> Iterator[tuple[str, ZigguratError]]:
+def _problems(
+    spec: TrainSpec, pending: Collection[Pending], workspace: Path | None
+) -> Iterator[tuple[str, ZigguratError]]:
     """Yield each thing that is wrong, with its field."""
     yield from _network_problems(spec)
     data = None
@@ -284,15 +291,37 @@ def _problems(spec: TrainSpec, pending: Collection[Pending]) -> Iterator[tuple[s
         check_rotation_needs_square(spec)
     except SpecError as error:
         yield str(error.details["field"]), error
-    if spec.pretrained is not None and "pretrained" not in pending and not _has_weights(Path(spec.pretrained)):
-        yield (
-            "pretrained",
-            CheckpointError(
-                "`pretrained` must be a job folder with a checkpoint, or a checkpoint of the backend's framework.",
-                received=spec.pretrained,
-                advice=checkpoint_advice(),
-            ),
-        )
+    if weights_name(spec.pretrained):
+        problem = None if workspace is None else _why_no_weights(spec, workspace)
+    else:
+        is_missing = spec.pretrained is not None and "pretrained" not in pending
+        problem = _no_checkpoint(spec) if is_missing and not _has_weights(Path(spec.pretrained or "")) else None
+    if problem is not None:
+        yield "pretrained", problem
+
+
+def _no_checkpoint(spec: TrainSpec) -> ZigguratError:
+    return CheckpointError(
+        "`pretrained` must be a job folder with a checkpoint, or a checkpoint of the backend's framework.",
+        received=spec.pretrained,
+        advice=checkpoint_advice(),
+    )
+
+
+def _why_no_weights(spec: TrainSpec, workspace: Path) -> ZigguratError | None:
+    """Return why a training cannot start from the pretrained weights that it names; None where it can."""
+    try:
+        entry = WeightsFolder(workspace / WEIGHTS_FOLDER).get(weights_name(spec.pretrained))
+    except ZigguratError as error:
+        return error
+    network = "" if isinstance(spec.network, FileNetwork) else spec.network.name
+    if not entry.network or not network or entry.network == network:
+        return None
+    return ConfigurationError(
+        "Pretrained weights fit the network that they are of.",
+        received=f"`{entry.reference}` of the network `{entry.network}`, for `{network}`",
+        advice=f"Use the network `{entry.network}`, or other weights.",
+    )
 
 
 def _network_problems(spec: TrainSpec) -> Iterator[tuple[str, ZigguratError]]:

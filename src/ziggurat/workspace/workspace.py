@@ -10,6 +10,7 @@ from ziggurat.settings import Settings
 from ziggurat.workspace.job_folders import JobFolders, JobRepository
 from ziggurat.workspace.job_outputs import JobOutputs
 from ziggurat.workspace.tasks import Tasks
+from ziggurat.workspace.weights import Weights
 from ziggurat.workspace.worker_process import WORKER_COMMAND
 
 __all__ = ["Workspace", "open_folders"]
@@ -30,6 +31,7 @@ class Workspace(Generic[JobsT]):
         jobs: by their names: the paths of their folders, or their ids in a studio.
         outputs: of the jobs: events, log, checkpoints.
         tasks: short processes around a training.
+        weights: pretrained weights.
         root: the folder of the workspace.
     """
 
@@ -47,6 +49,7 @@ class Workspace(Generic[JobsT]):
         self.jobs = jobs
         self.outputs = JobOutputs(jobs)
         self.tasks = Tasks(settings, offered=offered)
+        self.weights = Weights(settings, self.tasks, jobs, clock)
 
 
 def open_folders(settings: Settings, *, worker_command: Sequence[str] = WORKER_COMMAND) -> Workspace[JobFolders]:

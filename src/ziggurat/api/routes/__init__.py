@@ -15,6 +15,7 @@ ROUTERS: Final = (
     "ziggurat.api.routes.network_checks:router",
     "ziggurat.api.routes.programs:router",
     "ziggurat.api.routes.models:router",
+    "ziggurat.api.routes.weights:router",
     "ziggurat.api.routes.evaluations:router",
     "ziggurat.api.routes.studio:router",
     "ziggurat.api.routes.saved_items:router",

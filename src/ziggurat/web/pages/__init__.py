@@ -17,6 +17,7 @@ ROUTERS: Final = (
     "ziggurat.web.pages.evaluation.samples:router",
     "ziggurat.web.pages.compare.routes:router",
     "ziggurat.web.pages.export.routes:router",
+    "ziggurat.web.pages.pretrained.routes:router",
     "ziggurat.web.pages.settings.routes:router",
     "ziggurat.web.pages.about.routes:router",
     "ziggurat.web.pages.palette.routes:router",

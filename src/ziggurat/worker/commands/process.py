@@ -23,6 +23,7 @@ from ziggurat.worker.commands.exporting import export
 from ziggurat.worker.commands.foreign import inspect_model, predict_with_model
 from ziggurat.worker.commands.networks import debug, describe
 from ziggurat.worker.commands.prediction import predict
+from ziggurat.worker.commands.pretrained_weights import convert_weights
 from ziggurat.worker.commands.previews import augmented, loading
 from ziggurat.worker.commands.test_batch import run_test_batch
 from ziggurat.worker.commands.weights import weights
@@ -44,6 +45,7 @@ TASKS: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     "preview_dataset": preview_dataset,
     "test_batch": run_test_batch,
     "weights": weights,
+    "convert_weights": convert_weights,
 }
 """Name → what it does. Requests and results are JSON objects."""
 

@@ -28,6 +28,7 @@ from ziggurat.entities import (
 )
 from ziggurat.entities.baselines import baselines_line
 from ziggurat.entities.best_checkpoint import best_checkpoint
+from ziggurat.entities.pretrained_weights import WeightsUser
 from ziggurat.errors import ConfigurationError, JobError, UnknownNameError, ZigguratError
 from ziggurat.events import Message
 from ziggurat.jobs import Supervisor
@@ -51,6 +52,7 @@ RECENT_S: Final = 7 * 86400.0
 
 _PAGE: Final = 500
 _MOST_MARKS: Final = 200
+_MOST_USERS: Final = 200
 
 _MOST_TIMES: Final = 10
 """A learning rate set by hand that is larger than so many times the present one must be confirmed."""
@@ -148,6 +150,19 @@ class Jobs:
             JobError: where there is none of that id.
         """
         return self._store.jobs.dependents(self.get(job_id).id)
+
+    def weights_users(self, reference: str, states: Sequence[str] = ()) -> list[WeightsUser]:
+        """Return the trainings whose spec has a text as ``pretrained``, the newest first; 200 at most.
+
+        Args:
+            reference: such as ``weights:resnet18``.
+            states: names in ``JOB_STATES``; none for all.
+        """
+        condition = ("pretrained", "=", reference)
+        found = self._store.jobs.page(
+            JobFilter(kinds=("train",), states=tuple(states), conditions=(condition,), limit=_MOST_USERS)
+        ).jobs
+        return [WeightsUser(id=job.id, name=job.name, state=job.state) for job in found]
 
     def some(self, job_ids: Iterable[str]) -> dict[str, Job]:
         """Return id → job; those that are not there are left out."""

@@ -29,6 +29,7 @@ from ziggurat.workspace.studio.retraining import Retrainings
 from ziggurat.workspace.studio.saved_items import SavedItems
 from ziggurat.workspace.studio.training import Training
 from ziggurat.workspace.studio.uploads import Uploads
+from ziggurat.workspace.studio.weights_downloads import WeightsDownloads
 from ziggurat.workspace.tasks import Tasks
 from ziggurat.workspace.workspace import Workspace
 
@@ -82,6 +83,7 @@ class Studio(Workspace[Jobs]):
         programs: programs that are submitted.
         retrainings: trainings that are repeated on another version of their dataset.
         exports: trained models in formats of other programs.
+        weights_downloads: public weights that are on their way.
         published: models that others start from.
         limits: numbers that an admin chooses.
         people: users, sessions, tokens, and the audit log.
@@ -130,6 +132,7 @@ class Studio(Workspace[Jobs]):
         self.retrainings = Retrainings(jobs, self.datasets, self.training, self.evaluations)
         self.published = Published(jobs, store.settings, clock)
         jobs.protect(self.published.refuse_deletion)
+        self.weights_downloads = WeightsDownloads(self.weights, self.tell_of_weights, clock)
         self.exports = Exports(jobs, self.models.export, self._tell_of_job, clock)
         self.limits = Limits(store.settings, parts.machine.resources)
         self._close = close
@@ -137,12 +140,17 @@ class Studio(Workspace[Jobs]):
     def close(self) -> None:
         """End what belongs to this process, and give the workspace up; workers go on. Closing twice does nothing."""
         self.exports.close()
+        self.weights_downloads.close()
         self._close()
 
     def change_numbers(self) -> tuple[int, int] | None:
         """Return numbers that differ after every change that lists show; None where the database does not tell."""
         stored = self._store.change_number()
         return None if stored is None else (stored, self.notices.number)
+
+    def tell_of_weights(self) -> None:
+        """Tell open pages that pretrained weights, or their downloads, have changed."""
+        self.notices.publish("weights", "changed")
 
     def _tell_of_job(self, job_id: str) -> None:
         self.notices.publish(f"job:{job_id}", "changed", job_id)

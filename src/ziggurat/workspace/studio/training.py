@@ -294,7 +294,9 @@ class Training:
         pending: set[Pending] = {
             what for job_id, what in waits_for if job_id and self._jobs.get(job_id).state not in _ENDED
         }
-        found = (obstacle_of(train_spec(content), pending=pending) for content, _ in expand_sweep(complete))
+        root = self._folder.parent
+        specs = (train_spec(content) for content, _ in expand_sweep(complete))
+        found = (obstacle_of(spec, pending=pending, workspace=root) for spec in specs)
         return next((each for each in found if each is not None), None)
 
     def _complete(self, request: JobRequest) -> JobRequest:

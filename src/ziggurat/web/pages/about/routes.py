@@ -34,6 +34,7 @@ _WITHIN_S: Final = 5.0
 _PARTS: Final = {
     "datasets": "Datasets",
     "jobs": "Trainings and evaluations",
+    "weights": "Pretrained weights",
     "uploads": "Uploads without a dataset",
     "cache": "Thumbnails",
     "temporary": "Graphs and measurements",

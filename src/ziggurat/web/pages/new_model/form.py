@@ -11,6 +11,7 @@ from typing import Any, Final
 from starlette.datastructures import FormData
 
 from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
+from ziggurat.entities.pretrained_weights import weights_name
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.specs import (
     RENAMED,
@@ -224,6 +225,7 @@ OWN_FIELDS: Final[dict[str, str]] = {
     "network_text": "",
     "network_file": "network.py",
     "weights": "random",
+    "pretrained_weights": "",
     "pretrained": "",
     "project": "",
     "tags": "",
@@ -345,7 +347,7 @@ def posted_form(studio: Studio, sent: FormData) -> ModelForm:
             form.values[name] = shown
     form.devices = tuple(each for each in sent.getlist("device") if isinstance(each, str))
     if "weights" not in sent and form["pretrained"].strip():
-        form.values["weights"] = "file"
+        form.values.update(_weights_values(form["pretrained"].strip()))
     if form["parent"]:
         form.parent = _parent(studio, form["parent"])
     return form
@@ -408,14 +410,20 @@ def _job_values(request: JobRequest, spec: Mapping[str, Any]) -> dict[str, str]:
     return {
         "name": spec["name"],
         "dataset": request.dataset or (source if source == DIGITS else f"source:{source}"),
-        "weights": "file" if spec["pretrained"] else "random",
-        "pretrained": spec["pretrained"] or "",
+        **_weights_values(spec["pretrained"] or ""),
         "project": request.project,
         "tags": ", ".join(request.tags),
         "notes": request.notes,
         "priority": str(request.priority),
         "parent": request.parent,
     }
+
+
+def _weights_values(pretrained: str) -> dict[str, str]:
+    """Return the fields that say where the weights start, for ``pretrained`` of a spec."""
+    if name := weights_name(pretrained):
+        return {"weights": "pretrained", "pretrained_weights": name, "pretrained": ""}
+    return {"weights": "file" if pretrained else "random", "pretrained": pretrained}
 
 
 def _same_lines(text: str) -> str:

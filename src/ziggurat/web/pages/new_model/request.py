@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ziggurat.entities import Job
+from ziggurat.entities.pretrained_weights import WEIGHTS_PREFIX
 from ziggurat.errors import JobError, UsageError, ZigguratError
 from ziggurat.specs import parse_spec
 from ziggurat.web.forms import priority_of
@@ -171,6 +172,11 @@ def _check_code(form: ModelForm, problems: dict[str, str]) -> None:
 
 
 def _add_weights(form: ModelForm, content: dict[str, Any], problems: dict[str, str]) -> None:
+    if form["weights"] == "pretrained":
+        content["pretrained"] = f"{WEIGHTS_PREFIX}{form['pretrained_weights']}" if form["pretrained_weights"] else None
+        if not content["pretrained"]:
+            problems["pretrained_weights"] = "Choose pretrained weights, or random ones."
+        return
     if form["weights"] != "file":
         return
     content["pretrained"] = form["pretrained"].strip() or None
@@ -280,7 +286,8 @@ def place_of(form: ModelForm, path: str) -> str:
     """Return the id of the form's field for a field of the spec."""
     known = model_fields()
     named = ".".join(part for part in path.split(".") if not part.isdigit())
-    places = {**_PLACES, **_PLACES_OF_METHOD.get(form["method"], {})}
+    weights = {"pretrained": "pretrained_weights"} if form["weights"] == "pretrained" else {}
+    places = {**_PLACES, **weights, **_PLACES_OF_METHOD.get(form["method"], {})}
     if named in places:
         return places[named]
     owner = named.rpartition(".")[0]

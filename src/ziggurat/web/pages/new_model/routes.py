@@ -47,6 +47,7 @@ from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.network_checks import check_network
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.networks import network_text
+from ziggurat.zoo.backends import backend_for
 
 __all__ = ["router"]
 
@@ -73,12 +74,13 @@ def show(
     clone: str = "",
     model: str = "",
     checkpoint: str = "",
+    weights: str = "",
 ) -> Response:
     """Return the draft, the form that the query asks for, or else the form with the recommended recipe.
 
     A query goes before a draft that was begun elsewhere; the draft stays until something is changed.
     """
-    query = {"dataset": dataset, "clone": clone, "model": model, "checkpoint": checkpoint}
+    query = {"dataset": dataset, "clone": clone, "model": model, "checkpoint": checkpoint, "weights": weights}
     origin = urlencode({name: value for name, value in query.items() if value})
     form, draft = draft_form(request, studio)
     other = None
@@ -92,8 +94,10 @@ def show(
     )
 
 
-def _new_form(studio: Studio, *, dataset: str, clone: str, model: str, checkpoint: str) -> ModelForm:
+def _new_form(studio: Studio, *, dataset: str, clone: str, model: str, checkpoint: str, weights: str) -> ModelForm:
     form = clone_form(studio, clone) if clone else first_form()
+    if weights:
+        form.values.update(weights="pretrained", pretrained_weights=weights, **_network_for(studio, weights))
     if model:
         earlier = clone_form(studio, model)
         form.values.update(
@@ -106,6 +110,15 @@ def _new_form(studio: Studio, *, dataset: str, clone: str, model: str, checkpoin
         form.values["dataset"] = dataset
     fill_in(studio, form)
     return form
+
+
+def _network_for(studio: Studio, weights: str) -> dict[str, str]:
+    """Return the field with the network that pretrained weights fit, in the first framework that has it."""
+    network = studio.weights.get(weights).network
+    try:
+        return {"method": "standard", "standard_network": f"{backend_for(network)}/{network}"} if network else {}
+    except ZigguratError:  # no framework of this studio has it
+        return {}
 
 
 @router.post("/models/new", include_in_schema=False)

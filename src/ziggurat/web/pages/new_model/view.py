@@ -45,6 +45,7 @@ class Choices:
         networks: standard networks; ``why_not`` says why one cannot be chosen.
         models: trainings to start from, the newest first.
         published: published models, to start from.
+        weights: pretrained weights: (value, text) of each.
         checkpoints: of the chosen one: (value, text).
         frameworks: (backend, name, why it does not work) of those that take a network file.
         devices: (value, text) of each.
@@ -56,6 +57,7 @@ class Choices:
     networks: list[dict[str, Any]]
     models: list[Job]
     published: list[PublishedModel]
+    weights: list[tuple[str, str]]
     checkpoints: list[tuple[str, str]]
     frameworks: list[tuple[str, str, str]]
     devices: list[tuple[str, str]]
@@ -107,12 +109,20 @@ def choices_of(
         networks=networks_of(studio, form, what),
         models=models,
         published=studio.published.all(),
+        weights=_weights(studio, form["pretrained_weights"]),
         checkpoints=_checkpoints(form, models),
         frameworks=framework_choices(studio),
         devices=_devices(studio, form),
         projects=[project.name for project, _ in studio.projects.all()],
         folds=folds_of(form, problems, data),
     )
+
+
+def _weights(studio: Studio, chosen: str) -> list[tuple[str, str]]:
+    """Return value and text of the pretrained weights that can be chosen; the chosen ones also where they are gone."""
+    known = [(each.name, f"{each.title} ({each.network or each.name})") for each in studio.weights.all()]
+    gone = [(chosen, f"{chosen} (deleted)")] if chosen and chosen not in dict(known) else []
+    return [("", "Choose weights"), *known, *gone]
 
 
 def checkpoints_of(studio: Studio, form: ModelForm) -> list[tuple[str, str]]:

@@ -87,6 +87,10 @@ _COMMANDS: Final = (
     _Command(item=Item(title="Go to runs", path="/", icon="list"), words="home jobs queue"),
     _Command(item=Item(title="Go to datasets", path="/datasets", icon="folder"), words="data"),
     _Command(item=Item(title="Go to models", path="/models", icon="grid"), words="published pretrained"),
+    _Command(
+        item=Item(title="Go to pretrained weights", path="/pretrained", icon="download"),
+        words="published download add safetensors fine-tune",
+    ),
     _Command(item=Item(title="Go to evaluations", path="/evaluations", icon="check-circle"), words="tests results"),
     _Command(item=Item(title="Compare runs", path="/compare", icon="compare"), words="curves differences"),
     _Command(item=Item(title="Settings", path="/settings", icon="gear"), words="folders", role="admin", scope="admin"),

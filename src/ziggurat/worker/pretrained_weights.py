@@ -1,0 +1,93 @@
+"""Pretrained weights of a workspace as a job starts from them: checked, without a last layer for other classes."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from ziggurat.entities.pretrained_weights import weights_name
+from ziggurat.errors import MissingEntryError
+from ziggurat.layout import WEIGHTS_FOLDER, JobFolder, workspace_of
+from ziggurat.settings import Settings
+from ziggurat.zoo.heads import head_classes, head_keys
+from ziggurat.zoo.weights_folder import WeightsFolder
+
+__all__ = ["read_weights", "weights_folders", "without_other_head"]
+
+_SCOPE: Final = "model/"
+"""Before every name of a weight in programs and checkpoints."""
+
+_NAMES: Final = {"tensorflow": "ziggurat.zoo.names:to_tensorflow"}
+"""Backend → what returns its variables for published weights; the others have the same names behind ``model/``."""
+
+_logger = logging.getLogger(__name__)
+
+
+def weights_folders(folder: JobFolder, settings: Settings) -> tuple[Path, ...]:
+    """Return where the weights that a job names may be: in the workspace of its folder, and in that of the settings."""
+    roots = (workspace_of(folder.path), settings.workspace.expanduser())
+    return tuple(dict.fromkeys(root / WEIGHTS_FOLDER for root in roots if root is not None))
+
+
+def read_weights(
+    reference: str, folders: Sequence[Path], *, network: str, classes: int, backend: str
+) -> dict[str, np.ndarray]:
+    """Return variable → array of pretrained weights; the report of the job says what is left out.
+
+    Args:
+        reference: ``weights:NAME`` of a spec.
+        folders: with weights, the first that has them is taken.
+        network: name of the standard network that starts from them; empty for a file.
+        classes: of the job; 0 where it has none.
+        backend: that builds the network.
+
+    Raises:
+        MissingEntryError: if none of the folders has them.
+        CheckpointError: if the file is damaged, or is not the one that was added.
+    """
+    name = weights_name(reference)
+    found = next((each for each in map(WeightsFolder, folders) if each.has(name)), None)
+    if found is None:
+        raise MissingEntryError(
+            "There are no pretrained weights of that name in the workspace.",
+            received=f"`{name}` in {' and '.join(map(str, folders)) or 'no folder'}",
+            advice="List them with `ziggurat weights list`, and add the file again.",
+        )
+    entry = found.get(name)
+    arrays, sentence = without_other_head(found.arrays(name), entry.network or network, classes)
+    _logger.info("starts from %s: %s arrays of `%s`", reference, len(arrays), entry.title)
+    if sentence:
+        _logger.warning("%s", sentence)
+    return _variables(backend, arrays)
+
+
+def without_other_head(
+    arrays: Mapping[str, np.ndarray], network: str, classes: int
+) -> tuple[dict[str, np.ndarray], str]:
+    """Return the weights without a last layer for another number of classes, and a sentence where it is left out.
+
+    Args:
+        arrays: published name → array.
+        network: name of the standard network.
+        classes: of the job; 0 where it has none.
+    """
+    shapes = {name: array.shape for name, array in arrays.items()}
+    there = head_classes(network, shapes)
+    if not there or there == classes:
+        return dict(arrays), ""
+    left_out = set(head_keys(network, shapes))
+    kept = {name: array for name, array in arrays.items() if name not in left_out}
+    return kept, f"{there} classes there, {classes or 'none'} here: the last layer starts fresh."
+
+
+def _variables(backend: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays under the names, and with the axes, that a backend has."""
+    if backend not in _NAMES:
+        return {f"{_SCOPE}{key}": array for key, array in arrays.items()}
+    module, _, function = _NAMES[backend].partition(":")
+    return getattr(importlib.import_module(module), function)(arrays)
