@@ -12,7 +12,7 @@ from ziggurat.engine.checkpoints import AVERAGES
 from ziggurat.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from ziggurat.backends.torch.program import TorchProgram
+    from ziggurat.backends.torch.steps import StepProgram
 
 __all__ = ["ProgramState", "give_weights", "weights_of"]
 
@@ -20,6 +20,10 @@ _MODEL: Final = "model/"
 _OPTIMIZER: Final = "optimizer/"
 _PRIVATE: Final = "ziggurat/"
 _SCALER: Final = "ziggurat/scaler/"
+_NUMBER: Final = "#"
+"""Behind the name of a slot that is a plain number."""
+
+_HALF: Final = (torch.bfloat16, torch.float16)
 
 
 class ProgramState:
@@ -33,13 +37,13 @@ class ProgramState:
         program: whose state it is.
     """
 
-    def __init__(self, program: TorchProgram) -> None:
+    def __init__(self, program: StepProgram) -> None:
         self._program = program
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return copies of everything that decides the steps to come."""
         program = self._program
-        found = weights_of(program.network.module)
+        found = weights_of(program.module)
         found |= {name: _array(slot) for name, slot in self._slots()}
         if program.averages is not None:
             pairs = zip(program.averages.parameters, program.averages.values, strict=True)
@@ -49,7 +53,7 @@ class ProgramState:
         if program.scaler is not None:
             kept = program.scaler.state_dict()
             found |= {f"{_SCALER}{name}": np.array(value, np.float64) for name, value in kept.items()}
-        return found
+        return found | program.extra_state()
 
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Take back what ``arrays`` gave; all or nothing.
@@ -66,7 +70,7 @@ class ProgramState:
             parameter = shapes.get(name.split("/", 3)[-1]) if name.startswith(_OPTIMIZER) else own.get(name)
             if parameter is None:
                 problems.append(f"{name} is unexpected")
-            elif shape != parameter and not (name.startswith(_OPTIMIZER) and shape == ()):
+            elif shape != parameter and not (name.startswith(_OPTIMIZER) and _is_of_slot(shape, parameter)):
                 problems.append(f"{name} has shape {shape} instead of {parameter}")
         if problems:
             raise CheckpointError(
@@ -75,7 +79,7 @@ class ProgramState:
                 advice="Give the network the layers it had, or start from the checkpoint as a pretrained model.",
                 details={"problems": problems},
             )
-        give_weights(program.network.module, state)
+        give_weights(program.module, state)
         self._load_slots(state)
         if program.averages is not None:
             for parameter, value in zip(program.averages.parameters, program.averages.values, strict=True):
@@ -86,12 +90,16 @@ class ProgramState:
         if program.scaler is not None:
             kinds = {name: type(value) for name, value in program.scaler.state_dict().items()}
             program.scaler.load_state_dict({name: kind(state[f"{_SCALER}{name}"]) for name, kind in kinds.items()})
+        program.load_extra_state(state)
 
     def _slots(self) -> Iterator[tuple[str, torch.Tensor]]:
         program = self._program
         for number, optimizer in enumerate(program.optimizers):
             for parameter, slots in optimizer.state.items():
                 for slot, value in slots.items():
+                    if isinstance(value, int | float):
+                        value = torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else torch.int64)
+                        slot = f"{slot}{_NUMBER}"
                     if isinstance(value, torch.Tensor):  # an optimizer may keep None where it has nothing yet
                         yield f"{_OPTIMIZER}{number}/{slot}/{program.name_of(parameter)}", value
 
@@ -104,6 +112,7 @@ class ProgramState:
     def _load_slots(self, state: Mapping[str, np.ndarray]) -> None:
         program = self._program
         for number, optimizer in enumerate(program.optimizers):
+            groups = {program.name_of(each): group for group in optimizer.param_groups for each in group["params"]}
             parameters = {program.name_of(each): each for group in optimizer.param_groups for each in group["params"]}
             first = dict(optimizer.state)
             optimizer.state.clear()
@@ -113,11 +122,10 @@ class ProgramState:
                     continue
                 slot, _, key = rest.partition("/")
                 parameter = parameters[key]
-                value = torch.from_numpy(np.array(array))
-                if value.ndim:  # counters of steps stay on the CPU
-                    value = value.to(parameter.device)
-                    value = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
-                optimizer.state[parameter][slot] = value
+                if slot.endswith(_NUMBER):
+                    optimizer.state[parameter][slot.removesuffix(_NUMBER)] = np.asarray(array).item()
+                else:
+                    optimizer.state[parameter][slot] = _slot_of(array, parameter, groups[key])
             for parameter, slots in first.items():  # what an optimizer had from its making, and a state does not hold
                 for slot, value in slots.items():
                     optimizer.state[parameter].setdefault(slot, value if not isinstance(value, torch.Tensor) else None)
@@ -156,10 +164,30 @@ def give_weights(module: Any, arrays: Mapping[str, np.ndarray]) -> None:
         _give(value, arrays[f"{_MODEL}{name}"])
 
 
+def _is_of_slot(shape: tuple[int, ...], parameter: tuple[int, ...]) -> bool:
+    """Return whether a slot can belong to a parameter: a number, or an array that may have axes of length 1."""
+    return shape == () or (
+        len(shape) == len(parameter) and all(one in (1, other) for one, other in zip(shape, parameter, strict=True))
+    )
+
+
+def _slot_of(array: np.ndarray, parameter: torch.Tensor, group: Mapping[str, Any]) -> torch.Tensor:
+    """Return the slot of a parameter, where its optimizer wants it."""
+    value = torch.from_numpy(np.array(array))
+    if not value.ndim:  # counters of steps stay on the CPU, but for optimizers that read them on the device
+        return value.to(parameter.device) if group.get("fused") or group.get("capturable") else value
+    kind = parameter.dtype if parameter.dtype in _HALF and value.dtype == torch.float32 else value.dtype
+    if value.shape != parameter.shape:
+        return value.to(parameter.device, kind)
+    return torch.empty_like(parameter, dtype=kind).copy_(value.to(parameter.device))
+
+
 def _give(tensor: torch.Tensor, array: np.ndarray) -> None:
     with torch.no_grad():
         tensor.copy_(torch.from_numpy(np.array(array)))
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
+    if tensor.dtype == torch.bfloat16:  # NumPy has no such type
+        tensor = tensor.float()
     return np.array(tensor.detach().cpu().contiguous().numpy())
