@@ -36,6 +36,7 @@ INFO: Final = BackendInfo(
     zoo=ZOO / "torch",
     takes_network_files=True,
     network_template=_TEMPLATE,
+    file_names=("F", "nn", "torch"),
     capabilities={
         "SupportsInference": _TASKS,
         "SupportsGradients": _TASKS,
@@ -50,6 +51,7 @@ INFO: Final = BackendInfo(
         ExportFormat("onnx", "ONNX", "For ONNX Runtime and most other inference engines."),
         ExportFormat("safetensors", "Weights (.safetensors)", "To go on with in PyTorch programs of your own."),
     ),
+    model_suffixes=(".onnx", ".pt", ".pt2"),
     worker_variables=("TORCH_*", "PYTORCH_*", "TRITON_*"),
     requires={"torch": "torch"},
     extra="torch",
