@@ -132,7 +132,8 @@ def _names() -> Iterator[str]:
 
 
 def _tower(tree: ast.Module) -> Iterator[str]:
-    tower, decorator = class_in(tree, "Tower"), class_in(tree, "model_property")
+    tower = class_in(tree, "Tower")
+    decorator = class_in(tree_of("ziggurat.engine.network_files"), "model_property")
     said = documented_arguments(text_of(tower))
     said |= {name: text for name, text in attributes_in(tower) if name not in _NO_MEMBERS}
     first = [name for name in ("inference", "loss") if name in said]

@@ -14,9 +14,9 @@ from tensorflow_jobs import AUTOENCODER, digit_pictures, lenet_job, null_job, qu
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.export.formats import FORMATS
-from ziggurat.backends.tensorflow.export.parity import ParityReport, parity_report
 from ziggurat.backends.tensorflow.export.provider import open_foreign_model
 from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.engine.parity import ParityReport, parity_report
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks import CLASSIFICATION, TaskContext

@@ -6,9 +6,10 @@ from tensorflow_networks import SMALL, batches
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
-from ziggurat.backends.tensorflow.backend import TensorFlowBackend, plan_restore
+from ziggurat.backends.tensorflow.backend import TensorFlowBackend
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
 from ziggurat.engine.backend import ProgramRequest, class_arrays
+from ziggurat.engine.restore_plan import plan_restore
 from ziggurat.errors import CheckpointError
 
 GUIDE = """

@@ -328,7 +328,7 @@ def _job_text(found: Mapping[str, Any], output: Output) -> str:
         ("owner", found["owner"]),
         ("project", found["project"]),
         ("tags", ", ".join(found["tags"])),
-        ("network", found["network"]),
+        ("program" if found["kind"] == "program" else "network", found["network"]),
         ("folder", found["folder"]),
         ("scalars", ", ".join(f"{tag} {_last(curve):.5g}" for tag, curve in found["scalars"].items())),
         ("notes", found["notes"]),

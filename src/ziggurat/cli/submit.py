@@ -51,7 +51,7 @@ class SubmitCommand(Command):
 @click.option("--script", metavar="FILE", default="", help="Script that runs, of a folder or archive with several.")
 @click.option("--gpus", type=click.IntRange(0, 64), default=0, help="Accelerators that it gets; default 0.")
 @click.option("--memory-gb", type=click.FloatRange(0), default=0.0, help="Memory that it needs; default: unknown.")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Of `random` and `numpy.random`; default 0.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Of random numbers and data; default 0.")
 @click.option("--project", metavar="NAME", help="Project that it belongs to.")
 @click.option("--tag", "tags", multiple=True, metavar="WORD", help="Tag; repeatable.")
 @click.option("--notes", metavar="TEXT", help="Free text.")

@@ -163,6 +163,7 @@ class ProxyCallback(Callback):
     def __init__(self, callback: Callback) -> None:
         self.callback = callback
         self.name = callback.name or type(callback).__name__
+        self.chief_only = callback.chief_only  # pyright: ignore[reportAttributeAccessIssue]
 
     def hooks(self) -> frozenset[str]:
         """Return the hooks of the callback inside, and those that the wrapper overrides."""
@@ -264,8 +265,8 @@ def missing_folder(owner: object) -> UsageError:
     name = type(owner).__name__
     return UsageError(
         f"{name} needs a folder to write to.",
-        advice=f"Give it one, or call `place(callbacks, folder)` before training to give every callback its "
-        f"place in a job folder. In a job of the studio {name} has one.",
+        advice="Give it one, or all callbacks that of the training: by `logger.set_logger_dir(folder)` in a program of "
+        f"`ziggurat.tf`, else by `bind_folder(callbacks, folder)`. In a job of the studio {name} has one.",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, Literal
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.engine.callback import Callback as EngineCallback
 from ziggurat.errors import ConfigurationError, MissingDependencyError, TrainingError
+from ziggurat.tf import logger
 from ziggurat.tf.callback import Callback
 from ziggurat.tf.gloo import PEER_LOST, GlooGroup
 from ziggurat.tf.inputs.base import InputSource
@@ -28,8 +29,10 @@ class DistributedTrainer(SingleCostTrainer):
     """Trains one tower in each process, with gradients averaged over all of them.
 
     Every process builds the same graph and takes its own batches, so the total batch is the batch times the processes.
-    Variables begin with the values of process 0. A stop that is asked for in one process ends all of them after the
-    same step; a process that is killed ends the others with an error.
+    An epoch has the steps of the process with the fewest. Variables begin with the values of process 0; hyperparameters
+    have its values again at the beginning of each epoch. A stop that is asked for in one process, or a callback that
+    finds the training complete, ends all of them after the same step; a process that is killed ends the others with an
+    error.
 
     Args:
         average: whether gradients are averaged; otherwise they are added.
@@ -59,7 +62,11 @@ class DistributedTrainer(SingleCostTrainer):
         self.is_chief = self.group.place.rank == 0
         self._stops: Any = None
         self.asked_to_stop: str | None = None
-        """Why this process was asked to stop."""
+        """Why this process was asked to stop, or finds the training complete."""
+        self.is_agreed = False
+        """Whether all processes leave after the step under way."""
+        self._is_complete = False
+        self._epochs = (1, 0)
 
     def initialize(self, session_creator: Any, session_init: Any) -> None:
         """Take how the session is made; it must reach the other processes, so only its configuration is used."""
@@ -88,16 +95,64 @@ class DistributedTrainer(SingleCostTrainer):
     def _means(self, tensors: Sequence[Any], name: str) -> list[Any]:
         return self.group.reduce(tensors, name, average=True)
 
+    def main_loop(self, steps_per_epoch: int | None, starting_epoch: int, max_epoch: int) -> None:
+        """Run the loop; ``train`` does it.
+
+        Raises:
+            ConfigurationError: where the processes do not begin and end alike.
+        """
+        self._epochs = (starting_epoch, max_epoch)
+        super().main_loop(steps_per_epoch, starting_epoch, max_epoch)
+
+    def _length_of_epoch(self, steps_per_epoch: int | None) -> int:
+        """Return the steps that every process can take in an epoch, once all of them begin and end alike."""
+        own = super()._length_of_epoch(steps_per_epoch)
+        resumed = 0 if self._resume_from is None else int(self._resume_from.meta["global_step"])
+        said = self.group.told_by_all([resumed, *self._epochs, own])
+        if any(each[:3] != said[0][:3] for each in said):
+            raise ConfigurationError(
+                "All processes of a training begin at the same step and end with the same epoch.",
+                received="; ".join(
+                    f"rank {rank} begins at step {step}, epochs {first} to {last}"
+                    for rank, (step, first, last, _) in enumerate(said)
+                ),
+                advice="Start them with the same arguments. To resume, give every process the folder of the training "
+                "by `logger.set_logger_dir`.",
+            )
+        fewest = min(each[3] for each in said)
+        if fewest < own:
+            logger.warning("An epoch has %d steps, and not %d: another process has fewer batches.", fewest, own)
+        return fewest
+
+    def finish(self, reason: str) -> None:
+        """Declare the training complete: all processes end, within two steps."""
+        if self.group.place.size == 1:
+            super().finish(reason)
+        else:
+            self._ask(reason, is_complete=True)
+
+    def end_of_input(self, reason: str) -> None:
+        """Take note that this process has no further batch: it ends, and the others miss it."""
+        super().finish(reason)
+
     def request_stop(self, reason: str = "asked to stop") -> None:
         """Ask for an end of all processes, within two steps."""
         if self.group.place.size == 1:
             super().request_stop(reason)
         else:
-            self.asked_to_stop = reason
+            self._ask(reason, is_complete=False)
+
+    def _ask(self, reason: str, *, is_complete: bool) -> None:
+        if self.asked_to_stop is None:
+            self.asked_to_stop, self._is_complete = reason, is_complete
 
     def stop_here(self, reason: str) -> None:
         """Stop this process behind the step under way: all processes do so."""
-        super().request_stop(self.asked_to_stop or reason)
+        self.is_agreed = True
+        if self._is_complete:
+            super().finish(self.asked_to_stop or reason)
+        else:
+            super().request_stop(self.asked_to_stop or reason)
 
     def explained(self, error: Exception) -> Exception:
         """Return what an error of the sums over processes means."""
@@ -142,18 +197,23 @@ class _StopTogether(Callback):
         with self.graph.as_default():
             shared = [*tf.global_variables(), *tf.local_variables()]
             program.run_after_init(self._asked.initializer)
-            program.run_after_init(self._group.taken_from_first(shared))
+            program.run_after_init(self._group.taken_from_first(shared, "ziggurat/broadcast"))
+            rates = program.hyperparameters()
+            numbers = [each for each in shared if each.op.name in rates]
+            self._share = self._group.taken_from_first(numbers, "ziggurat/rates")
             self._tell = self._asked.assign(1.0, read_value=False)
 
     def before_train(self) -> None:
         session = self.trainer.sess
         self._group.watch(session.close)  # what waits in a step is canceled
 
+    def before_epoch(self) -> None:
+        self.trainer.sess.run(self._share)  # some callbacks that set them are in the first process alone
+
     def after_train(self) -> None:
         trainer = self.trainer
         is_done = not trainer.in_epoch and trainer.epoch_num >= trainer.max_epoch
-        is_asked = trainer.stop_reason is not None or trainer.finish_reason is not None
-        self._group.leave(in_order=self._group.lost is None and (is_done or is_asked))
+        self._group.leave(in_order=self._group.lost is None and (is_done or self._owner.is_agreed))
 
     def declares(self) -> Sequence[str]:
         return ("ziggurat/stops:0",) if self._group.place.size > 1 else ()

@@ -44,6 +44,7 @@ class ModelExporter:
             StorageError: where the disk is full.
         """
         with _predictor(self.config) as predictor:
+            expected = self._expected(predictor)
             names = [tensor.op.name for tensor in predictor.output_tensors]
             with predictor.graph.as_default():
                 frozen = tf.graph_util.convert_variables_to_constants(
@@ -57,7 +58,7 @@ class ModelExporter:
             with replaced_file(path, "A graph", durable=False, advice="Free space on the disk.") as temporary:
                 temporary.write_bytes(frozen.SerializeToString())
             if self._check_inputs is not None:
-                self._check(predictor, _run_frozen(path, predictor, self._check_inputs), filename)
+                _check(predictor, expected, _run_frozen(path, predictor, self._check_inputs), filename)
         logger.info("The graph is written to %s.", filename)
 
     def export_serving(
@@ -83,6 +84,7 @@ class ModelExporter:
         wanted = [tf.saved_model.SERVING] if tags is None else list(tags)
         info = tf.saved_model.build_tensor_info
         with _predictor(self.config) as predictor, predictor.graph.as_default():
+            expected = self._expected(predictor)
             signature = tf.saved_model.build_signature_def(
                 inputs={tensor.name: info(tensor) for tensor in predictor.input_tensors},
                 outputs={tensor.name: info(tensor) for tensor in predictor.output_tensors},
@@ -95,19 +97,12 @@ class ModelExporter:
             builder.save()
             if self._check_inputs is not None:
                 found = _run_saved(filename, wanted, signature_name, self._check_inputs, predictor)
-                self._check(predictor, found, filename)
+                _check(predictor, expected, found, filename)
         logger.info("The SavedModel is written to %s.", filename)
 
-    def _check(self, predictor: OfflinePredictor, found: Sequence[np.ndarray], filename: str) -> None:
-        assert self._check_inputs is not None
-        expected = predictor._do_call(self._check_inputs)
-        for tensor, one, other in zip(predictor.output_tensors, expected, found, strict=True):
-            if not np.allclose(one, other, rtol=1e-5, atol=1e-6, equal_nan=True):
-                raise TrainingError(
-                    "What is exported predicts the same as its origin.",
-                    received=f"`{tensor.op.name}` of {filename} differs",
-                    advice="Random operations in prediction, or a layer that trains there, are the usual reasons.",
-                )
+    def _expected(self, predictor: OfflinePredictor) -> list[np.ndarray]:
+        """Return what the origin predicts for the inputs of the check, before anything is written."""
+        return [] if self._check_inputs is None else predictor._do_call(self._check_inputs)
 
 
 class _predictor:  # noqa: N801 - a context
@@ -121,6 +116,18 @@ class _predictor:  # noqa: N801 - a context
 
     def __exit__(self, *_: object) -> None:
         self._made.close()
+
+
+def _check(
+    predictor: OfflinePredictor, expected: Sequence[np.ndarray], found: Sequence[np.ndarray], filename: str
+) -> None:
+    for tensor, one, other in zip(predictor.output_tensors, expected, found, strict=True):
+        if not np.allclose(one, other, rtol=1e-5, atol=1e-6, equal_nan=True):
+            raise TrainingError(
+                "What is exported predicts the same as its origin.",
+                received=f"`{tensor.op.name}` of {filename} differs",
+                advice="Random operations in prediction, or a layer that trains there, are the usual reasons.",
+            )
 
 
 def _run_frozen(path: Path, predictor: OfflinePredictor, inputs: Sequence[Any]) -> list[np.ndarray]:

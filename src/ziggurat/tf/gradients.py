@@ -210,6 +210,8 @@ def _printed(gradient: Any, variable: Any) -> Any:
     numbers = [tf.shape(values), tf.reduce_mean(values), tf.sqrt(tf.reduce_mean(tf.square(values)))]
     shown = tf.print(f"{variable.op.name}: shape, mean, rms, largest =", *numbers, tf.reduce_max(tf.abs(values)))
     with tf.control_dependencies([shown]):
+        if isinstance(gradient, tf.IndexedSlices):  # an optimizer treats it in another way than a dense one
+            return tf.IndexedSlices(tf.identity(gradient.values), gradient.indices, gradient.dense_shape)
         return tf.identity(values)
 
 

@@ -17,7 +17,7 @@ from ziggurat.engine.callback import NeedsFolder, missing_folder
 from ziggurat.engine.callbacks.numerics import is_finite, non_finite_error
 from ziggurat.engine.callbacks.setters import HyperParam
 from ziggurat.engine.callbacks.summaries import ProcessTensors
-from ziggurat.errors import ConfigurationError, DataError, StateError, UnknownNameError
+from ziggurat.errors import ConfigurationError, DataError, StateError, UnknownNameError, UsageError
 from ziggurat.layout import JobFolder
 from ziggurat.tf import logger
 from ziggurat.tf.callback import Callback
@@ -49,7 +49,13 @@ class RunOp(Callback):
         run_as_trigger: run it at each trigger: after every epoch, or when a wrapper says so.
         run_step: run it along with every step, in no certain order to the other operations of the step.
         verbose: log each run outside of a step.
+
+    Raises:
+        UsageError: from the training, where there is no operation.
     """
+
+    chief_only = False
+    """Every process of a distributed training has its variables, and runs what changes them."""
 
     def __init__(
         self,
@@ -69,6 +75,12 @@ class RunOp(Callback):
     def _setup_graph(self) -> None:
         with self.graph.as_default():
             self._op = self._given() if callable(self._given) else self._given
+        if self._op is None or isinstance(self._op, int | float):
+            raise UsageError(
+                "`RunOp` runs an operation or a tensor, or what a function returns.",
+                received=repr(self._op),
+                advice="Return the operation from the function.",
+            )
 
     def _before_train(self) -> None:
         if self.run_before:
@@ -110,7 +122,8 @@ class RunUpdateOps(Callback):
         operations: list[Any] = self.graph.get_collection(self.collection)
         if operations:
             with self.graph.as_default():
-                self.trainer.program.run_with_step(tf.group(*operations, name="ziggurat/update_ops"))
+                update = tf.group(*operations, name="ziggurat/update_ops")
+                self.trainer.program.run_with_step(update)
 
 
 class CheckNumerics(Callback):
@@ -336,6 +349,8 @@ class SessionRunTimeout(Callback):
         timeout_in_ms: milliseconds, above 0.
     """
 
+    chief_only = False
+
     def __init__(self, timeout_in_ms: int) -> None:
         if timeout_in_ms <= 0:
             raise ConfigurationError(
@@ -415,6 +430,9 @@ class StartProcOrThread(Callback):
         startable: an object with ``start()``, or several.
         stop_at_last: stop them after the training: by ``stop()`` or ``terminate()``, and ``join()``.
     """
+
+    chief_only = False
+    """Every process of a distributed training needs what it reads from them."""
 
     def __init__(self, startable: Any, stop_at_last: bool = True) -> None:
         self._startables = list(startable) if isinstance(startable, list | tuple) else [startable]

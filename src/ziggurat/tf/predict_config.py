@@ -11,7 +11,7 @@ from ziggurat.errors import ConfigurationError
 from ziggurat.tf.loading import JustCurrentSession
 from ziggurat.tf.model import ModelDescBase
 from ziggurat.tf.sessions import NewSessionCreator, SessionInit
-from ziggurat.tf.tower import TowerFunc
+from ziggurat.tf.tower import TowerFunc, check_names
 
 __all__ = ["PredictConfig"]
 
@@ -34,6 +34,7 @@ class PredictConfig:
     Raises:
         ConfigurationError: where neither or both of ``model`` and ``tower_func`` are given, a signature or the outputs
             are missing.
+        UsageError: where names are no list.
     """
 
     def __init__(
@@ -51,6 +52,8 @@ class PredictConfig:
     ) -> None:
         self.tower_func = _tower_function(model, tower_func, input_signature or inputs_desc)
         self.input_signature = self.tower_func.input_signature
+        for names in (input_names, output_names):
+            check_names(names or [])
         self.input_names = list(input_names if input_names is not None else self.tower_func.input_names)
         if not output_names:
             raise ConfigurationError(

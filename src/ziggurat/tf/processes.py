@@ -94,6 +94,17 @@ class ProcessGroup(ABC):
         """Wait until all processes are there, and tell each other something."""
         self._meeting = Meeting(self.place, own)
 
+    def told_by_all(self, own: Any) -> list[Any]:
+        """Return what every process says, in the order of their ranks; every process calls it equally often.
+
+        Args:
+            own: what this process says, as JSON values.
+
+        Raises:
+            TrainingError: where a process has ended.
+        """
+        return [own] if self._meeting is None else self._meeting.exchanged(own)
+
     def watch(self, stop: Callable[[], None]) -> None:
         """Call ``stop``, from a thread, when a process ends without a word: the step under way would wait for it."""
 
@@ -110,11 +121,14 @@ class ProcessGroup(ABC):
         Args:
             in_order: whether this process has done its part; otherwise the others miss it.
         """
-        if self._meeting is not None:
-            if in_order:
-                self._meeting.leave()
-            elif self.lost is not None:
-                self._meeting.end()
+        if self._meeting is None:
+            return
+        if in_order:
+            self._meeting.leave()
+            return
+        self._meeting.break_off()
+        if self.lost is not None:
+            self._meeting.end()
 
     @abstractmethod
     def session_creator(self, config: Any) -> Any:
@@ -153,12 +167,18 @@ class ProcessGroup(ABC):
                 results[place] = tf.reshape(part, dense[place].shape)
         return [results[place] for place in range(len(dense))]
 
-    def taken_from_first(self, variables: Sequence[Any]) -> Any:
-        """Return an operation that gives variables the values that they have in process 0."""
+    def taken_from_first(self, variables: Sequence[Any], name: str) -> Any:
+        """Return an operation that gives variables the values that they have in process 0.
+
+        Args:
+            variables: the same ones in every process.
+            name: tells it from other operations over all processes.
+        """
         numbers = [each for each in variables if each.dtype.base_dtype.is_floating or each.dtype.base_dtype.is_integer]
-        share = 1 if self.place.rank == 0 else 0
-        own = [each.read_value() * tf.cast(share, each.dtype.base_dtype) for each in numbers]
-        totals = self.reduce(own, "ziggurat/broadcast", average=False)
+        values = [each.read_value() for each in numbers]
+        # Zeros, and not the own values times zero: these may be infinite.
+        own = values if self.place.rank == 0 else [tf.zeros_like(each) for each in values]
+        totals = self.reduce(own, name, average=False)
         return tf.group(*(each.assign(total, read_value=False) for each, total in zip(numbers, totals, strict=True)))
 
 
@@ -235,8 +255,24 @@ class Meeting:
         self._place = place
         self._lines: dict[int, socket.socket] = {}
         self._watches: list[threading.Thread] = []
+        self._is_left = False
         self.said: list[str] = self._answered(own) if place.rank else self._gathered(own)
         """What every process said, in the order of their ranks."""
+
+    def exchanged(self, own: Any) -> list[Any]:
+        """Return what every process says now, in the order of their ranks; before they watch each other."""
+        for line in self._lines.values():
+            line.settimeout(None)  # others may build for long; the line of one that ends breaks off
+        try:
+            if self._place.rank:
+                _send(self._lines[0], {"says": own})
+                return _receive(self._lines[0])["all"]
+            said = [own, *(_receive(self._lines[rank])["says"] for rank in range(1, self._place.size))]
+            for line in self._lines.values():
+                _send(line, {"all": said})
+        except OSError as error:
+            raise _absent("a process that had begun to start") from error
+        return said
 
     def watch(self, lost: Callable[[int], None]) -> None:
         """Call ``lost`` with the rank of a process that ends without a word, from a thread."""
@@ -254,6 +290,13 @@ class Meeting:
                 line.sendall(_DONE)
                 line.shutdown(socket.SHUT_WR)
 
+    def break_off(self) -> None:
+        """Leave without a word: the others miss this process at once, and not when it ends."""
+        self._is_left = True
+        for line in self._lines.values():
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+
     def end(self) -> None:
         """Wait a moment for threads that stop this process: the interpreter must not end beneath them."""
         until = time.monotonic() + _END_S
@@ -265,7 +308,7 @@ class Meeting:
             word = line.recv(1)
         except OSError:
             word = b""
-        if word != _DONE:  # the line stays open for the word of this process
+        if word != _DONE and not self._is_left:  # the line stays open for the word of this process
             lost(rank)
 
     def _answered(self, own: str) -> list[str]:

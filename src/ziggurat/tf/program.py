@@ -24,7 +24,7 @@ from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import StateError, UnknownNameError, UsageError
 from ziggurat.tf.callback import fetch_name
 from ziggurat.tf.inputs.base import reason_of_end
-from ziggurat.tf.randomness import make_resumable, random_operations
+from ziggurat.tf.randomness import ancestors, make_resumable, random_operations
 from ziggurat.tf.tower import MOVING_SUMMARIES
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class GraphProgram:
         self._targets: list[Any] = []
         self._threads = ThreadChoice(False)
         self._beside_each_run: list[Any] = []
+        self._beside_first_run: list[Any] = []
         self._fed: Sequence[np.ndarray] = ()
         self._asked: tuple[str, ...] = ()
         self._got: Mapping[str, Any] | None = None
@@ -78,7 +79,11 @@ class GraphProgram:
     # ---- while the graph is open
 
     def run_with_step(self, operation: Any) -> None:
-        """Run an operation with every step. Callbacks call it in ``setup_graph``."""
+        """Run an operation with every step. Callbacks call it in ``setup_graph``.
+
+        In a step of several session calls, it runs along with the first of them where it needs the batch, else behind
+        all.
+        """
         self._require_open_graph()
         self._beside.append(operation)
 
@@ -196,7 +201,7 @@ class GraphProgram:
             return self._users_step(batch, names)
         except tf.errors.OutOfRangeError as error:
             # Data flows raise their own errors: this is the end of an input that TensorFlow itself reads.
-            self._trainer.finish(reason_of_end(error))
+            self._trainer.end_of_input(reason_of_end(error))
             raise BreakOff from error
         except tf.errors.OpError as error:
             source = self._trainer.input
@@ -262,7 +267,7 @@ class GraphProgram:
     def run_in_step(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """Run a part of the step: of a trainer whose ``run_step`` calls ``hooked_sess.run``.
 
-        The first part of a step also fetches what callbacks asked for.
+        The first part of a step also fetches what callbacks asked for, and runs what reads the batch beside the step.
 
         Args:
             fetches: as ``session.run`` takes them.
@@ -270,14 +275,15 @@ class GraphProgram:
         """
         flat = tuple(fetch_name(each) for each in tf2.nest.flatten(fetches))
         asked = self._asked if self._got is None else ()
+        beside = (*self._beside_each_run, *(self._beside_first_run if self._got is None else ()))
         if feed_dict:
             wanted = [self.tensor(name) for name in (*flat, *asked)]
             fed = dict(zip(self._placeholders, self._fed, strict=False)) | dict(feed_dict)
-            values = self.session.run([wanted, self._beside_each_run], fed)[0]
-        elif not flat and not asked and not self._beside_each_run:
+            values = self.session.run([wanted, beside], fed)[0]
+        elif not flat and not asked and not beside:
             values = []  # a call of nothing cannot be prepared
         else:
-            values = self._call((*flat, *asked), tuple(self._beside_each_run))(*self._fed)
+            values = self._call((*flat, *asked), beside)(*self._fed)
         if self._got is None:
             self._got = dict(zip(asked, values[len(flat) :], strict=True))
         return tf2.nest.pack_sequence_as(fetches, values[: len(flat)])
@@ -329,8 +335,11 @@ class GraphProgram:
             self._targets = [self._count]
         else:
             self._count = self.step_variable.assign_add(1, read_value=False)
-            # Beside a step of several parts: once, behind them.
-            self._targets = [self._count, *beside]
+            # Beside a step of several parts: once. What reads the batch runs with the first part, the rest behind all.
+            inputs = set() if source is None else {tensor.op for tensor in source.given}
+            reading = {id(each) for each in self._beside if inputs & ancestors([each])}
+            self._beside_first_run = [each for each in beside if id(each) in reading]
+            self._targets = [self._count, *(each for each in beside if id(each) not in reading)]
 
     def _make_random_resumable(self) -> None:
         """Let the random numbers of the steps follow from the state."""
@@ -372,9 +381,10 @@ class GraphProgram:
     def _users_step(self, batch: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
         self._fed, self._asked, self._got = batch, names, None
         self._trainer.run_step()
-        if self._got is None and names:  # a step without any session call
+        if self._got is None and (names or self._beside_first_run):  # a step without any session call
             self.run_in_step([])
-        self._call((), tuple(self._targets))()
+        # Nothing in it would read the batch.
+        self._call((), tuple(self._targets), is_fed=False)()
         return self._got or {}
 
     def _prepared(self, names: tuple[str, ...]) -> Callable[..., Any]:
@@ -383,15 +393,14 @@ class GraphProgram:
             self._calls[names] = call
         return call
 
-    def _call(self, names: tuple[str, ...], targets: tuple[Any, ...]) -> Callable[..., Any]:
+    def _call(self, names: tuple[str, ...], targets: tuple[Any, ...], *, is_fed: bool = True) -> Callable[..., Any]:
         key = (names, targets) if not targets else (names, tuple(each.name for each in targets))
         call = self._calls.get(key)
         if call is None or self._take_trace is not None:
             found = [self.tensor(name) for name in names]
             operations = [each for each in found if isinstance(each, tf.Operation)]
             tensors = [each for each in found if not isinstance(each, tf.Operation)]
-            # A call that feeds nothing would not read the batch: what runs beside a step of several parts.
-            feeds = self._placeholders if names or self._is_plain else ()
+            feeds = self._placeholders if is_fed else ()
             take = self._take_trace
             self._take_trace = None
             inner = prepared_call(

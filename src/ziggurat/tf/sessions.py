@@ -56,7 +56,9 @@ class NewSessionCreator:
 
 
 class ReuseSessionCreator:
-    """Gives a session that exists, as it is: its variables are not initialized again.
+    """Gives a session that exists. Variables that have values keep them; the others get their first values.
+
+    The others are what the training itself counts with, and what its callbacks have added.
 
     Args:
         sess: the session, over the default graph.
@@ -66,7 +68,11 @@ class ReuseSessionCreator:
         self.sess = sess
 
     def create_session(self) -> Any:
-        """Return the session."""
+        """Return the session, with values for all variables."""
+        variables = [*tf.global_variables(), *tf.local_variables()]
+        have_values = self.sess.run([tf.is_variable_initialized(each) for each in variables])
+        missing = [each for each, has_value in zip(variables, have_values, strict=True) if not has_value]
+        self.sess.run(tf.variables_initializer(missing))
         return self.sess
 
 

@@ -139,7 +139,17 @@ def add_param_summary(*summary_lists: tuple[str, Sequence[str]], collections: Se
     Args:
         summary_lists: (regular expression that the whole name matches, types of ``add_tensor_summary``).
         collections: which summaries they belong to; ``SUMMARIES`` where it is None.
+
+    Raises:
+        ConfigurationError: where one is no such pair.
     """
+    for each in summary_lists:
+        if not isinstance(each, list | tuple) or len(each) != 2 or isinstance(each[1], str):
+            raise ConfigurationError(
+                "Parameters are summarized by pairs of an expression and types.",
+                received=repr(each),
+                advice="Write `add_param_summary(('.*/W', ['histogram', 'rms']))`.",
+            )
     context = get_current_tower_context()
     if context is not None and not context.is_main_training_tower:
         return

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.errors import ConfigurationError, StateError, UnknownNameError
+from ziggurat.errors import ConfigurationError, StateError, UnknownNameError, UsageError
 
 __all__ = [
     "MOVING_SUMMARIES",
@@ -273,11 +273,17 @@ class TowerTensorHandle:
             known = [
                 each.name.removeprefix(prefix) for each in self._graph.get_operations() if each.name.startswith(prefix)
             ]
-            raise UnknownNameError(f"tensor of the tower `{self.ns_name}`", name, [*self._by_name, *known])
+            what = f"tensor of the tower `{self.ns_name}`" if self.ns_name else "tensor of the tower"
+            raise UnknownNameError(what, name, [*self._by_name, *known])
         return found
 
     def get_tensors(self, names: Sequence[str]) -> list[Any]:
-        """Return tensors by their names in the tower."""
+        """Return tensors by their names in the tower.
+
+        Raises:
+            UsageError: where a single name is given.
+        """
+        check_names(names)
         return [self.get_tensor(name) for name in names]
 
     def get_variable(self, name: str) -> Any:
@@ -409,6 +415,12 @@ def check_input_names(names: Sequence[str | None]) -> None:
             received=", ".join(map(repr, names)),
             advice="Name each `tf.TensorSpec`.",
         )
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse a text in the place of a list: its letters are no names."""
+    if isinstance(names, str):
+        raise UsageError("Names are given as a list.", received=repr(names), advice=f"Write `[{names!r}]`.")
 
 
 def _tensor(graph: Any, name: str) -> Any:

@@ -125,6 +125,10 @@ class Trainer(EngineTrainer):
         """Return the error to raise for one of TensorFlow's in a step."""
         return error
 
+    def end_of_input(self, reason: str) -> None:
+        """Take note that the input has no further batch: the training is complete."""
+        self.finish(reason)
+
     # ---- before the training
 
     def register_callback(self, cb: Callback | Sequence[Callback]) -> bool:
@@ -132,11 +136,17 @@ class Trainer(EngineTrainer):
 
         Raises:
             StateError: where the training has begun.
+            UsageError: where it is no callback.
         """
         if isinstance(cb, list | tuple):
             used = [self.register_callback(each) for each in cb]
             return all(used)
-        assert isinstance(cb, Callback)
+        if not isinstance(cb, Callback):
+            raise UsageError(
+                "Callbacks are objects of `Callback` classes.",
+                received=f"the class {cb.__name__}" if isinstance(cb, type) else type(cb).__name__,
+                advice="Make one, such as `ModelSaver()`; a plain function goes into `CallbackFactory(trigger=…)`.",
+            )
         if hasattr(self, "program"):
             raise StateError(
                 "Callbacks are registered before the training begins.",
@@ -214,13 +224,19 @@ class Trainer(EngineTrainer):
         """Run the loop; ``train`` does it.
 
         Raises:
-            UsageError: where ``steps_per_epoch`` is not given and the input has no length.
+            UsageError: where ``steps_per_epoch`` is not given, and there is no input or it has no length.
+            StateError: where the trainer has trained before.
         """
+        if hasattr(self, "program"):
+            raise StateError(
+                "A trainer trains once.",
+                received="a second `train`",
+                advice="Make another trainer in a new graph, with `session_init=` for the weights.",
+            )
         # A trainer of one's own need not name the source that it built its towers with.
         source = self.input = source_of(self.graph) if self.input is None else self.input
         callbacks = [*self._registered]
-        if steps_per_epoch is None and source is not None:
-            steps_per_epoch = max(1, source.size() // max(1, source.tower_count))
+        steps_per_epoch = self._length_of_epoch(steps_per_epoch)
         bound = [*callbacks, *self._given_monitors]
         folder = logger.get_logger_dir()
         if folder is not None:
@@ -248,6 +264,18 @@ class Trainer(EngineTrainer):
                 self.global_step = int(program.session.run(program.step_variable))
             with program.session.as_default(), _queue_runners(program.session):
                 super().train(max_epoch)
+
+    def _length_of_epoch(self, steps_per_epoch: int | None) -> int:
+        """Return the steps of an epoch: those given, or the batches of the input."""
+        if steps_per_epoch is not None:
+            return steps_per_epoch
+        if self.input is None:
+            raise UsageError(
+                "An epoch has as many steps as its input has batches, or `steps_per_epoch`.",
+                received="neither",
+                advice="Give `steps_per_epoch`.",
+            )
+        return max(1, self.input.size() // max(1, self.input.tower_count))
 
     def _opened(self) -> GraphProgram:
         program = getattr(self, "program", None)
@@ -425,7 +453,16 @@ class SingleCostTrainer(TowerTrainer):
             input: where the batches come from.
             get_cost_fn: takes one tensor an input and returns the cost, a single number.
             get_opt_fn: returns a ``tf.train.Optimizer``.
+
+        Raises:
+            ConfigurationError: where ``input`` is no input source.
         """
+        if not isinstance(input, InputSource):
+            raise ConfigurationError(
+                "`input` is an input source.",
+                received=type(input).__name__,
+                advice="Wrap a data flow: `QueueInput(df)`, or `dataflow=df` in a `TrainConfig`.",
+            )
         memo: list[Any] = []
 
         def optimizer() -> Any:

@@ -96,8 +96,8 @@ def test_checked_gradients_name_the_variable() -> None:
 
 
 def test_printed_gradients_are_the_same(capfd: pytest.CaptureFixture[str]) -> None:
-    printed = processed(PrintGradient("a/W"))
-
+    printed = processed(PrintGradient("a/W|table"))
+    assert np.array_equal(printed["table"], ROWS)  # still of two rows
     assert np.array_equal(printed["a/W"], FIRST)
     shown = capfd.readouterr().err
     assert "a/W" in shown

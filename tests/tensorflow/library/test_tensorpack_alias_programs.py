@@ -300,3 +300,10 @@ def test_workers_find_tensorpack_in_modules_of_the_program(run, tmp_path) -> Non
     ran = run(WITH_WORKERS)
     assert ran.code == 0, ran.err[-3000:]
     assert "got [0, 2, 4, 6]" in ran.out
+
+
+def test_a_name_that_is_none_is_told_with_the_nearest(run) -> None:
+    ran = run("from tensorpack import Trainconfig\n")
+    assert ran.code == 1
+    assert "ImportError: `Trainconfig` is not a known name of tensorpack. Did you mean `TrainConfig`" in ran.err
+    assert run("from tensorpack.dataflow import *\nfrom tensorpack import dataflow\nBatchData\n").code == 0

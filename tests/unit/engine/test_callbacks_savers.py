@@ -246,7 +246,8 @@ def test_a_full_disk_ends_training_with_a_whole_checkpoint(tmp_path):
 def test_a_saver_without_a_place_says_what_to_do():
     with pytest.raises(UsageError) as caught:
         make_trainer(ModelSaver()).train(1)
-    assert str(caught.value).startswith("ModelSaver needs a folder to write to. Give it one, or call `place(callbacks")
+    assert str(caught.value).startswith("ModelSaver needs a folder to write to. Give it one, or all callbacks")
+    assert "`bind_folder(callbacks, folder)`" in str(caught.value)
 
 
 def test_place_gives_every_callback_its_place_in_the_job(tmp_path):

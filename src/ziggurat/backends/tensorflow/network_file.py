@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import builtins
 import itertools
-import linecache
 import logging
 import re
-import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from types import ModuleType, TracebackType
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +19,9 @@ from ziggurat.backends.tensorflow.namespace.python2 import OLD_ITERTOOLS, compil
 from ziggurat.backends.tensorflow.namespace.tensorflow import user_tensorflow
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.tower import Tower, model_property
-from ziggurat.errors import NetworkCodeError, ZigguratError, nearest_names
+from ziggurat.engine import network_files as engine_files
+from ziggurat.engine.network_files import keep_source, message_of, need_user_model
+from ziggurat.errors import NetworkCodeError, ZigguratError
 
 __all__ = ["load_network", "users_errors"]
 
@@ -57,8 +57,7 @@ def load_network(text: str, path: str, *, tensorflow: ModuleType | None = None) 
     Raises:
         NetworkCodeError: where the file fails or defines no ``UserModel(Tower)``; names the user's line.
     """
-    # Tracebacks show the source also where it was typed into an editor and never saved.
-    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    keep_source(text, path)
     names = _namespace(path, user_tensorflow() if tensorflow is None else tensorflow)
     with users_errors(path):
         network = compile_network(text, path)
@@ -69,33 +68,17 @@ def load_network(text: str, path: str, *, tensorflow: ModuleType | None = None) 
     return _user_model(names, path)
 
 
-@contextmanager
-def users_errors(path: str) -> Iterator[None]:
+_KNOWN: Final = ("tf", "slim", "digits", "Tower", "model_property", "np")
+"""Names of the namespace of a network file."""
+
+
+def users_errors(path: str) -> AbstractContextManager[None]:
     """Turn whatever is raised inside into a ``NetworkCodeError`` that names the user's own file and line.
 
     Args:
         path: the network file's name.
     """
-    try:
-        yield
-    except NetworkCodeError:
-        raise
-    except Exception as error:
-        line = _line_of(error, path)
-        where = f"{path}, line {line}" if line else path
-        source = linecache.getline(path, line).strip() if line else ""
-        raise NetworkCodeError(
-            f"The network file failed: {type(error).__name__}: {_message(error)}",
-            received=f"{where}: {source}" if source else where,
-            advice=_advice(error),
-            details={
-                "file": path,
-                "line": line,
-                "source": source,
-                "error_type": type(error).__name__,
-                "traceback": "".join(traceback.format_exception(error)),
-            },
-        ) from error
+    return engine_files.users_errors(path, _KNOWN, _message)
 
 
 def _namespace(path: str, tensorflow: ModuleType) -> dict[str, Any]:
@@ -193,34 +176,7 @@ def _attribute(module: Any, name: str) -> Any:
 
 
 def _user_model(names: Mapping[str, Any], path: str) -> type[Tower]:
-    found = names.get("UserModel")
-    classes = [name for name, value in names.items() if isinstance(value, type) and issubclass(value, Tower)]
-    if found is None and callable(names.get("build_model")):
-        raise NetworkCodeError(
-            "A network file defines a class named exactly `UserModel`.",
-            received=f"{path} with a function `build_model` instead",
-            advice=_BEFORE_RELEASE,
-            details={"file": path},
-        )
-    if found is None:
-        others = nearest_names("UserModel", [name for name in classes if name != "Tower"]) or classes[1:]
-        raise NetworkCodeError(
-            "A network file defines a class named exactly `UserModel`.",
-            received=f"{path} without it" + (f", but with {', '.join(others)}" if others else ""),
-            advice="Name the class `UserModel` and let it inherit `Tower`.",
-            details={"file": path},
-        )
-    if not isinstance(found, type):
-        raise NetworkCodeError(
-            "`UserModel` is a class.", received=type(found).__name__, advice="Write `class UserModel(Tower):`."
-        )
-    if not issubclass(found, Tower):
-        raise NetworkCodeError(
-            "`UserModel` inherits `Tower`.",
-            received=f"class UserModel({', '.join(base.__name__ for base in found.__bases__)})",
-            advice="Write `class UserModel(Tower):`.",
-            details={"file": path},
-        )
+    found = need_user_model(names, path, {"Tower": Tower}, _BEFORE_RELEASE)
     for name in ("inference", "loss"):
         if not hasattr(found, name):
             raise NetworkCodeError(
@@ -232,35 +188,11 @@ def _user_model(names: Mapping[str, Any], path: str) -> type[Tower]:
     return found
 
 
-def _line_of(error: BaseException, path: str) -> int | None:
-    if isinstance(error, SyntaxError) and error.filename == path:
-        return error.lineno
-    line = None
-    step: TracebackType | None = error.__traceback__
-    while step is not None:
-        if step.tb_frame.f_code.co_filename == path:
-            line = step.tb_lineno
-        step = step.tb_next
-    if line is None and error.__cause__ is not None:
-        return _line_of(error.__cause__, path)
-    return line
-
-
 def _message(error: BaseException) -> str:
     if isinstance(error, ZigguratError):
-        return str(error)
+        return message_of(error)
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     # TensorFlow repeats where the operation was made; the first paragraph says what is wrong.
     first = re.split(r"\n\s*\n|\nOriginal stack trace", text.strip())[0]
     first = re.sub(r"^\{\{function_node [^}]*\}\} | \[Op:\w+\] name:.*$", "", first)
     return first if first.endswith((".", "?", "!")) else f"{first}."
-
-
-def _advice(error: BaseException) -> str:
-    if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
-        known = {"tf", "slim", "digits", "Tower", "model_property", "np", *vars(builtins)}
-        near = nearest_names(str(error.name), known)
-        return f"Did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "Define the name first."
-    if isinstance(error, SyntaxError):
-        return "Mend the line; Python read no further."
-    return ""

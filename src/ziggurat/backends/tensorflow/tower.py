@@ -2,45 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Generic, TypeVar, overload
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ziggurat.engine.network_files import model_property
+
 __all__ = ["Tower", "model_property"]
-
-Value = TypeVar("Value")
-
-
-class model_property(Generic[Value]):  # noqa: N801 - the name that DIGITS's users write
-    """A property of a network that is evaluated once for each tower, and kept.
-
-    It is read as an attribute, without parentheses, as often as the file likes: ``self.inference`` is the same tensor
-    each time. Two towers share variables, never values.
-
-    Args:
-        function: the method, which takes ``self`` alone.
-    """
-
-    def __init__(self, function: Callable[[Any], Value]) -> None:
-        self.function = function
-        self.__doc__ = function.__doc__
-        self._name = function.__name__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, tower: None, owner: type) -> model_property[Value]: ...
-    @overload
-    def __get__(self, tower: object, owner: type) -> Value: ...
-    def __get__(self, tower: object | None, owner: type) -> Any:
-        if tower is None:
-            return self
-        kept = tower.__dict__.setdefault("_model_properties", {})
-        if self._name not in kept:
-            kept[self._name] = self.function(tower)
-        return kept[self._name]
 
 
 class Tower:

@@ -42,7 +42,7 @@ def default_monitors(folder: Path | JobFolder | None = None) -> list[Monitor]:
     """Return the monitors.
 
     Args:
-        folder: the folder of the job; where it is left out, ``bind_folder()`` gives one.
+        folder: the folder of the job; where it is left out, ``bind_folder`` gives one.
     """
     monitors: list[Monitor] = [
         EventWriter(),  # first: what happened is on record even if another monitor fails

@@ -24,8 +24,8 @@ class InjectShell(Callback, NeedsFolder):
     removed at the end. A training without a terminal says so instead of waiting.
 
     Args:
-        file: the file; a relative name is taken in the folder of the job where ``place()`` gave one, and in the current
-            folder otherwise.
+        file: the file; a relative name is taken in the folder of the job where ``bind_folder`` gave one, and in the
+            current folder otherwise.
         shell: ``ipython`` (Python's own where IPython is not installed), ``python`` or ``pdb``.
         stdin: where the person types; None for the standard input.
         open_shell: another shell; takes a dict of names.

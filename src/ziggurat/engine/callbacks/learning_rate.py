@@ -37,6 +37,9 @@ class LearningRateSchedule(Callback):
         every: set it for every ``step``, or for every ``epoch`` by its first step.
     """
 
+    chief_only = False
+    """Every process has the hyperparameter, and sets it by itself."""
+
     def __init__(
         self,
         schedule: Callable[[float], float] | str,
@@ -161,12 +164,15 @@ class HumanHyperParamSetter(HyperParamSetter, NeedsFolder):
 
     Args:
         param: a parameter, or the name of one of the program.
-        file_name: the file; a relative name is taken in the folder of the job where ``place()`` gave one, and in the
-            current folder otherwise.
+        file_name: the file; a relative name is taken in the folder of the job where ``bind_folder`` gave one, and in
+            the current folder otherwise.
         every_k_steps: also read it within an epoch; None for not.
     """
 
     source = "person"
+
+    chief_only = True
+    """The first process has the file; the others take its value."""
 
     def __init__(
         self, param: str | HyperParam, file_name: str | Path = "hyper.txt", *, every_k_steps: int | None = None

@@ -118,7 +118,7 @@ class BlackBox(Callback, NeedsFolder):
     Args:
         names: values of the program to watch. Single numbers are looked at where they are computed by a program that
             ``SupportsRecording``, on every step and whatever a wrapper says; every other value is fetched for it.
-        folder: where to; where it is left out, ``place()`` gives the job's ``black_box/``.
+        folder: where to; where it is left out, ``bind_folder`` gives the job's ``black_box/``.
         last_n: how many steps to hold, at least 1.
 
     Raises:

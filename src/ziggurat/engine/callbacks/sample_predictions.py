@@ -70,7 +70,7 @@ class SamplePredictionWriter(Recurring, NeedsFolder):
         before_train: also before the first step of the job.
         batch_size: of the evaluated batches, because a network may accept only one; samples are repeated to fill the
             last one. None to evaluate ``batch`` as it is.
-        path: of the file; if it is left out, ``bind_folder()`` sets that of the job.
+        path: of the file; if it is left out, ``bind_folder`` sets that of the job.
 
     Raises:
         StorageError: from the training, if the disk is full.

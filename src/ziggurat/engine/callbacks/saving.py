@@ -91,7 +91,7 @@ class Saver(Callback, NeedsFolder):
     """Base of callbacks that save: it finds the desk that all savers of one store share.
 
     Args:
-        store: the store or its folder; None for the one that another saver of the list has, or that ``place()`` gives.
+        store: the store or its folder; None for the one that another saver of the list has, or ``bind_folder`` gives.
     """
 
     desk: CheckpointCoordinator
@@ -151,7 +151,7 @@ class ModelSaver(Saver):
     ``keep_checkpoint_every_n_hours``. Every save and removal is an event.
 
     Args:
-        store: the store or its folder; where it is left out, ``place()`` gives the job's ``checkpoints/``.
+        store: the store or its folder; where it is left out, ``bind_folder`` gives the job's ``checkpoints/``.
         max_to_keep: how many of the newest stay; None or 0 for all.
         keep_checkpoint_every_n_hours: also keep one for each time of this length; None for none.
         every_k_epochs: save after every k-th epoch; None for not.

@@ -132,6 +132,9 @@ class HyperParamSetter(Callback):
     source: ClassVar[str] = "callback"
     """Who set the value, in the event."""
 
+    chief_only = False
+    """Every process has the parameter, and sets it by itself."""
+
     is_holding: bool = False
     """Whether a person holds the parameter through this setter: the others rest meanwhile."""
 
@@ -308,6 +311,9 @@ class StatMonitorParamSetter(HyperParamSetter):
     """
 
     source = "plateau"
+
+    chief_only = True
+    """The first process has the curves; the others take its value."""
 
     def __init__(
         self,

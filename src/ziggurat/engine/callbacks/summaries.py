@@ -434,7 +434,7 @@ class DumpTensors(ProcessTensors, NeedsFolder):
 
     Args:
         names: values of the program.
-        folder: where to; where it is left out, ``place()`` gives the folder of the job.
+        folder: where to; where it is left out, ``bind_folder`` gives the folder of the job.
 
     Raises:
         StorageError: from the training, where the disk is full.

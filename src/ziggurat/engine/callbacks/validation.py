@@ -10,7 +10,7 @@ import numpy as np
 from ziggurat.dataflow.adapting import method_of
 from ziggurat.engine.callbacks.batches import batch_size, plain_array
 from ziggurat.engine.callbacks.periods import Recurring
-from ziggurat.errors import DataError
+from ziggurat.errors import ConfigurationError, DataError
 from ziggurat.tasks import Metric
 from ziggurat.tasks.base import named_targets
 
@@ -38,6 +38,7 @@ class InferenceRunner(Recurring):
         before_train: also before the first step of the job.
 
     Raises:
+        ConfigurationError: without an inferencer.
         DataError: from the training, where the flow has no batch.
     """
 
@@ -53,6 +54,10 @@ class InferenceRunner(Recurring):
         super().__init__(every_k_steps=every_k_steps, every_k_epochs=every_k_epochs)
         self._flow = input
         self._inferencers = [infs] if isinstance(infs, Inferencer) else list(infs)
+        if not self._inferencers:
+            raise ConfigurationError(
+                "An `InferenceRunner` has inferencers.", received="none", advice="Give it `ScalarStats('cost')`."
+            )
         self._at_start = before_train
 
     def declares(self) -> Sequence[str]:

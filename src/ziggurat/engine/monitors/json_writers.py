@@ -117,7 +117,7 @@ class EventWriter(Monitor, NeedsFolder):
     otherwise by a thread twice a second. Images become PNG files below ``images/``. The end of an epoch is an event.
 
     Args:
-        folder: the folder of the job; where it is left out, ``place()`` gives one.
+        folder: the folder of the job; where it is left out, ``bind_folder`` gives one.
         every_s: longest time, in seconds, until a number is in the file.
         clock: seconds, for how long an epoch took.
 
@@ -277,7 +277,7 @@ class JSONWriter(Monitor, NeedsFolder):
     When a training is resumed, lines of steps that it has not done are dropped, atomically.
 
     Args:
-        path: the file; where it is left out, ``place()`` gives the job's ``stats.json``.
+        path: the file; where it is left out, ``bind_folder`` gives the job's ``stats.json``.
 
     Raises:
         StorageError: from the training, where the disk is full.

@@ -34,7 +34,7 @@ class TFEventWriter(Monitor, NeedsFolder):
     does not end the training: it is said once, and what cannot be written is left out.
 
     Args:
-        logdir: the folder; where it is left out, ``place()`` gives the job's ``tb/``.
+        logdir: the folder; where it is left out, ``bind_folder`` gives the job's ``tb/``.
         every_s: longest time, in seconds, until a number is in the file.
     """
 

@@ -66,6 +66,8 @@ class InputSource(ABC):
         """Placeholders that every step feeds, tower after tower."""
         self.tower_count = 0
         """How often tensors were asked for."""
+        self.given: list[Any] = []
+        """The tensors of all towers: an operation that depends on one of them reads the batch."""
         self._is_set_up = False
         self._own_names: Sequence[str] | None = None
         self._whole_signature: list[Any] = []
@@ -150,6 +152,7 @@ class InputSource(ABC):
             )
         self.tower_count += 1
         tensors = self._get_input_tensors()
+        self.given += tensors
         if self._own_names is None:
             return tensors
         found = dict(zip((spec.name for spec in self.signature), tensors, strict=True))
@@ -219,7 +222,7 @@ def remap_input_source(input: _Source, names: Sequence[str]) -> _Source:  # noqa
     if len(set(names)) != len(names):
         raise ConfigurationError("Names of inputs differ.", received=", ".join(names), advice="Name each input once.")
     source = copy.copy(input)
-    source.fed = []
+    source.fed, source.given = [], []
     source._own_names = list(names)
     return source
 
@@ -342,12 +345,12 @@ class FeedInput(FlowInput):
 
     Args:
         ds: the batches.
-        infinite: whether the flow is repeated without end; ``InferenceRunner`` reads one pass.
+        infinite: taken for Tensorpack's programs: a training repeats the flow, and ``InferenceRunner`` reads one pass,
+            whatever it is.
     """
 
     def __init__(self, ds: Iterable[Any], infinite: bool = True) -> None:
         super().__init__(ds)
-        self.infinite = infinite
 
 
 class TowerBatches:
@@ -428,7 +431,7 @@ class FedArray:
         """
         try:
             array = np.asarray(part, None if self._is_text else self._dtype)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise DataError(
                 f"The input `{self._name}` is of type {self._dtype}.",
                 received=f"{type(part).__name__} ({error})",

@@ -43,8 +43,6 @@ class TFDatasetInput(InputSource):
             )
         self.dataset = dataset
         self._queue = QueueInput(dataset) if isinstance(dataset, DataFlow) else None
-        if self._queue is not None:
-            self.fed = self._queue.fed
         self._iterator: Any = None
         self._passed_over: Any = None
         self._taken: list[Any] = []
@@ -89,6 +87,7 @@ class TFDatasetInput(InputSource):
     def _setup(self, input_signature: Sequence[Any]) -> None:
         if self._queue is not None:
             self._queue.setup(input_signature)
+            self.fed = self._queue.fed
             return
         with self.cached_name_scope(), tf.device("/cpu:0"):
             self._passed_over = tf.placeholder_with_default(tf.zeros((), tf.int64), (), name="passed_over")

@@ -164,7 +164,7 @@ class _StagingFeed(QueueFeed):
         try:
             return super().next()
         except tf.errors.OutOfRangeError as error:
-            self._source.trainer.finish(reason_of_end(error))
+            self._source.trainer.end_of_input(reason_of_end(error))
             raise BreakOff from error
         except tf.errors.OpError as error:
             cause = self._source.error_behind(error)
@@ -215,6 +215,8 @@ class _StagingStart(Callback):
     Args:
         source: the source.
     """
+
+    chief_only = False
 
     def __init__(self, source: StagingInput) -> None:
         self._source = source

@@ -17,6 +17,7 @@ __all__ = [
     "activated",
     "add_activity_loss",
     "channels_of",
+    "check_float",
     "default_kernel_initializer",
     "padding_name",
     "pair",
@@ -91,9 +92,16 @@ def channels_of(inputs: Any, axis: int, layer: str) -> int:
     """Return the size of the channel axis.
 
     Raises:
-        ConfigurationError: where the graph does not know it.
+        ConfigurationError: where the graph does not know it, or there is no such axis.
     """
-    size = None if inputs.shape.rank is None else inputs.shape.as_list()[axis]
+    rank = inputs.shape.rank
+    if rank is not None and axis >= rank:
+        raise ConfigurationError(
+            f"`{layer}` takes images, of 4 axes.",
+            received=f"shape {inputs.shape}",
+            advice="Add the missing axes by `tf.expand_dims`, or reshape the input.",
+        )
+    size = None if rank is None else inputs.shape.as_list()[axis]
     if size is None:
         raise ConfigurationError(
             f"`{layer}` needs to know the number of its input channels when the graph is built.",
@@ -108,8 +116,30 @@ def default_kernel_initializer() -> Any:
     return tf.variance_scaling_initializer(2.0)
 
 
+def check_float(inputs: Any, layer: str) -> None:
+    """Refuse whole numbers: weights are none.
+
+    Raises:
+        ConfigurationError: where the input is of another type.
+    """
+    if not inputs.dtype.is_floating:
+        raise ConfigurationError(
+            f"`{layer}` computes with floating-point numbers.",
+            received=f"{inputs.dtype.name} of shape {inputs.shape}",
+            advice="Write `tf.cast(x, tf.float32)` before it.",
+        )
+
+
 def activated(outputs: Any, activation: Any) -> Any:
-    """Return outputs behind an activation function; None for no function."""
+    """Return outputs behind an activation function; None for no function.
+
+    Raises:
+        ConfigurationError: where it is no function.
+    """
+    if activation is not None and not callable(activation):
+        raise ConfigurationError(
+            "`activation` is a function of a tensor, or None.", received=repr(activation), advice="Use `tf.nn.relu`."
+        )
     return outputs if activation is None else activation(outputs)
 
 

@@ -14,6 +14,7 @@ from ziggurat.tf.models.arguments import (
     activated,
     add_activity_loss,
     channels_of,
+    check_float,
     default_kernel_initializer,
     padding_name,
     pair,
@@ -74,6 +75,7 @@ def Conv2D(  # noqa: N802 - Tensorpack's name
         ConfigurationError: where a size does not fit, or both strides and dilation are above 1.
     """
     form = plain_data_format(data_format)
+    check_float(inputs, "Conv2D")
     channels = channels_of(inputs, 3 if form == "NHWC" else 1, "Conv2D")
     size, steps, dilation = (
         pair(kernel_size, "kernel_size"),
@@ -144,6 +146,7 @@ def Conv2DTranspose(  # noqa: N802 - Tensorpack's name
         ConfigurationError: where a size does not fit.
     """
     form = plain_data_format(data_format)
+    check_float(inputs, "Conv2DTranspose")
     channels = channels_of(inputs, 3 if form == "NHWC" else 1, "Conv2DTranspose")
     size, steps = pair(kernel_size, "kernel_size"), pair(strides, "strides")
     kernel = tf.get_variable(

@@ -13,6 +13,7 @@ from ziggurat.tf.models.arguments import (
     ZEROS,
     activated,
     add_activity_loss,
+    check_float,
     default_kernel_initializer,
 )
 from ziggurat.tf.models.registry import VariableHolder, layer_register, older_arguments
@@ -52,8 +53,9 @@ def FullyConnected(  # noqa: N802 - Tensorpack's name
         (N, units).
 
     Raises:
-        ConfigurationError: where the graph does not know D.
+        ConfigurationError: where the graph does not know D, or the inputs are whole numbers.
     """
+    check_float(inputs, "FullyConnected")
     rows = flattened(inputs, "FullyConnected")
     kernel = tf.get_variable(
         "W",

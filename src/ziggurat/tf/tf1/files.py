@@ -115,13 +115,15 @@ class ScriptFiles(importlib.abc.MetaPathFinder):
         first, *rest = name.split(".")
         if level or first not in self._aliases:
             try:
-                return builtins.__import__(name, globals_, locals_, wanted or (), level)
+                found = builtins.__import__(name, globals_, locals_, wanted or (), level)
             except ModuleNotFoundError as error:
                 if level or error.name != first or first not in OLD_MODULES:
                     raise
                 new, found = OLD_MODULES[first]
                 self._report.adapt(f"import {first}", f"import {new}")
                 return found
+            _check_names(found, wanted or ())
+            return found
         if first == "keras":
             self._report.adapt("import keras", "import tf_keras")
         found = self._traversed(first, rest)
@@ -161,6 +163,19 @@ class _Loader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         """Execute the module's file in it."""
         self._script_files.execute(self.path, module)
+
+
+def _check_names(module: Any, wanted: Sequence[str]) -> None:
+    """Let what a module that stands for another one says of a missing name be the error of the import."""
+    if type(module) is ModuleType:  # Python says it
+        return
+    for name in wanted:
+        if name == "*" or f"{module.__name__}.{name}" in sys.modules:
+            continue
+        try:
+            getattr(module, name)
+        except AttributeError as error:
+            raise ImportError(str(error), name=name) from None
 
 
 def _attribute(module: Any, name: str) -> Any:

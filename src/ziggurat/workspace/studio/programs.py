@@ -124,6 +124,6 @@ class Programs:
             return program_at(self._paths.allowed(source), script)
         raise ProgramCodeError(
             "A program is a Python script.",
-            received="an empty one",
+            received="nothing",
             advice="Send its text, a file, a zip archive or a folder.",
         )

@@ -14,7 +14,7 @@ class UserModel(Tower):
     @model_property
     def inference(self):
         categories = self.categories or (0,) * self.input_shape[0]
-        numbers = [place for place, count in enumerate(categories) if not count]
+        numbers = np.array([place for place, count in enumerate(categories) if not count], np.int64)
         parts = [tf.gather(self.x, numbers, axis=1)]
         for place, count in enumerate(categories):
             if count:

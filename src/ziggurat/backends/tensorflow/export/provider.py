@@ -17,7 +17,6 @@ from ziggurat.backends.tensorflow.describe import describe_graph, graph_for_tens
 from ziggurat.backends.tensorflow.digits import CLASS_WEIGHTS
 from ziggurat.backends.tensorflow.export.formats import FORMATS, ExportFormat, Runner, format_named
 from ziggurat.backends.tensorflow.export.gradients import ClassGradients, layers_behind
-from ziggurat.backends.tensorflow.export.parity import Run, parity_report
 from ziggurat.backends.tensorflow.export.serving import ServingModel, give_weights, named_outputs, serving_model
 from ziggurat.backends.tensorflow.network_file import load_network
 from ziggurat.backends.tensorflow.runtime import tf, tf2
@@ -30,6 +29,7 @@ from ziggurat.backends.tensorflow.towers import (
 )
 from ziggurat.engine.backend import ArraySpec, ProgramRequest, single_arrays
 from ziggurat.engine.capabilities import DescribedGraph, ExportOrder, ExportResult, TensorDescription
+from ziggurat.engine.parity import Run, parity_report
 from ziggurat.errors import ConfigurationError, DataError, NetworkCodeError, UnknownNameError, ZigguratError
 from ziggurat.zoo import network_path
 

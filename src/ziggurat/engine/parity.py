@@ -1,4 +1,4 @@
-"""Parity report of an export: its outputs beside those of the session on real samples, and the metric of the task."""
+"""Parity report of an export: its outputs beside those of the network on real samples, and the metric of the task."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _VALUES_AT_ONCE: Final = 4_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class ParityReport:
-    """What an export gives beside what the session gave.
+    """What an export gives beside what the network gave.
 
     Args:
         format: name of the format.
@@ -38,11 +38,11 @@ class ParityReport:
         tolerance: what the relative difference may be.
         holds: whether it is no more.
         metric: primary metric of the task, for people; empty where the network does not give what it is made of.
-        metric_before: its value on these samples for the session; None without a metric.
+        metric_before: its value on these samples for the network; None without a metric.
         metric_after: the same of the export.
-        accuracy_before: accuracy of the session on these samples; None where the task measures none.
+        accuracy_before: accuracy of the network on these samples; None where the task measures none.
         accuracy_after: the same of the export.
-        latency_before_ms: median time of the session for one sample.
+        latency_before_ms: median time of the network for one sample.
         latency_after_ms: the same of the export.
         size_bytes: size on disk.
     """
@@ -66,7 +66,7 @@ class ParityReport:
 def parity_report(
     name: str,
     path: Path,
-    session: Run,
+    network: Run,
     export: Run,
     *,
     samples: np.ndarray,
@@ -78,19 +78,19 @@ def parity_report(
     Args:
         name: of the format.
         path: the file or folder of the export.
-        session: what the export must equal.
+        network: what the export must equal.
         export: what runs the export.
         samples: (N, …) decoded inputs of real samples.
         targets: of these samples, for the metrics of the task.
         context: of the job; None for no metrics.
 
     Raises:
-        DataError: where the export has other outputs than the session.
+        DataError: where the export has other outputs than the network.
     """
     differences = _Differences()
     before, after = (_Measures(context, targets or {}) for _ in range(2))
     for part in _parts(samples):
-        expected, found = session(samples[part]), export(samples[part])
+        expected, found = network(samples[part]), export(samples[part])
         differences.add(expected, found)
         before.add(expected, part)
         after.add(found, part)
@@ -109,7 +109,7 @@ def parity_report(
         metric_after=None if shown is None else values[1].get(shown.name),
         accuracy_before=values[0].get("accuracy"),
         accuracy_after=values[1].get("accuracy"),
-        latency_before_ms=_latency_ms(session, samples[:1]),
+        latency_before_ms=_latency_ms(network, samples[:1]),
         latency_after_ms=_latency_ms(export, samples[:1]),
         size_bytes=_size_bytes(path),
     )

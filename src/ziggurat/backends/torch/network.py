@@ -1,0 +1,494 @@
+"""A user's network as a module, and what it gives of a batch: outputs, losses, and numbers to show.
+
+Both forms of ``UserModel`` meet here, a ``Tower`` and a plain ``nn.Module``; training, evaluation, export and
+debugging see one kind of object.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.nn.modules.lazy import LazyModuleMixin
+from torch.overrides import TorchFunctionMode
+
+from ziggurat.backends.torch import digits
+from ziggurat.backends.torch.network_file import load_network, users_errors
+from ziggurat.backends.torch.tower import Tower, as_tensor
+from ziggurat.engine.backend import ArraySpec, ProgramRequest, single_arrays
+from ziggurat.errors import ConfigurationError, NetworkCodeError, UnknownNameError
+from ziggurat.zoo import network_path
+
+__all__ = ["MODEL", "Loss", "Network", "Results", "channels_first", "channels_last", "is_image", "make_network"]
+
+MODEL: Final = "model/"
+"""What stands before the names of weights in a checkpoint, as on every backend."""
+
+_PROBE_SEED: Final = 0
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One thing that is minimized.
+
+    Args:
+        value: scalar tensor.
+        variables: parameters that it is minimized over; None for all that are trained.
+    """
+
+    value: torch.Tensor
+    variables: Sequence[nn.Parameter] | None = None
+
+
+@dataclass
+class Results:
+    """What a network gives of a batch.
+
+    Args:
+        outputs: one tensor or more.
+        losses: what is minimized; empty for inference.
+        scalars: name → scalar tensor.
+        summaries: what is shown beside curves.
+    """
+
+    outputs: list[torch.Tensor]
+    losses: list[Loss] = field(default_factory=list)
+    scalars: dict[str, torch.Tensor] = field(default_factory=dict)
+    summaries: list[digits.Summary] = field(default_factory=list)
+
+
+def is_image(shape: Sequence[int]) -> bool:
+    """Return whether one sample of a shape has channels, which a batch has last and PyTorch first."""
+    return len(shape) == 3
+
+
+def channels_first(tensor: torch.Tensor) -> torch.Tensor:
+    """Return (N, H, W, C) as (N, C, H, W), without a copy: in memory the channels stay last."""
+    return tensor.permute(0, 3, 1, 2)
+
+
+def channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    """Return (N, C, H, W) as (N, H, W, C), and any other rank as it is."""
+    return tensor.permute(0, 2, 3, 1) if tensor.ndim == 4 else tensor
+
+
+class Network:
+    """A user's network with its layers, on a device.
+
+    Args:
+        kind: the user's class.
+        path: its file, for errors.
+        source: what it gets of one sample.
+        target: what it learns to give for one; None where it learns from its input alone.
+        pretrained: whether the job starts from a pretrained model, so that ``fineTuneHook`` is called.
+        class_weights: factor of each class in the loss; empty for equal ones.
+
+    Attributes:
+        module: the user's object.
+        scalar_names: numbers that it shows.
+        output_shapes: of one sample's outputs, as PyTorch has them.
+        gives_class_scores: whether the first output holds one score a class.
+        parts: parameters of each loss; None for all that are trained.
+
+    Raises:
+        NetworkCodeError: where the user's code fails; names file and line.
+    """
+
+    def __init__(
+        self,
+        kind: type[nn.Module],
+        path: str,
+        source: ArraySpec,
+        target: ArraySpec | None = None,
+        *,
+        pretrained: bool = False,
+        class_weights: Sequence[float] = (),
+    ) -> None:
+        self.path = path
+        self.source = source
+        self.target = target
+        self.has_shown_summaries = False
+        self._pretrained = pretrained
+        self._class_weights = as_tensor(class_weights) if class_weights else None
+        with users_errors(path):
+            self.module = self._made(kind)
+        self.scalar_names: list[str] = []
+        self.output_shapes: list[tuple[int, ...]] = []
+        self.gives_class_scores = False
+        self.parts: list[Sequence[nn.Parameter] | None] = [None]
+        self._probe()
+
+    # ---- batches
+
+    @property
+    def classes(self) -> int | None:
+        """Number of classes of the target; None where it has none."""
+        return None if self.target is None else self.target.classes
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        first = next(self.module.parameters(), None)
+        return torch.device("cpu") if first is None else first.device
+
+    def samples(self, array: np.ndarray) -> torch.Tensor:
+        """Return a batch of samples as the network takes it, on its device; images (N, C, H, W)."""
+        return self._on_device(array, self.source)
+
+    def labels(self, array: np.ndarray | None) -> torch.Tensor | None:
+        """Return a batch of labels as the network takes them; None where there are none to learn."""
+        return None if array is None or self.target is None else self._on_device(array, self.target)
+
+    def zeros(self) -> torch.Tensor:
+        """Return two samples of zeros as the network takes them."""
+        return self._zeros(self.source)
+
+    # ---- what it gives
+
+    def results(
+        self, x: torch.Tensor, y: torch.Tensor | None, *, is_training: bool, step: int = 0, second: Any = None
+    ) -> Results:
+        """Return outputs, losses and numbers of a batch.
+
+        Args:
+            x: the samples.
+            y: their labels; None where it learns from its input alone.
+            is_training: whether it is a step of the training.
+            step: number of finished steps.
+            second: second labels and the share of the first ones, where samples are mixed; None elsewhere.
+
+        Raises:
+            NetworkCodeError: where the user's code fails, or gives what cannot be.
+        """
+        with users_errors(self.path), digits.using_class_weights(self._weights_on(x.device)):
+            if isinstance(self.module, Tower):
+                return self._of_tower(self.module, x, y, is_training=is_training, step=step, second=second)
+            output = self._hooked(self.module(x))
+            outputs = self._checked(output)
+            losses = self._losses_of(self._plain_loss(output, y))
+            if second is not None:
+                losses = _mixed(losses, self._losses_of(self._plain_loss(output, second[0])), second[1])
+            return Results(outputs, losses, self._plain_scalars(output, y))
+
+    def predict(self, x: torch.Tensor, given: Mapping[str, torch.Tensor] | None = None) -> list[torch.Tensor]:
+        """Return the outputs of inference.
+
+        Args:
+            x: the samples.
+            given: what inference is given beside them.
+        """
+        with users_errors(self.path):
+            if isinstance(self.module, Tower):
+                view = self.module.view(x, None, is_inference=True, _given=dict(given or {}))
+                return self._checked(self._hooked(view.inference))
+            return self._checked(self._hooked(self.module(x)))
+
+    def inference_inputs(self) -> dict[str, ArraySpec]:
+        """Return what inference may be given beside the samples: name → one row of it."""
+        if not isinstance(self.module, Tower):
+            return {}
+        x = self._zeros(self.source)
+        with users_errors(self.path), torch.no_grad(), torch.random.fork_rng():
+            view = self.module.view(x, None, is_inference=True)
+            _ = view.inference
+        asked: Mapping[str, torch.Tensor] = view.__dict__["_asked"]
+        return {
+            name: ArraySpec(tuple(each.shape[1:]), str(each.dtype).removeprefix("torch."))
+            for name, each in asked.items()
+        }
+
+    # ---- inside
+
+    def _made(self, kind: type[nn.Module]) -> nn.Module:
+        target, shape = self.target, list(self.source.shape)
+        input_shape = [shape[2], shape[0], shape[1]] if is_image(shape) else shape
+        aimed = [] if target is None else list(target.shape)
+        facts: dict[str, Any] = {
+            "target_shape": [aimed[2], aimed[0], aimed[1]] if is_image(aimed) else aimed,
+            "target_mean": as_tensor(target.mean) if target is not None and target.mean else torch.zeros(1),
+            "target_std": as_tensor(target.std) if target is not None and target.mean else torch.ones(1),
+            "categories": self.source.categories,
+            "vocabulary_size": self.source.classes,
+        }
+        if issubclass(kind, Tower):
+            tower = kind(input_shape, self.classes)
+            for name, value in facts.items():
+                if isinstance(value, torch.Tensor):
+                    del tower.__dict__[name]
+                    tower.register_buffer(name, value, persistent=False)  # it moves to the device with the layers
+                else:
+                    setattr(tower, name, value)
+            tower.build()
+            return tower
+        known = inspect.signature(kind).parameters
+        takes_all = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values())
+        chosen = {name: value for name, value in facts.items() if takes_all or name in known}
+        return kind(self.classes, input_shape, **chosen)
+
+    def _probe(self) -> None:
+        """Run the network once, so that wrong code fails here, sizes of lazy layers are known, and names too."""
+        was_training = self.module.training
+        self.module.eval()
+        judge = _Judge(self.classes)
+        if not any(True for _ in self.module.parameters()):
+            raise NetworkCodeError(
+                "A network has parameters to train.",
+                received=f"`UserModel` in {self.path} without layers",
+                advice="Make them in `build` (Tower) or `__init__` (nn.Module): `self.conv1 = nn.Conv2d(...)`.",
+                details={"file": self.path},
+            )
+        try:
+            if any(isinstance(each, LazyModuleMixin) for each in self.module.modules()):
+                with torch.no_grad():
+                    self.predict(self._zeros(self.source))
+            with torch.random.fork_rng(), torch.no_grad():
+                torch.manual_seed(_PROBE_SEED)
+                x, y = self._zeros(self.source), self._labels_of_zeros()
+                with judge if self._learns_class_numbers() else nullcontext():
+                    results = self.results(x, y, is_training=False)
+        finally:
+            self.module.train(was_training)
+        self.scalar_names = list(results.scalars)
+        self.output_shapes = [tuple(each.shape[1:]) for each in results.outputs]
+        self.parts = [each.variables for each in results.losses]
+        self.has_shown_summaries = bool(results.summaries)
+        first = results.outputs[0]
+        has_width = first.ndim == 2 and first.shape[1] == self.classes
+        self.gives_class_scores = self._learns_class_numbers() and has_width and judge.has_judged
+
+    def _learns_class_numbers(self) -> bool:
+        return self.target is not None and self.target.is_class_number and self.target.classes is not None
+
+    def _zeros(self, spec: ArraySpec) -> torch.Tensor:
+        return self._on_device(np.zeros((2, *spec.shape), spec.dtype), spec)
+
+    def _labels_of_zeros(self) -> torch.Tensor | None:
+        return None if self.target is None else self._zeros(self.target)
+
+    def _on_device(self, array: np.ndarray, spec: ArraySpec) -> torch.Tensor:
+        values = np.asarray(array)
+        if values.shape[1:] != spec.shape:
+            raise ConfigurationError(
+                f"A sample of this network has the shape {spec.shape}.",
+                received=f"a batch of shape {values.shape}",
+                advice="Give it data of the size it was made for.",
+            )
+        tensor = torch.from_numpy(values if values.flags.c_contiguous else np.ascontiguousarray(values))
+        tensor = tensor.to(self.device, _torch_type(spec), non_blocking=True)
+        if not is_image(spec.shape):
+            return tensor
+        if np.dtype(spec.dtype).kind in "iu":  # a mask: its one channel holds class numbers
+            return tensor[..., 0]
+        return channels_first(tensor)
+
+    def _weights_on(self, device: torch.device) -> torch.Tensor | None:
+        if self._class_weights is not None and self._class_weights.device != device:
+            self._class_weights = self._class_weights.to(device)
+        return self._class_weights
+
+    def _hooked(self, output: Any) -> Any:
+        hook = getattr(self.module, "fineTuneHook", None) if self._pretrained else None
+        return output if hook is None else hook(output)
+
+    def _of_tower(
+        self, tower: Tower, x: torch.Tensor, y: torch.Tensor | None, *, is_training: bool, step: int, second: Any
+    ) -> Results:
+        view: Any = tower.view(x, y, is_training=is_training, step=step)
+        output = self._hooked(view.inference)
+        view.__dict__["_model_properties"]["inference"] = output
+        outputs, losses = self._checked(output), self._losses_of(view.loss)
+        if second is not None:
+            twin: Any = tower.view(x, second[0], is_training=is_training, step=step)
+            twin.__dict__["_model_properties"]["inference"] = output
+            losses = _mixed(losses, self._losses_of(twin.loss), second[1])
+        scalars = {each.tag: each.value for each in view.summaries if each.kind == "scalar"}
+        return Results(outputs, losses, scalars, [each for each in view.summaries if each.kind != "scalar"])
+
+    def _plain_loss(self, output: Any, y: torch.Tensor | None) -> Any:
+        own = getattr(self.module, "loss", None)
+        if own is not None:
+            return own(output, y)
+        return _usual_loss(output, y, self.target, self.path)
+
+    def _plain_scalars(self, output: Any, y: torch.Tensor | None) -> dict[str, torch.Tensor]:
+        own = getattr(self.module, "scalars", None)
+        if own is not None:
+            return dict(own(output, y))
+        return _usual_scalars(output, y, self.target)
+
+    def _checked(self, output: Any) -> list[torch.Tensor]:
+        outputs = list(output) if isinstance(output, list | tuple) else [output]
+        if not outputs or not all(isinstance(each, torch.Tensor) for each in outputs):
+            raise NetworkCodeError(
+                "`inference` and `forward` return a tensor, or a list of tensors.",
+                received=type(output).__name__,
+                advice="Return the output of the last layer.",
+                details={"file": self.path},
+            )
+        return outputs
+
+    def _losses_of(self, loss: Any) -> list[Loss]:
+        parts = loss if isinstance(loss, list | tuple) else [{"loss": loss}]
+        found: list[Loss] = []
+        for part in parts:
+            value = part.get("loss") if isinstance(part, dict) else part
+            if not isinstance(part, dict) or not isinstance(value, torch.Tensor) or value.numel() != 1:
+                shape = f" of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else ""
+                raise NetworkCodeError(
+                    "`loss` is a scalar tensor, or a list of {'loss': scalar tensor, 'vars': [parameters]}.",
+                    received=f"{type(value).__name__}{shape}",
+                    advice="Reduce it with `.mean()`, and return it.",
+                    details={"file": self.path},
+                )
+            variables = part.get("vars")
+            found.append(Loss(value.reshape(()), None if variables is None else list(variables)))
+        return found
+
+
+def make_network(request: ProgramRequest) -> Network:
+    """Return the network of a request, its layers initialized by its seed, on the CPU.
+
+    Raises:
+        UnknownNameError: where it names no standard network.
+        ConfigurationError: where its file cannot be read.
+        NetworkCodeError: where the user's network fails.
+    """
+    text, path = _source(request)
+    torch.manual_seed(request.seed)
+    return Network(
+        load_network(text, path),
+        path,
+        *single_arrays(request),
+        pretrained=request.pretrained is not None,
+        class_weights=request.class_weights,
+    )
+
+
+def _source(request: ProgramRequest) -> tuple[str, str]:
+    if request.network_text is not None:
+        return request.network_text, request.network
+    path = Path(request.network)
+    if not path.suffix:
+        path = network_path(request.network, "torch")
+    try:
+        return path.read_text(encoding="utf-8"), str(path)
+    except OSError as error:
+        raise ConfigurationError(
+            "`network` must be the name of a standard network or a readable file.",
+            received=f"{request.network} ({error.strerror})",
+            advice="Check the path.",
+        ) from error
+
+
+def _torch_type(spec: ArraySpec) -> torch.dtype:
+    """Return the type that a network computes with: whole numbers are 64 bits wide, as losses and tables want them."""
+    kind = np.dtype(spec.dtype)
+    return torch.int64 if kind.kind in "iu" else getattr(torch, kind.name)
+
+
+def _mixed(first: Sequence[Loss], second: Sequence[Loss], share: torch.Tensor) -> list[Loss]:
+    part = share.reshape(-1)[0]
+    pairs = zip(first, second, strict=True)
+    return [Loss(part * one.value + (1 - part) * other.value, one.variables) for one, other in pairs]
+
+
+def _usual_loss(output: Any, y: torch.Tensor | None, target: ArraySpec | None, path: str) -> torch.Tensor:
+    """Return the loss that follows from what is to be learned."""
+    if isinstance(output, list | tuple):
+        if len(output) == 2 and target is not None and target.is_class_number:
+            return digits.contrastive_loss(output[0], output[1], _needed(y))
+        raise NetworkCodeError(
+            "Of a list of outputs, `UserModel` says what is minimized.",
+            received=f"{len(output)} outputs and no method `loss`",
+            advice="Write `def loss(self, output, y):`.",
+            details={"file": path},
+        )
+    if target is None or y is None:
+        raise NetworkCodeError(
+            "Where the data has no target, `UserModel` says what is minimized.",
+            received="no method `loss`",
+            advice="Write `def loss(self, output, y):`.",
+            details={"file": path},
+        )
+    integers = np.dtype(target.dtype).kind in "iu"
+    _check_form(output, y, target, path)
+    if integers and is_image(target.shape):
+        return digits.segmentation_loss(output, y)
+    if integers:
+        return digits.classification_loss(output, y)
+    if target.classes is not None and target.shape == (target.classes,):
+        return functional.binary_cross_entropy_with_logits(output, y)
+    if is_image(target.shape):
+        return digits.mse_loss(output, y / 255.0)
+    return digits.mse_loss(output, y.reshape(output.shape))
+
+
+def _check_form(output: torch.Tensor, y: torch.Tensor, target: ArraySpec, path: str) -> None:
+    """Refuse an output that is not of the form that the usual loss takes."""
+    count, classes, integers = len(y), target.classes, np.dtype(target.dtype).kind in "iu"
+    wanted: tuple[Any, ...] = tuple(y.shape)
+    if integers:
+        wanted = (count, classes if classes is not None else output.shape[-1], *y.shape[1:])
+    fits = tuple(output.shape) == wanted
+    if not integers and not is_image(target.shape):  # rows of numbers, whatever their axes
+        fits = output.numel() == y.numel() and len(output) == count
+    if not fits:
+        raise NetworkCodeError(
+            f"For this target, the output of a batch of {count} has the shape {wanted}.",
+            received=f"shape {tuple(output.shape)} in {path}",
+            advice="Give the last layer that many outputs, or write `def loss(self, output, y):`.",
+            details={"file": path},
+        )
+
+
+def _usual_scalars(output: Any, y: torch.Tensor | None, target: ArraySpec | None) -> dict[str, torch.Tensor]:
+    """Return the curves that follow from what is to be learned."""
+    if target is None or y is None or not isinstance(output, torch.Tensor):
+        return {}
+    integers = np.dtype(target.dtype).kind in "iu"
+    if integers and is_image(target.shape):
+        return {"pixel_accuracy": digits.pixel_accuracy(output, y)}
+    if integers:
+        return {"accuracy": digits.classification_accuracy(output, y)} if output.ndim == 2 else {}
+    if target.classes is not None and target.shape == (target.classes,):
+        return {"label_accuracy": ((output > 0) == (y > 0.5)).float().mean()}
+    if is_image(target.shape):
+        return {}
+    return {"mean_absolute_error": (output - y.reshape(output.shape)).abs().mean()}
+
+
+def _needed(y: torch.Tensor | None) -> torch.Tensor:
+    if y is None:
+        raise UnknownNameError("target of this data", "y", [])
+    return y
+
+
+_JUDGING: Final = frozenset(
+    {"argmax", "cross_entropy", "log_softmax", "max", "multi_margin_loss", "nll_loss", "softmax", "sort", "topk"}
+)
+"""Functions that take one score a class."""
+
+
+class _Judge(TorchFunctionMode):
+    """Sees whether a loss takes something for one score a class.
+
+    An embedding or measured values have a width too, and it may well be the number of classes.
+    """
+
+    def __init__(self, classes: int | None) -> None:
+        super().__init__()
+        self._classes = classes
+        self.has_judged = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in _JUDGING and args and isinstance(args[0], torch.Tensor):
+            self.has_judged |= args[0].ndim == 2 and args[0].shape[-1] == self._classes
+        return func(*args, **(kwargs or {}))

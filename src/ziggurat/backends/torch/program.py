@@ -1,0 +1,257 @@
+"""PyTorch program: a network with its optimizers, behind the methods that the loop calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ziggurat.backends.torch.feeds import make_feed
+from ziggurat.backends.torch.network import Network, Results, channels_last
+from ziggurat.backends.torch.optimizers import first_momentum, make_optimizer
+from ziggurat.backends.torch.steps import StepOptions, StepProgram, plain
+from ziggurat.backends.torch.summaries import summary_of
+from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.feed import BatchCycle, Feed
+from ziggurat.errors import ConfigurationError, NetworkCodeError, UnknownNameError
+
+__all__ = ["ProgramOptions", "TorchProgram"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramOptions:
+    """What only this backend knows of a request.
+
+    Args:
+        device: where it computes.
+        channels_last: whether images and the weights of convolutions have their channels last in memory.
+        compile: whether the network is compiled by ``torch.compile``.
+        prefetch_batches: batches that a thread makes ahead; 0 for none.
+    """
+
+    device: torch.device
+    channels_last: bool = True
+    compile: bool = False
+    prefetch_batches: int = 0
+
+
+class TorchProgram(StepProgram):
+    """Trains a network: one process, one device.
+
+    Args:
+        network: the user's network.
+        request: its optimizer, precision and the like.
+        options: the rest.
+        is_frozen: called with each parameter's name in a checkpoint; True for one that is not to be trained.
+
+    Raises:
+        NetworkCodeError: where a loss has nothing to train.
+    """
+
+    def __init__(self, network: Network, request: ProgramRequest, options: ProgramOptions, is_frozen: Any) -> None:
+        self.network = network
+        self.options = options
+        self._request = request
+        module = network.module
+        for name, parameter in module.named_parameters():
+            if is_frozen(f"model/{name}"):
+                parameter.requires_grad_(False)
+        module.to(options.device)
+        if options.channels_last:
+            module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        parts = [self._trained(part, number) for number, part in enumerate(network.parts)]
+        decoupled = request.weight_decay
+        optimizers = [
+            make_optimizer(request.optimizer, request.optimizer_options, part, request.learning_rate, decoupled)
+            for part in parts
+        ]
+        self._added_decay = 0.0 if request.optimizer == "adamw" else request.weight_decay
+        self._decayed = [[each for each in part if each.ndim > 1] for part in parts]
+        self._hyperparameters = {"learning_rate": float(request.learning_rate)}
+        momentum = first_momentum(request.optimizer, request.optimizer_options)
+        if momentum is not None:
+            self._hyperparameters["momentum"] = momentum
+        self._forward = torch.compile(network.results) if options.compile else network.results
+        self._gradient_hook = getattr(module, "gradientUpdate", None)
+        steps = StepOptions(
+            device=options.device,
+            seed=request.seed,
+            precision=request.precision,
+            accumulation=request.gradient_accumulation_steps,
+            gradient_clip=request.gradient_clip,
+            ema_decay=request.ema_decay,
+        )
+        super().__init__(module, optimizers, parts, steps)
+
+    # ---- the contract
+
+    def names(self) -> Sequence[str]:
+        """Return the values that can be fetched: those of training steps; evaluation has most of them."""
+        return (*self.evaluation_names(), "gradient_norm", "learning_rate")
+
+    def evaluation_names(self) -> Sequence[str]:
+        """Return the values that ``evaluate`` can give."""
+        outputs = ["output", *(f"output_{number}" for number in range(1, len(self.network.output_shapes)))]
+        scored = ["incorrect_vector", "error", "probabilities"] if self.network.gives_class_scores else []
+        labels = [] if self.network.target is None else ["labels"]
+        return ("cost", *self.network.scalar_names, *outputs, *scored, *labels)
+
+    def numbers(self) -> Sequence[str]:
+        """Return the values that are single numbers."""
+        return ("cost", "error", *self.network.scalar_names)
+
+    def summary_names(self) -> Sequence[str]:
+        """Return the single numbers that every job logs: the cost, and what the user shows."""
+        error = ["error"] if self.network.gives_class_scores else []
+        return ["cost", *error, *self.network.scalar_names]
+
+    def connect(self, batches: BatchCycle) -> Feed:
+        """Make each batch when its step needs it, or some of them ahead in a thread."""
+        return make_feed(batches, self.options.device, self.options.prefetch_batches)
+
+    def hyperparameters(self) -> Mapping[str, float]:
+        """Return ``learning_rate``, and ``momentum`` where the optimizer has it."""
+        return dict(self._hyperparameters)
+
+    def set_hyperparameter(self, name: str, value: float) -> None:
+        """Set a hyperparameter from the next step on."""
+        if name not in self._hyperparameters:
+            raise UnknownNameError("hyperparameter", name, self._hyperparameters)
+        self._hyperparameters[name] = float(value)
+        key = {"learning_rate": "lr"}.get(name, name)
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                group[key] = float(value)
+
+    # ---- beyond the contract
+
+    def summarise(self, batch: Any) -> bytes:
+        """Return the images and histograms of the network of one batch, as a ``Summary`` message; empty for none."""
+        if not self.network.has_shown_summaries:
+            return b""
+        self._train_mode(False)
+        self._seed(0)
+        with torch.no_grad(), self._autocast():
+            x, y, _ = self._tensors(batch)
+            return summary_of(self.network.results(x, y, is_training=False).summaries)
+
+    def predict(self, x: np.ndarray, given: Mapping[str, np.ndarray] | None = None) -> list[np.ndarray]:
+        """Return the outputs of inference for ``x: (N, …)``, as a batch has it; images (N, H, W, C)."""
+        self._train_mode(False)
+        self._seed(0)
+        with torch.no_grad(), self._autocast():
+            beside = {name: torch.from_numpy(np.asarray(each)) for name, each in (given or {}).items()}
+            outputs = self.network.predict(self.network.samples(x), beside)
+        return [plain(channels_last(each)) for each in outputs]
+
+    def start_averages(self) -> None:
+        """Begin to average at the weights as they are now."""
+        if self._averages is not None:
+            self._train_mode(True)
+            self._averages.start()
+
+    # ---- inside
+
+    def _trained(self, part: Sequence[nn.Parameter] | None, number: int) -> list[nn.Parameter]:
+        chosen = self.network.module.parameters() if part is None else part
+        found = [each for each in chosen if each.requires_grad]
+        if not found:
+            raise NetworkCodeError(
+                "`loss` depends on at least one parameter that is trained.",
+                received=f"loss {number + 1} without one",
+                advice="Check what is frozen, and `vars`.",
+                details={"file": self.network.path},
+            )
+        return found
+
+    def _outcome(self, batch: Any, *, is_training: bool) -> _NetworkOutcome:
+        x, y, second = self._tensors(batch)
+        if not is_training:
+            return _NetworkOutcome(self, self.network.results(x, y, is_training=False), y)
+        results = self._forward(x, y, is_training=True, step=self._step_count, second=second)
+        for number, loss in enumerate(results.losses):
+            if not loss.value.requires_grad:
+                raise NetworkCodeError(
+                    "`loss` depends on at least one parameter that is trained.",
+                    received=f"loss {number + 1} without a gradient",
+                    advice="Check what is frozen, `vars`, and that the loss is made from the output and not detached.",
+                    details={"file": self.network.path},
+                )
+        return _NetworkOutcome(self, results, y)
+
+    def _change_gradients(self, number: int) -> None:
+        if self._gradient_hook is not None:
+            self._hook(self._parts[number])
+        if self._added_decay:
+            _add_decay(self._decayed[number], self._added_decay)
+
+    def _hook(self, part: Sequence[nn.Parameter]) -> None:
+        pairs = [(each.grad, each) for each in part if each.grad is not None]
+        assert self._gradient_hook is not None
+        kept = {id(parameter): gradient for gradient, parameter in self._gradient_hook(pairs) if gradient is not None}
+        for parameter in part:
+            parameter.grad = kept.get(id(parameter))
+
+    def _tensors(self, batch: Any) -> tuple[torch.Tensor, torch.Tensor | None, Any]:
+        network = self.network
+        needed = 1 if network.target is None else 2
+        if len(batch) < needed:
+            raise ConfigurationError(
+                f"A batch of this network is {'samples' if needed == 1 else 'samples and labels'}.",
+                received=f"{len(batch)} component(s)",
+                advice="Give it one array for each.",
+            )
+        y = None if network.target is None else network.labels(batch[1])
+        if not self._request.mixes_labels or len(batch) < 4 or not self._is_training:
+            return network.samples(batch[0]), y, None
+        share = torch.from_numpy(np.asarray(batch[3], np.float32)).to(self.options.device)
+        return network.samples(batch[0]), y, (network.labels(batch[2]), share)
+
+
+class _NetworkOutcome:
+    """What a network file gave of a batch.
+
+    Args:
+        program: whose step it is.
+        results: of the network.
+        y: the labels.
+    """
+
+    def __init__(self, program: TorchProgram, results: Results, y: torch.Tensor | None) -> None:
+        self._program = program
+        self._results = results
+        self._y = y
+
+    @property
+    def losses(self) -> list[torch.Tensor]:
+        return [each.value for each in self._results.losses]
+
+    def value(self, name: str) -> torch.Tensor:
+        results, y = self._results, self._y
+        if name == "cost":
+            values = self.losses
+            return values[0] if len(values) == 1 else torch.stack(values).sum()
+        if name in results.scalars:
+            return results.scalars[name]
+        if name.startswith("output"):
+            return channels_last(results.outputs[int(name.removeprefix("output").lstrip("_") or 0)])
+        if name == "labels" and y is not None:
+            return y[..., None] if y.ndim == 3 else channels_last(y)
+        if name == "probabilities":
+            return results.outputs[0].float().softmax(1)
+        if name in ("incorrect_vector", "error") and y is not None:
+            wrong = (results.outputs[0].argmax(1) != y).float()
+            return wrong.mean() if name == "error" else wrong
+        raise UnknownNameError("value of this program", name, self._program.names())
+
+
+def _add_decay(parameters: Sequence[nn.Parameter], factor: float) -> None:
+    """Add ``factor`` times each parameter to its gradient, all of them in one call."""
+    pairs = [(each.grad, each.detach()) for each in parameters if each.grad is not None]
+    if pairs:
+        gradients, weights = zip(*pairs, strict=True)
+        torch._foreach_add_(gradients, weights, alpha=factor)  # pyright: ignore[reportPrivateImportUsage]

@@ -1,0 +1,162 @@
+"""What the backends share in executing a user's network file: errors at its lines, imports, and ``model_property``."""
+
+from __future__ import annotations
+
+import builtins
+import linecache
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Generic, TypeVar, overload
+
+from ziggurat.errors import NetworkCodeError, ZigguratError, nearest_names
+
+__all__ = ["keep_source", "message_of", "model_property", "need_user_model", "users_errors"]
+
+Value = TypeVar("Value")
+
+
+class model_property(Generic[Value]):  # noqa: N801 - the name that DIGITS's users write
+    """A property of a network that is evaluated once for each tower, and kept.
+
+    It is read as an attribute, without parentheses, as often as the file likes: ``self.inference`` is the same tensor
+    each time. Two towers share variables, never values.
+
+    Args:
+        function: the method, which takes ``self`` alone.
+    """
+
+    def __init__(self, function: Callable[[Any], Value]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+        self._name = function.__name__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, tower: None, owner: type) -> model_property[Value]: ...
+    @overload
+    def __get__(self, tower: object, owner: type) -> Value: ...
+    def __get__(self, tower: object | None, owner: type) -> Any:
+        if tower is None:
+            return self
+        kept = tower.__dict__.setdefault("_model_properties", {})
+        if self._name not in kept:
+            kept[self._name] = self.function(tower)
+        return kept[self._name]
+
+
+def keep_source(text: str, path: str) -> None:
+    """Let tracebacks show the source of a network file, also where it was typed into an editor and never saved."""
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+
+
+@contextmanager
+def users_errors(
+    path: str, known: Collection[str], message: Callable[[BaseException], str] | None = None
+) -> Iterator[None]:
+    """Turn whatever is raised inside into a ``NetworkCodeError`` that names the user's own file and line.
+
+    Args:
+        path: the network file's name.
+        known: names that its namespace holds, for the nearest of a name that does not exist.
+        message: what an error says, for people; None for ``message_of``.
+    """
+    try:
+        yield
+    except NetworkCodeError:
+        raise
+    except Exception as error:
+        line = _line_of(error, path)
+        where = f"{path}, line {line}" if line else path
+        source = linecache.getline(path, line).strip() if line else ""
+        raise NetworkCodeError(
+            f"The network file failed: {type(error).__name__}: {(message or message_of)(error)}",
+            received=f"{where}: {source}" if source else where,
+            advice=_advice(error, known),
+            details={
+                "file": path,
+                "line": line,
+                "source": source,
+                "error_type": type(error).__name__,
+                "traceback": "".join(traceback.format_exception(error)),
+            },
+        ) from error
+
+
+def message_of(error: BaseException) -> str:
+    """Return what an error says, as a sentence."""
+    if isinstance(error, ZigguratError):
+        return str(error)
+    text = (error.msg if isinstance(error, SyntaxError) else str(error)).strip()
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def need_user_model(names: Mapping[str, Any], path: str, bases: Mapping[str, type], advice: str = "") -> type[Any]:
+    """Return the class ``UserModel`` of an executed network file.
+
+    Args:
+        names: what the file defined.
+        path: its name, for errors.
+        bases: what the class may inherit, by the name that a file writes; the usual one first.
+        advice: for a file with a function ``build_model``, as before DIGITS's release of such networks; empty for none.
+
+    Raises:
+        NetworkCodeError: where there is no such class.
+    """
+    found = names.get("UserModel")
+    wanted, kinds, usual = " or ".join(f"`{name}`" for name in bases), tuple(bases.values()), next(iter(bases))
+    if found is None:
+        of_file = [name for name, value in names.items() if isinstance(value, type) and issubclass(value, kinds)]
+        classes = [name for name in of_file if names[name] not in kinds]
+        if advice and callable(names.get("build_model")):
+            received, hint = f"{path} with a function `build_model` instead", advice
+        else:
+            others = nearest_names("UserModel", classes) or classes
+            received = f"{path} without it" + (f", but with {', '.join(others)}" if others else "")
+            hint = f"Name the class `UserModel` and let it inherit {wanted}."
+        raise NetworkCodeError(
+            "A network file defines a class named exactly `UserModel`.",
+            received=received,
+            advice=hint,
+            details={"file": path},
+        )
+    if not isinstance(found, type):
+        raise NetworkCodeError(
+            "`UserModel` is a class.",
+            received=type(found).__name__,
+            advice=f"Write `class UserModel({usual}):`.",
+        )
+    if not issubclass(found, kinds):
+        raise NetworkCodeError(
+            f"`UserModel` inherits {wanted}.",
+            received=f"class UserModel({', '.join(base.__name__ for base in found.__bases__)})",
+            advice=f"Write `class UserModel({usual}):`.",
+            details={"file": path},
+        )
+    return found
+
+
+def _line_of(error: BaseException, path: str) -> int | None:
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return error.lineno
+    line = None
+    step: TracebackType | None = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == path:
+            line = step.tb_lineno
+        step = step.tb_next
+    if line is None and error.__cause__ is not None:
+        return _line_of(error.__cause__, path)
+    return line
+
+
+def _advice(error: BaseException, known: Collection[str]) -> str:
+    if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
+        near = nearest_names(str(error.name), {*known, *vars(builtins)})
+        return f"Did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "Define the name first."
+    if isinstance(error, SyntaxError):
+        return "Fix the line; Python read no further."
+    return ""

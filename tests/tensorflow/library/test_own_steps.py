@@ -1,0 +1,138 @@
+"""Steps of several parts with what callbacks add to them; trainers and sources that are used wrongly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from small_models import LinearModel, batches, own_graph
+
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.callbacks import CallbackFactory, ScalarStats
+from ziggurat.errors import ConfigurationError, DataError, StateError, UsageError
+from ziggurat.tf.graph_callbacks import RunOp, RunUpdateOps
+from ziggurat.tf.inference import InferenceRunner
+from ziggurat.tf.inputs.base import FeedInput, remap_input_source
+from ziggurat.tf.inputs.dataset import TFDatasetInput
+from ziggurat.tf.inputs.queue import QueueInput
+from ziggurat.tf.inputs.staging import StagingInput
+from ziggurat.tf.sessions import ReuseSessionCreator
+from ziggurat.tf.tower import TowerContext, TowerFunc
+from ziggurat.tf.trainers import SimpleTrainer, TowerTrainer, Trainer
+
+NUMBERS = [[np.full(2, number, np.float32)] for number in range(1, 9)]
+
+
+class Sums(TowerTrainer):
+    """Its step has a part that reads the batch and one that does not; an update operation adds the batch up."""
+
+    def __init__(self, source: Any) -> None:
+        super().__init__()
+        self.tower_func = TowerFunc(self._tower, [tf.TensorSpec((None,), tf.float32, "x")])
+        self.register_callback(source.setup(self.tower_func.input_signature))
+        self.input = source
+        self.steps = tf.get_variable("steps", initializer=0).assign_add(1)
+        with TowerContext("", is_training=True):
+            self.tower_func(*source.get_input_tensors())
+
+    def _tower(self, x: Any) -> Any:
+        total = tf.get_variable("total", [], initializer=tf.zeros_initializer(), trainable=False)
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, total.assign_add(tf.reduce_mean(x)))
+        return tf.random.uniform([]) * tf.reduce_sum(x, name="sum")
+
+    def run_step(self) -> None:
+        self.hooked_sess.run([])
+        self.hooked_sess.run(self.steps)
+
+
+def _dataset() -> Any:
+    return TFDatasetInput(tf.data.Dataset.from_tensor_slices(np.stack([number[0] for number in NUMBERS])))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: FeedInput(NUMBERS), lambda: QueueInput(NUMBERS), lambda: StagingInput(QueueInput(NUMBERS)), _dataset],
+    ids=["feed", "queue", "staging", "dataset"],
+)
+def test_updates_read_the_batch_of_a_step_of_parts(make: Any) -> None:
+    with own_graph():
+        trainer = Sums(make())
+        found: list[float] = []
+        total = CallbackFactory(trigger=lambda _: found.append(float(trainer.program.state()["total"])))
+        trainer.train([RunUpdateOps(), total], [], steps_per_epoch=4, max_epoch=2)
+    assert found == [1 + 2 + 3 + 4, sum(range(1, 9))]
+
+
+def test_a_reused_session_keeps_what_has_a_value() -> None:
+    with own_graph():
+        trainer = Trainer()
+        kept = tf.get_variable("kept", initializer=5.0)
+        trainer.train_op = kept.assign_add(1.0)
+        session = tf.Session()
+        session.run(kept.initializer)
+        session.run(kept.assign(40.0))
+        trainer.train([], [], session_creator=ReuseSessionCreator(session), steps_per_epoch=2, max_epoch=1)
+        assert trainer.global_step == 2
+        assert session.run(kept) == 42.0
+
+
+def test_an_epoch_without_a_length_is_refused() -> None:
+    with own_graph():
+        trainer = Trainer()
+        trainer.train_op = tf.no_op()
+        with pytest.raises(UsageError, match="steps_per_epoch"):
+            trainer.train([], [], max_epoch=1)
+
+
+def test_a_trainer_trains_once() -> None:
+    with own_graph():
+        trainer = Trainer()
+        trainer.train_op = tf.no_op()
+        trainer.train([], [], steps_per_epoch=1, max_epoch=1)
+        with pytest.raises(StateError, match="trains once"):
+            trainer.train([], [], steps_per_epoch=1, max_epoch=2)
+
+
+def test_what_is_no_callback_is_refused_with_advice() -> None:
+    with own_graph():
+        with pytest.raises(UsageError, match="the class RunUpdateOps"):
+            Trainer().register_callback(RunUpdateOps)  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="CallbackFactory"):
+            Trainer().register_callback(print)  # type: ignore[arg-type]
+
+
+def test_callbacks_without_work_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="has inferencers"):
+        InferenceRunner(batches(), [])
+    assert InferenceRunner(batches(), ScalarStats("cost"))
+    with own_graph():
+        trainer = Trainer()
+        trainer.train_op = tf.no_op()
+        with pytest.raises(UsageError, match="Return the operation"):
+            trainer.train([RunOp(lambda: None)], [], steps_per_epoch=1, max_epoch=1)
+
+
+def test_a_flow_in_the_place_of_a_source_is_refused() -> None:
+    model = LinearModel()
+    with own_graph(), pytest.raises(ConfigurationError, match="QueueInput"):
+        SimpleTrainer().setup_graph(model.inputs(), batches(), model.build_graph, model.get_optimizer)
+
+
+def test_numbers_out_of_the_range_of_an_input_are_refused() -> None:
+    with own_graph():
+        source = FeedInput([[[300]]])
+        source.setup([tf.TensorSpec((None,), tf.uint8, "x")])
+        source.get_input_tensors()
+        with pytest.raises(DataError, match="`x` is of type uint8"):
+            next(iter(source.batches()))
+
+
+def test_a_flow_in_place_of_a_dataset_may_be_remapped() -> None:
+    model = LinearModel()
+    with own_graph():
+        trainer = SimpleTrainer()
+        source = remap_input_source(TFDatasetInput(batches()), ["x", "y"])
+        trainer.setup_graph(model.inputs(), source, model.build_graph, model.get_optimizer)
+        trainer.train([], [], max_epoch=1)
+        assert trainer.global_step == 8
