@@ -39,6 +39,7 @@ def test_a_state_dict_keeps_names_and_values(tmp_path, is_zip):
     assert set(arrays) == set(state)
     for name, tensor in state.items():
         np.testing.assert_array_equal(arrays[name], tensor.numpy())
+        assert arrays[name].shape == tuple(tensor.shape)
     assert arrays["bn1.num_batches_tracked"].dtype == np.int64
 
 
