@@ -6,6 +6,9 @@ import logging
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
 import torch
 from published_networks import network, shapes_of
 from published_weights import made_up

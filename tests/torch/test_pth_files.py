@@ -10,7 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
 import torch
+
 from ziggurat.backends.torch.pth_files import convert_pth, read_pth
 from ziggurat.errors import CheckpointError
 from ziggurat.settings import load_settings
