@@ -47,6 +47,7 @@ PAGES = {
     "samples": "/evaluations/{evaluation}/samples?only=wrong",
     "compare": "/compare?job={model}&job={clone}",
     "take-away": "/models/{model}/take-away",
+    "pretrained-weights": "/pretrained",
     "search": "/search?q=lenet",
     "settings": "/settings",
     "users": "/settings/users",

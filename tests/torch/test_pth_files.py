@@ -9,6 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
 import torch
 
 from ziggurat.backends.torch.pth_files import convert_pth, read_pth
@@ -39,6 +42,7 @@ def test_a_state_dict_keeps_names_and_values(tmp_path, is_zip):
     assert set(arrays) == set(state)
     for name, tensor in state.items():
         np.testing.assert_array_equal(arrays[name], tensor.numpy())
+        assert arrays[name].shape == tuple(tensor.shape)
     assert arrays["bn1.num_batches_tracked"].dtype == np.int64
 
 

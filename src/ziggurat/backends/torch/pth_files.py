@@ -101,7 +101,8 @@ def _without_wrapper(tensors: Mapping[str, torch.Tensor]) -> Mapping[str, torch.
 def _array(tensor: torch.Tensor, name: str) -> np.ndarray:
     plain = tensor.detach().to("cpu")
     try:
-        return np.ascontiguousarray((plain.float() if plain.dtype == torch.bfloat16 else plain).numpy())
+        # Not `ascontiguousarray`, which gives counters of batch norms an axis.
+        return np.asarray((plain.float() if plain.dtype == torch.bfloat16 else plain).numpy(), order="C")
     except (TypeError, RuntimeError) as error:  # quantized, sparse, float8
         raise CheckpointError(
             "Tensors of pretrained weights are dense, of a type that NumPy knows.",

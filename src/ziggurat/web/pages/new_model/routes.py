@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request, Response
@@ -65,22 +65,17 @@ Sent = Annotated[FormData, Depends(_sent)]
 """What stands in the form that was sent."""
 
 
+_ORIGINS: Final = ("dataset", "clone", "model", "checkpoint", "weights")
+"""What an address may say that a new form begins with."""
+
+
 @router.get("/models/new", include_in_schema=False)
-def show(
-    request: Request,
-    studio: StudioDep,
-    _who: TrainerUser,
-    dataset: str = "",
-    clone: str = "",
-    model: str = "",
-    checkpoint: str = "",
-    weights: str = "",
-) -> Response:
+def show(request: Request, studio: StudioDep, _who: TrainerUser) -> Response:
     """Return the draft, the form that the query asks for, or else the form with the recommended recipe.
 
     A query goes before a draft that was begun elsewhere; the draft stays until something is changed.
     """
-    query = {"dataset": dataset, "clone": clone, "model": model, "checkpoint": checkpoint, "weights": weights}
+    query = {name: request.query_params.get(name, "") for name in _ORIGINS}
     origin = urlencode({name: value for name, value in query.items() if value})
     form, draft = draft_form(request, studio)
     other = None
