@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ziggurat.backends.tensorflow.export import standalone
+from ziggurat.engine import standalone_prediction as standalone
 from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.dataflow.preprocessing import Preprocessing
 

@@ -27,7 +27,9 @@ _CHECKPOINT = click.option(
     help="Checkpoint, such as step-00000042, best or latest; default: the best, else the latest.",
 )
 _MODEL = click.argument("file", type=click.Path(path_type=Path))
-_FRAMEWORK = click.option("--framework", default=DEFAULT_BACKEND, show_default=True, help="Backend that opens it.")
+_FRAMEWORK = click.option(
+    "--framework", help=f"Backend that opens it.  [default: by the file's ending, else {DEFAULT_BACKEND}]"
+)
 
 
 def _time_limit(default_s: float | None) -> Any:
@@ -161,7 +163,8 @@ def export(
 def model() -> None:
     """Inspect models that were trained elsewhere, and predict with them.
 
-    FILE is a frozen graph (.pb), a checkpoint (its .meta file, prefix or folder), or a SavedModel.
+    FILE is TensorFlow's: a frozen graph (.pb), a checkpoint (its .meta file, prefix or folder), or a SavedModel; an
+    ONNX model (.onnx); or PyTorch's: an exported program (.pt2), or TorchScript (.pt).
     """
 
 
@@ -170,7 +173,7 @@ def model() -> None:
 @_FRAMEWORK
 @_time_limit(120.0)
 @click.pass_obj
-def inspect(application: Application, file: Path, framework: str, time_limit: float) -> None:
+def inspect(application: Application, file: Path, framework: str | None, time_limit: float) -> None:
     """List the inputs and outputs of the model in FILE, likely outputs first."""
     found = open_workspace(application).tasks.inspect_model(file, backend=framework, time_limit_s=time_limit)
     application.output.document(found, _model_text(found))
@@ -187,7 +190,12 @@ def inspect(application: Application, file: Path, framework: str, time_limit: fl
 @_time_limit(120.0)
 @click.pass_obj
 def predict_with(
-    application: Application, file: Path, files: tuple[str, ...], framework: str, time_limit: float, **options: Any
+    application: Application,
+    file: Path,
+    files: tuple[str, ...],
+    framework: str | None,
+    time_limit: float,
+    **options: Any,
 ) -> int:
     """Predict images, or arrays written by numpy.save, with the model in FILE.
 

@@ -92,11 +92,13 @@ class ExportFormat:
         name: by which it is asked for.
         title: what people call it.
         use: what it is good for, one sentence.
+        holds_preprocessing: whether a model can preprocess its inputs by itself; not where it is weights alone.
     """
 
     name: str
     title: str
     use: str
+    holds_preprocessing: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +120,7 @@ class BackendInfo:
             ``module:attribute`` of a class or function that is called without arguments. For what a trained network
             can do, that is what opens it.
         export_formats: what ``SupportsExport`` writes.
+        model_suffixes: how files of models end that ``SupportsForeign`` opens and no other backend does better.
         checkpoint_suffix: what follows the path of one of the framework's own checkpoints in the name of its file.
         environment: variables that are set before it is loaded, unless they are set already.
         worker_variables: patterns of further variables of the studio that its workers get.
@@ -137,6 +140,7 @@ class BackendInfo:
     network_template: str = field(default="", repr=False)
     capabilities: Mapping[str, str] = field(default_factory=dict)
     export_formats: tuple[ExportFormat, ...] = ()
+    model_suffixes: tuple[str, ...] = ()
     checkpoint_suffix: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     worker_variables: tuple[str, ...] = ()
