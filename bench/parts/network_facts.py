@@ -18,7 +18,6 @@ from ziggurat.workspace.training_estimates import facts_of
 
 _GRAY = (28, 32, 64, 128, 224)
 _COLOR = (28, 32, 48, 64, 72, 96, 112, 128, 160, 192, 224, 227, 256)
-_TASKS = ("classification", "image")
 _CLASSES = (10, 20)
 
 
@@ -30,7 +29,7 @@ def main() -> None:
         raise SystemExit(f"The networks of {backend} have no files.")
     found: dict[str, dict[str, Any]] = {}
     for network in info.networks:
-        if network.task in _TASKS:
+        if network.input == "image":
             found[network.name] = _facts(backend, network.name)
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(sizes)}" for name, sizes in found.items())
     (info.zoo / "facts.json").write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
@@ -38,18 +37,16 @@ def main() -> None:
 
 def _facts(backend: str, network: str) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    per_class: int | None = None
     for channels, sides in ((1, _GRAY), (3, _COLOR)):
         for side in sides:
             shape = [side, side, channels]
             asked: dict[str, Any] = {"network": network, "backend": backend, "input_shape": shape}
             try:
                 facts = facts_of(describe({**asked, "classes": _CLASSES[0]}))
-                if per_class is None:  # the last layer gets as many numbers at every size
-                    more = facts_of(describe({**asked, "classes": _CLASSES[1]}))
-                    per_class = (more.parameters - facts.parameters) // (_CLASSES[1] - _CLASSES[0])
+                more = facts_of(describe({**asked, "classes": _CLASSES[1]}))
             except ZigguratError:  # the image is too small
                 continue
+            per_class = (more.parameters - facts.parameters) // (_CLASSES[1] - _CLASSES[0])
             other = facts.variables - facts.parameters
             fixed = facts.parameters - per_class * _CLASSES[0]
             found["x".join(map(str, shape))] = [fixed, per_class, other, facts.per_sample]

@@ -14,6 +14,7 @@ A job folder::
       log.txt            for people; never parsed
       classes.json       names of the classes, by number
       task.json          what is learned: the task, and the schema of the data
+      network.py         the standard network that is trained, as it was when the job began; it fits the checkpoints
       baselines.json     what simple models reach on the validation split of a finished training, and its own value
       data/              of a job that trains on a bare folder: which files it found there, and the split of each
       hyper.txt          hyperparameters that a user sets during training
@@ -163,6 +164,11 @@ class JobFolder:
     def task(self) -> Path:
         """The task, the schema of the data, and what was fitted on the training split (JSON)."""
         return self.path / "task.json"
+
+    @property
+    def network(self) -> Path:
+        """The text of the standard network that is trained, as it was when the job began."""
+        return self.path / "network.py"
 
     @property
     def baselines(self) -> Path:

@@ -7,6 +7,14 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src/ziggurat"
 STEPS = {"step", "run_step"}
+OTHERS = {"optimizer", "_scaler"}
+"""What has a ``step`` of its own in PyTorch: one for each loss of a single step of the program."""
+
+
+def owner_of(call: ast.expr) -> set[str]:
+    """Return the last name of what a method is called on."""
+    owner = call.value if isinstance(call, ast.Attribute) else None
+    return {getattr(owner, "id", ""), getattr(owner, "attr", "")} - {""}
 
 
 def loops_over_steps(text: str) -> list[int]:
@@ -16,6 +24,7 @@ def loops_over_steps(text: str) -> list[int]:
         if not isinstance(loop, ast.For | ast.While | ast.comprehension):
             continue
         calls = [node.func for node in ast.walk(loop) if isinstance(node, ast.Call)]
+        calls = [call for call in calls if OTHERS.isdisjoint(owner_of(call))]
         names = {call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls}
         if names & STEPS:
             found.append(getattr(loop, "lineno", 0))

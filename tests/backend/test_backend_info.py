@@ -50,11 +50,13 @@ def test_a_backend_that_is_not_installed_is_named() -> None:
         backend_info("nul")
 
 
-def test_a_backend_this_version_lacks_is_not_opened() -> None:
+def test_a_backend_this_version_lacks_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = BackendInfo(title="Later", unavailable="This version has no backend for it yet.")
+    monkeypatch.setattr("ziggurat.entities.backend_info.load", lambda *_: missing)
     with pytest.raises(ConfigurationError) as caught:
-        open_backend("torch")
+        open_backend("later")
     assert str(caught.value) == (
-        "The backend `torch` is not available. This version has no backend for it yet. Use another backend."
+        "The backend `later` is not available. This version has no backend for it yet. Use another backend."
     )
 
 

@@ -17,6 +17,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 from ziggurat.worker.build import data_of, load_backend, program_request
 from ziggurat.worker.context import save_context
+from ziggurat.worker.job_network import keep_network
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 """Data that lies beside the checkout on some machines; tests that need it are skipped elsewhere."""
@@ -73,6 +74,7 @@ def quick_job(folder: Path, network: str, *, steps: int = 0, **changes: Any) -> 
     folder.mkdir(parents=True)
     save_spec(spec, job.spec)
     save_context(data.context, job)
+    keep_network(spec, job)
     meta = {"global_step": steps, "epoch_num": 0, "latest": {}}
     CheckpointStore(job.checkpoints).save(RunState(meta, program.state()))
     program.close()

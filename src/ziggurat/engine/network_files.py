@@ -94,23 +94,23 @@ def message_of(error: BaseException) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
-def need_user_model(names: Mapping[str, Any], path: str, bases: tuple[type, ...], advice: str = "") -> type[Any]:
+def need_user_model(names: Mapping[str, Any], path: str, bases: Mapping[str, type], advice: str = "") -> type[Any]:
     """Return the class ``UserModel`` of an executed network file.
 
     Args:
         names: what the file defined.
         path: its name, for errors.
-        bases: what the class may inherit, the usual one first.
+        bases: what the class may inherit, by the name that a file writes; the usual one first.
         advice: for a file with a function ``build_model``, as before DIGITS's release of such networks; empty for none.
 
     Raises:
         NetworkCodeError: where there is no such class.
     """
     found = names.get("UserModel")
-    wanted = " or ".join(f"`{base.__name__}`" for base in bases)
+    wanted, kinds, usual = " or ".join(f"`{name}`" for name in bases), tuple(bases.values()), next(iter(bases))
     if found is None:
-        of_file = [name for name, value in names.items() if isinstance(value, type) and issubclass(value, bases)]
-        classes = [name for name in of_file if names[name] not in bases]
+        of_file = [name for name, value in names.items() if isinstance(value, type) and issubclass(value, kinds)]
+        classes = [name for name in of_file if names[name] not in kinds]
         if advice and callable(names.get("build_model")):
             received, hint = f"{path} with a function `build_model` instead", advice
         else:
@@ -127,13 +127,13 @@ def need_user_model(names: Mapping[str, Any], path: str, bases: tuple[type, ...]
         raise NetworkCodeError(
             "`UserModel` is a class.",
             received=type(found).__name__,
-            advice=f"Write `class UserModel({bases[0].__name__}):`.",
+            advice=f"Write `class UserModel({usual}):`.",
         )
-    if not issubclass(found, bases):
+    if not issubclass(found, kinds):
         raise NetworkCodeError(
             f"`UserModel` inherits {wanted}.",
             received=f"class UserModel({', '.join(base.__name__ for base in found.__bases__)})",
-            advice=f"Write `class UserModel({bases[0].__name__}):`.",
+            advice=f"Write `class UserModel({usual}):`.",
             details={"file": path},
         )
     return found

@@ -110,7 +110,8 @@ class RunUpdateOps(Callback):
         operations: list[Any] = self.graph.get_collection(self.collection)
         if operations:
             with self.graph.as_default():
-                self.trainer.program.run_with_step(tf.group(*operations, name="ziggurat/update_ops"))
+                update = tf.group(*operations, name="ziggurat/update_ops")
+                self.trainer.program.run_with_step(update, reads_batch=True)
 
 
 class CheckNumerics(Callback):

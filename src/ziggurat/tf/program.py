@@ -62,6 +62,7 @@ class GraphProgram:
         self._targets: list[Any] = []
         self._threads = ThreadChoice(False)
         self._beside_each_run: list[Any] = []
+        self._beside_first_run: list[Any] = []
         self._fed: Sequence[np.ndarray] = ()
         self._asked: tuple[str, ...] = ()
         self._got: Mapping[str, Any] | None = None
@@ -77,10 +78,16 @@ class GraphProgram:
 
     # ---- while the graph is open
 
-    def run_with_step(self, operation: Any) -> None:
-        """Run an operation with every step. Callbacks call it in ``setup_graph``."""
+    def run_with_step(self, operation: Any, *, reads_batch: bool = False) -> None:
+        """Run an operation with every step. Callbacks call it in ``setup_graph``.
+
+        Args:
+            operation: the operation.
+            reads_batch: it may need the batch: in a step of several parts it runs along with the first of them, and
+                not behind the last.
+        """
         self._require_open_graph()
-        self._beside.append(operation)
+        (self._beside_first_run if reads_batch else self._beside).append(operation)
 
     def run_after_init(self, operation: Any) -> None:
         """Run an operation once, after all variables have their first values, and after a state was loaded."""
@@ -270,14 +277,15 @@ class GraphProgram:
         """
         flat = tuple(fetch_name(each) for each in tf2.nest.flatten(fetches))
         asked = self._asked if self._got is None else ()
+        beside = (*self._beside_each_run, *(self._beside_first_run if self._got is None else ()))
         if feed_dict:
             wanted = [self.tensor(name) for name in (*flat, *asked)]
             fed = dict(zip(self._placeholders, self._fed, strict=False)) | dict(feed_dict)
-            values = self.session.run([wanted, self._beside_each_run], fed)[0]
-        elif not flat and not asked and not self._beside_each_run:
+            values = self.session.run([wanted, beside], fed)[0]
+        elif not flat and not asked and not beside:
             values = []  # a call of nothing cannot be prepared
         else:
-            values = self._call((*flat, *asked), tuple(self._beside_each_run))(*self._fed)
+            values = self._call((*flat, *asked), beside)(*self._fed)
         if self._got is None:
             self._got = dict(zip(asked, values[len(flat) :], strict=True))
         return tf2.nest.pack_sequence_as(fetches, values[: len(flat)])
@@ -317,6 +325,7 @@ class GraphProgram:
         source = self._trainer.input
         beside = [*self._beside, *(() if source is None else source.step_operations())]
         if self._is_plain:
+            beside += self._beside_first_run
             train_op = self._trainer.train_op
             if train_op is None:
                 raise UsageError(
@@ -372,9 +381,10 @@ class GraphProgram:
     def _users_step(self, batch: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
         self._fed, self._asked, self._got = batch, names, None
         self._trainer.run_step()
-        if self._got is None and names:  # a step without any session call
+        if self._got is None and (names or self._beside_first_run):  # a step without any session call
             self.run_in_step([])
-        self._call((), tuple(self._targets))()
+        # Nothing in it would read the batch.
+        self._call((), tuple(self._targets), is_fed=False)()
         return self._got or {}
 
     def _prepared(self, names: tuple[str, ...]) -> Callable[..., Any]:
@@ -383,15 +393,14 @@ class GraphProgram:
             self._calls[names] = call
         return call
 
-    def _call(self, names: tuple[str, ...], targets: tuple[Any, ...]) -> Callable[..., Any]:
+    def _call(self, names: tuple[str, ...], targets: tuple[Any, ...], *, is_fed: bool = True) -> Callable[..., Any]:
         key = (names, targets) if not targets else (names, tuple(each.name for each in targets))
         call = self._calls.get(key)
         if call is None or self._take_trace is not None:
             found = [self.tensor(name) for name in names]
             operations = [each for each in found if isinstance(each, tf.Operation)]
             tensors = [each for each in found if not isinstance(each, tf.Operation)]
-            # A call that feeds nothing would not read the batch: what runs beside a step of several parts.
-            feeds = self._placeholders if names or self._is_plain else ()
+            feeds = self._placeholders if is_fed else ()
             take = self._take_trace
             self._take_trace = None
             inner = prepared_call(

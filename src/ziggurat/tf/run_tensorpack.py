@@ -20,6 +20,7 @@ from ziggurat.tf.inputs.base import more_components_left_out
 from ziggurat.tf.run_script import run_script
 from ziggurat.tf.tensorpack import compat, hook
 from ziggurat.tf.tensorpack.notes import LEFT_OUT, NOTES
+from ziggurat.tf.tensorpack.open_files import made_again_in_workers
 from ziggurat.tf.tf1.files import ScriptFiles
 from ziggurat.tf.tf1.report import Report
 
@@ -101,7 +102,7 @@ def _with_tensorpack(files: ScriptFiles) -> Iterator[None]:
     before: Any = compat.tfv1
     compat.tfv1 = files.tensorflow
     hook.install()
-    with more_components_left_out(), import_first(_IN_WORKER), warnings.catch_warnings():
+    with more_components_left_out(), import_first(_IN_WORKER), made_again_in_workers(), warnings.catch_warnings():
         # The older forms of names are what such a program is made of.
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="ziggurat")
         try:

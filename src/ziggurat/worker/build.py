@@ -44,6 +44,7 @@ from ziggurat.settings import Settings
 from ziggurat.specs import FileNetwork, TrainSpec
 from ziggurat.tasks import AUTO_TASK, Task, TaskContext
 from ziggurat.worker.context import load_context, new_context, save_context, task_of
+from ziggurat.worker.job_network import keep_network, kept_network
 from ziggurat.worker.pipeline import DataOptions, JobData, prepare_data
 from ziggurat.worker.sample_choice import choose_samples
 from ziggurat.worker.source import DataSource, is_dataset, open_source
@@ -107,7 +108,8 @@ def build_job(
     if not goes_on:
         save_context(data.context, folder)
     backend = load_backend(with_backend(spec).backend)
-    request = program_request(spec, data, backend)
+    text = kept_network(spec, folder) if goes_on else keep_network(spec, folder)
+    request = program_request(spec, data, backend, standard_text=text)
     _check_mixing(request, backend)
     with limit or nullcontext():
         program = backend.build(request)
@@ -184,21 +186,27 @@ def load_backend(name: str) -> Backend:
     return backend
 
 
-def program_request(spec: TrainSpec, data: JobData, backend: Backend | None = None) -> ProgramRequest:
+def program_request(
+    spec: TrainSpec, data: JobData, backend: Backend | None = None, *, standard_text: str | None = None
+) -> ProgramRequest:
     """Return in plain values what a backend builds a program of.
 
     Args:
         spec: what was asked.
         data: its batches.
         backend: reads a pretrained model of its framework; None where the spec asks for none.
+        standard_text: of the standard network of the job; None for a file, and for what the name stands for today.
     """
     context = data.context
     target = context.task.target(context)
     network = spec.network
-    is_file = isinstance(network, FileNetwork)
+    if isinstance(network, FileNetwork):
+        name, text = network.path, network.text
+    else:
+        name, text = network.name if standard_text is None else f"{network.name}.py", standard_text
     return ProgramRequest(
-        network=network.path if is_file else network.name,
-        network_text=network.text if is_file else None,
+        network=name,
+        network_text=text,
         inputs={"x": context.task.input(context)},
         targets={} if target is None else {"y": target},
         mixes_labels=data.mixes_labels,

@@ -12,14 +12,20 @@ from typing import Any, Final
 from ziggurat.entities.backend_info import StandardNetwork, backend_info
 from ziggurat.errors import UnknownNameError
 
-__all__ = ["STANDARD_NETWORKS", "ZOO", "network_path", "networks_in"]
+__all__ = ["STANDARD_NETWORKS", "ZOO", "former_network_path", "network_path", "networks_in"]
 
 ZOO: Final = Path(__file__).parent
 """Folder with a folder of network files for each framework."""
 
+_RELEASE_0_1: Final = "release_0_1"
+"""Folder beside the files of a framework: those that have changed since, as release 0.1 had them."""
+
 
 _ADAM: Final[Mapping[str, Any]] = {"optimizer.name": "adam"}
 """In a recipe: the rate of the network is one of Adam."""
+
+_OWN_COLORS: Final[Mapping[str, Any]] = {"preprocessing.mean": "none"}
+"""In a recipe: the network scales the colors itself, as its published weights expect it."""
 
 STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
     network.name: network
@@ -41,12 +47,79 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             "googlenet", "GoogLeNet (2014)", "classification", (224, 224, 3), 0.01, "Szegedy et al., CVPR 2015"
         ),
         StandardNetwork(
-            "vgg16", "VGG-16 (2014)", "classification", (224, 224, 3), 0.005, "Simonyan and Zisserman, ICLR 2015", 32
+            "vgg16",
+            "VGG-16 (2014)",
+            "classification",
+            (224, 224, 3),
+            0.005,
+            "Simonyan and Zisserman, ICLR 2015",
+            32,
+            recipe={**_OWN_COLORS, "weight_decay": 0.0005},
         ),
-        StandardNetwork("resnet18", "ResNet-18 (2015)", "classification", (224, 224, 3), 0.05, "He et al., CVPR 2016"),
-        StandardNetwork("resnet50", "ResNet-50 (2015)", "classification", (224, 224, 3), 0.05, "He et al., CVPR 2016"),
         StandardNetwork(
-            "mobilenet_v2", "MobileNetV2 (2018)", "classification", (224, 224, 3), 0.05, "Sandler et al., CVPR 2018"
+            "resnet18",
+            "ResNet-18 (2015)",
+            "classification",
+            (224, 224, 3),
+            0.05,
+            "He et al., CVPR 2016",
+            recipe={**_OWN_COLORS, "weight_decay": 0.0001},
+        ),
+        StandardNetwork(
+            "resnet34",
+            "ResNet-34 (2015)",
+            "classification",
+            (224, 224, 3),
+            0.05,
+            "He et al., CVPR 2016",
+            recipe={**_OWN_COLORS, "weight_decay": 0.0001},
+        ),
+        StandardNetwork(
+            "resnet50",
+            "ResNet-50 (2015)",
+            "classification",
+            (224, 224, 3),
+            0.05,
+            "He et al., CVPR 2016",
+            recipe={**_OWN_COLORS, "weight_decay": 0.0001},
+        ),
+        StandardNetwork(
+            "mobilenet_v2",
+            "MobileNetV2 (2018)",
+            "classification",
+            (224, 224, 3),
+            0.05,
+            "Sandler et al., CVPR 2018",
+            recipe={**_OWN_COLORS, "weight_decay": 0.00004},
+        ),
+        StandardNetwork(
+            "efficientnet_b0",
+            "EfficientNet-B0 (2019)",
+            "classification",
+            (224, 224, 3),
+            0.05,
+            "Tan and Le, ICML 2019",
+            recipe={**_OWN_COLORS, "weight_decay": 0.00001},
+        ),
+        StandardNetwork(
+            "convnext_tiny",
+            "ConvNeXt-Tiny (2022)",
+            "classification",
+            (224, 224, 3),
+            0.0005,
+            "Liu et al., CVPR 2022",
+            32,
+            recipe={**_OWN_COLORS, "optimizer.name": "adamw", "weight_decay": 0.05},
+        ),
+        StandardNetwork(
+            "vit_small",
+            "Vision Transformer, small, patches of 16 px (2021)",
+            "classification",
+            (224, 224, 3),
+            0.0005,
+            "Dosovitskiy et al., ICLR 2021",
+            16,
+            recipe={**_OWN_COLORS, "optimizer.name": "adamw", "weight_decay": 0.05},
         ),
         StandardNetwork(
             "unet_small",
@@ -199,3 +272,18 @@ def network_path(name: str, backend: str) -> Path:
     if name not in there:
         raise UnknownNameError(f"standard network for {backend}", name, there)
     return there[name]
+
+
+def former_network_path(name: str, backend: str) -> Path | None:
+    """Return the file that a standard network had in release 0.1; None where it is the same today, or there was none.
+
+    Args:
+        name: of the network.
+        backend: whose network it is.
+
+    Raises:
+        UnknownNameError: where the backend is not installed.
+    """
+    zoo = backend_info(backend).zoo
+    path = None if zoo is None else zoo / _RELEASE_0_1 / f"{name}.py"
+    return path if path is not None and path.is_file() else None

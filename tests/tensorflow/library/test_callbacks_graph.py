@@ -10,7 +10,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from callback_trainings import flow, optimizer, tower, train, variables
+from callback_trainings import flow, optimizer, samples, tower, train, variables
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.callbacks import (
@@ -31,6 +31,7 @@ from ziggurat.tf.graph_callbacks import (
     DumpTensorAsImage,
     GraphProfiler,
     RunOp,
+    RunUpdateOps,
     SessionRunTimeout,
     StartProcOrThread,
     TensorPrinter,
@@ -244,3 +245,25 @@ def test_run_op_within_steps_of_users_trainers() -> None:
         train([RunOp(counting("count"), False, False, True)], trainer=Twice, epochs=1, get_optimizer=optimizer)
     )
     assert values["count"] == 8
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_updates_in_steps_of_parts_read_the_batch_once(parts: int) -> None:
+    def cost(x: Any, label: Any) -> Any:
+        total = tf.get_variable("total", [], initializer=tf.zeros_initializer(), trainable=False)
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, total.assign_add(tf.reduce_sum(x)))
+        return tower(x, label)
+
+    class Parts(SimpleTrainer):
+        def run_step(self) -> None:
+            for _ in range(parts):
+                self.hooked_sess.run(self.train_op)
+
+    class NoPart(SimpleTrainer):
+        def run_step(self) -> None:
+            pass
+
+    expected = sum(row.sum() for row, _ in samples(64))
+    for trainer in (Parts, NoPart):
+        values = variables(train([RunUpdateOps()], trainer=trainer, epochs=1, get_cost=cost))
+        assert values["total"] == pytest.approx(expected, rel=1e-4)

@@ -144,6 +144,8 @@ def test_the_auto_encoder_takes_any_images():
 
 def test_a_missing_framework_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", None)
+    assert obstacle_of(_spec(network="lenet")) is None, "the other framework has it, too"
+    monkeypatch.setitem(sys.modules, "torch", None)
 
     error = obstacle_of(_spec(network="lenet"))
 

@@ -50,7 +50,7 @@ def test_the_first_page_has_every_field_of_a_training(visit: Any, pets: str) -> 
     assert known - asked == other, "each is asked for by a field of its own, or taken from the choice of a network"
     assert f'<option value="{pets}">' in answer.text
     assert "1998" in html_of(answer).one('label[for="network-tensorflow-lenet"]').text
-    assert "PyTorch support is disabled." in answer.text
+    assert "1998" in html_of(answer).one('label[for="network-torch-lenet"]').text
     assert "script>" not in answer.text.replace("</script>", "").replace('js?v="', "")
 
 

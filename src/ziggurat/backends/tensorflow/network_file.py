@@ -176,7 +176,7 @@ def _attribute(module: Any, name: str) -> Any:
 
 
 def _user_model(names: Mapping[str, Any], path: str) -> type[Tower]:
-    found = need_user_model(names, path, (Tower,), _BEFORE_RELEASE)
+    found = need_user_model(names, path, {"Tower": Tower}, _BEFORE_RELEASE)
     for name in ("inference", "loss"):
         if not hasattr(found, name):
             raise NetworkCodeError(

@@ -261,6 +261,13 @@ class Network:
         was_training = self.module.training
         self.module.eval()
         judge = _Judge(self.classes)
+        if not any(True for _ in self.module.parameters()):
+            raise NetworkCodeError(
+                "A network has parameters to train.",
+                received=f"`UserModel` in {self.path} without layers",
+                advice="Make them in `build` (Tower) or `__init__` (nn.Module): `self.conv1 = nn.Conv2d(...)`.",
+                details={"file": self.path},
+            )
         try:
             if any(isinstance(each, LazyModuleMixin) for each in self.module.modules()):
                 with torch.no_grad():
@@ -272,13 +279,6 @@ class Network:
                     results = self.results(x, y, is_training=False)
         finally:
             self.module.train(was_training)
-        if not any(True for _ in self.module.parameters()):
-            raise NetworkCodeError(
-                "A network has parameters to train.",
-                received=f"`UserModel` in {self.path} without layers",
-                advice="Make them in `build` (Tower) or `__init__` (nn.Module): `self.conv1 = nn.Conv2d(...)`.",
-                details={"file": self.path},
-            )
         self.scalar_names = list(results.scalars)
         self.output_shapes = [tuple(each.shape[1:]) for each in results.outputs]
         self.parts = [each.variables for each in results.losses]
@@ -453,6 +453,7 @@ def _usual_loss(output: Any, y: torch.Tensor | None, target: ArraySpec | None, p
             details={"file": path},
         )
     integers = np.dtype(target.dtype).kind in "iu"
+    _check_form(output, y, target, path)
     if integers and is_image(target.shape):
         return digits.segmentation_loss(output, y)
     if integers:
@@ -462,6 +463,24 @@ def _usual_loss(output: Any, y: torch.Tensor | None, target: ArraySpec | None, p
     if is_image(target.shape):
         return digits.mse_loss(output, y / 255.0)
     return digits.mse_loss(output, y.reshape(output.shape))
+
+
+def _check_form(output: torch.Tensor, y: torch.Tensor, target: ArraySpec, path: str) -> None:
+    """Refuse an output that is not of the form that the usual loss takes."""
+    count, classes, integers = len(y), target.classes, np.dtype(target.dtype).kind in "iu"
+    wanted: tuple[Any, ...] = tuple(y.shape)
+    if integers:
+        wanted = (count, classes if classes is not None else output.shape[-1], *y.shape[1:])
+    fits = tuple(output.shape) == wanted
+    if not integers and not is_image(target.shape):  # rows of numbers, whatever their axes
+        fits = output.numel() == y.numel() and len(output) == count
+    if not fits:
+        raise NetworkCodeError(
+            f"For this target, the output of a batch of {count} has the shape {wanted}.",
+            received=f"shape {tuple(output.shape)} in {path}",
+            advice="Give the last layer that many outputs, or write `def loss(self, output, y):`.",
+            details={"file": path},
+        )
 
 
 def _usual_scalars(output: Any, y: torch.Tensor | None, target: ArraySpec | None) -> dict[str, torch.Tensor]:

@@ -61,7 +61,7 @@ def load_network(text: str, path: str) -> type[nn.Module]:
     names = _namespace(path)
     with users_errors(path):
         exec(compile(text, path, "exec"), names)
-    found = need_user_model(names, path, (Tower, nn.Module))
+    found = need_user_model(names, path, {"Tower": Tower, "nn.Module": nn.Module})
     for name in ("inference", "loss") if issubclass(found, Tower) else ():
         if not hasattr(found, name):
             raise NetworkCodeError(

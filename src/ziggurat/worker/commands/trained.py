@@ -25,6 +25,7 @@ from ziggurat.specs import TrainSpec, load_train_spec
 from ziggurat.tasks import Task, TaskContext
 from ziggurat.worker.build import load_backend, program_request
 from ziggurat.worker.context import load_context
+from ziggurat.worker.job_network import kept_network
 from ziggurat.worker.pipeline import JobData
 
 __all__ = ["TrainedJob", "open_network", "open_trained_job", "provider_of"]
@@ -156,7 +157,7 @@ def open_trained_job(folder: Path, checkpoint: str | None = None) -> TrainedJob:
         context=context,
         checkpoint=name,
         state=replace(state, arrays=with_averages(state.arrays)),
-        request=_request(spec, context),
+        request=_request(spec, context, kept_network(spec, job)),
     )
 
 
@@ -210,8 +211,8 @@ def _state(job: JobFolder, name: str | None) -> tuple[str, RunState]:
     return found, store.load(found)
 
 
-def _request(spec: TrainSpec, context: TaskContext) -> ProgramRequest:
+def _request(spec: TrainSpec, context: TaskContext, standard_text: str | None) -> ProgramRequest:
     """Return what the job's program was made of; the pretrained model that it started from is not read again."""
     data = JobData(train=DataFromList([]), evaluation={}, context=context, sizes={"train": 0})
-    request = program_request(spec.model_copy(update={"pretrained": None}), data)
+    request = program_request(spec.model_copy(update={"pretrained": None}), data, standard_text=standard_text)
     return replace(request, pretrained=None if spec.pretrained is None else {})

@@ -18,7 +18,7 @@ class UserModel(Tower):
         for layer in (self.encode1, self.encode2, self.decode1):
             net = F.relu(layer(net))
         image = torch.sigmoid(self.decode2(net)).reshape(self.x.shape)
-        self.summaries.append(digits.image("reconstruction", image[:4]))
+        self.summaries.append(digits.image("reconstruction", image))
         return image
 
     @model_property

@@ -29,7 +29,7 @@ class UserModel(Tower):
         net = image + change if change.shape[1] == image.shape[1] else change + 0.5
         if not self.is_training:
             net = net.clamp(0.0, 1.0)
-            self.summaries.append(digits.image("output", net[:4]))
+            self.summaries.append(digits.image("output", net))
         return net
 
     @model_property

@@ -73,10 +73,8 @@ class UserModel(Tower):
             noise = torch.randn(count, NOISE, device=self.x.device)
         else:
             noise = self.fixed_noise[torch.arange(count, device=self.x.device) % len(self.fixed_noise)]
-        if self.is_inference:
-            noise = self.inference_input("noise", noise)
-        images = self.generator(noise)
-        self.summaries.append(digits.image("generated", images[:8]))
+        images = self.generator(self.inference_input("noise", noise))
+        self.summaries.append(digits.image("generated", images))
         return images
 
     @model_property

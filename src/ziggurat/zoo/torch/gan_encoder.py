@@ -122,7 +122,7 @@ class UserModel(Tower):
     def inference(self):
         noise, attributes = self.given
         images = self.generator(noise, attributes)
-        self.summaries.append(digits.image("generated", images[:8]))
+        self.summaries.append(digits.image("generated", images))
         return [images, self.found[0]]
 
     @model_property

@@ -32,8 +32,8 @@ class UserModel(nn.Module):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
         # Buffers are on the device of the weights; these come from the data, so that no checkpoint needs them.
-        self.register_buffer("mean", torch.as_tensor(target_mean, dtype=torch.float32), persistent=False)
-        self.register_buffer("std", torch.as_tensor(target_std, dtype=torch.float32), persistent=False)
+        self.register_buffer("mean", target_mean, persistent=False)
+        self.register_buffer("std", target_std, persistent=False)
 
     def forward(self, x):
         net = x / 64.0

@@ -24,13 +24,13 @@ class Layer(nn.Module):
     def attention(self, net, known):
         """Each token as a mean of all tokens, weighted by how well its query fits their keys."""
         # (N, L, WIDTH) as queries, keys and values (N, HEADS, L, WIDTH / HEADS).
-        parts = [
+        queries, keys, values = (
             layer(net).unflatten(2, (HEADS, WIDTH // HEADS)).transpose(1, 2)
             for layer in (self.queries, self.keys, self.values)
-        ]
+        )
         # A large number, not infinity: a text without tokens would give 0 / 0.
-        mask = (known - 1)[:, None, None, :] * 1e4
-        mixed = F.scaled_dot_product_attention(*parts, attn_mask=mask.to(net.dtype))
+        mask = ((known - 1) * 1e4).to(queries.dtype)[:, None, None, :]
+        mixed = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
         return self.joined(mixed.transpose(1, 2).flatten(2))
 
 

@@ -98,10 +98,13 @@ def _source(job: Job, file: str) -> str:
         return ""
     if network.get("source") == "file":
         return _text(network.get("text")) if file == network.get("path") else ""
+    name = _text(network.get("name"))
+    if not file.endswith(f"{name}.py"):
+        return ""
     try:
-        name = _text(network.get("name"))
-        return network_text(name, job.framework) if file.endswith(f"{name}.py") else ""
-    except (UnknownNameError, OSError):
+        kept = JobFolder(Path(job.folder)).network
+        return kept.read_text(encoding="utf-8") if kept.is_file() else network_text(name, job.framework)
+    except (UnknownNameError, OSError, UnicodeDecodeError):
         return ""
 
 
