@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -177,13 +178,15 @@ def exported_program(module: ServingModule) -> torch.export.ExportedProgram:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Keep exporters from telling of each of their steps."""
+    """Keep exporters from telling of each of their steps, and of what they themselves call that is deprecated."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript")]
     levels = [each.level for each in loggers]
     for each in loggers:
         each.setLevel(logging.ERROR)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         for each, level in zip(loggers, levels, strict=True):
             each.setLevel(level)
