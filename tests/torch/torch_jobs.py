@@ -38,6 +38,8 @@ import utils as digits
 
 
 class UserModel(Tower):
+    task = "image-to-image"
+
     def build(self):
         self.encode = nn.Linear(self.input_shape[1] * self.input_shape[2], 16)
         self.decode = nn.Linear(16, self.input_shape[1] * self.input_shape[2])
@@ -97,6 +99,8 @@ class UserModel(nn.Module):
 
 PAIRS: Final = """
 class UserModel(Tower):
+    task = "pairs"
+
     def build(self):
         channels, height, width = self.input_shape
         self.conv1 = nn.Conv2d(channels // 2, 4, 5, stride=2)
