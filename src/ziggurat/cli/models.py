@@ -168,7 +168,8 @@ def _chosen(framework: str) -> str:
 def model() -> None:
     """Inspect models that were trained elsewhere, and predict with them.
 
-    FILE is a frozen graph (.pb), a checkpoint (its .meta file, prefix or folder), or a SavedModel.
+    FILE is TensorFlow's: a frozen graph (.pb), a checkpoint (its .meta file, prefix or folder), or a SavedModel; an
+    ONNX model (.onnx); or PyTorch's: an exported program (.pt2), or TorchScript (.pt).
     """
 
 
@@ -194,7 +195,12 @@ def inspect(application: Application, file: Path, framework: str, time_limit: fl
 @_time_limit(120.0)
 @click.pass_obj
 def predict_with(
-    application: Application, file: Path, files: tuple[str, ...], framework: str, time_limit: float, **options: Any
+    application: Application,
+    file: Path,
+    files: tuple[str, ...],
+    framework: str,
+    time_limit: float,
+    **options: Any,
 ) -> int:
     """Predict images, or arrays written by numpy.save, with the model in FILE.
 

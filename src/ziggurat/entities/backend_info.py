@@ -92,11 +92,13 @@ class ExportFormat:
         name: by which it is asked for.
         title: what people call it.
         use: what it is good for, one sentence.
+        holds_preprocessing: whether a model can preprocess its inputs by itself; not where it is weights alone.
     """
 
     name: str
     title: str
     use: str
+    holds_preprocessing: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,7 +49,12 @@ INFO: Final = BackendInfo(
     export_formats=(
         ExportFormat("pt2", "PyTorch program (.pt2)", "For PyTorch, without the code of the network."),
         ExportFormat("onnx", "ONNX", "For ONNX Runtime and most other inference engines."),
-        ExportFormat("safetensors", "Weights (.safetensors)", "To go on with in PyTorch programs of your own."),
+        ExportFormat(
+            "safetensors",
+            "Weights (.safetensors)",
+            "To go on with in PyTorch programs of your own.",
+            holds_preprocessing=False,
+        ),
     ),
     model_suffixes=(".onnx", ".pt", ".pt2"),
     worker_variables=("TORCH_*", "PYTORCH_*", "TRITON_*"),

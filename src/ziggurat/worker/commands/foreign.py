@@ -28,7 +28,7 @@ def inspect_model(request: Mapping[str, Any]) -> dict[str, Any]:
     """List what can be fed to a model and asked of it.
 
     Args:
-        request: ``model`` (path); ``backend`` (default ``tensorflow``).
+        request: ``model`` (path); ``backend`` (default: the one that opens such files, else ``tensorflow``).
 
     Returns:
         ``model``, ``kind``, ``inputs`` and ``outputs`` (name, kind, dtype, shape, readers; likely outputs first), and
@@ -136,7 +136,7 @@ def _opened(request: Mapping[str, Any]) -> Iterator[ForeignNetwork]:
 def _backend_of(path: Path) -> str:
     """Return the backend that opens a model of another program: told by the name of its file."""
     infos = backend_infos()
-    return next((name for name, info in infos.items() if path.suffix in info.model_suffixes), DEFAULT_BACKEND)
+    return next((name for name, info in infos.items() if path.suffix.lower() in info.model_suffixes), DEFAULT_BACKEND)
 
 
 def _input(model: ForeignNetwork, name: str | None) -> TensorDescription:
