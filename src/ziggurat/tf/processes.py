@@ -113,7 +113,7 @@ class ProcessGroup(ABC):
         if self._meeting is not None:
             if in_order:
                 self._meeting.leave()
-            elif self.lost is not None:
+            else:
                 self._meeting.end()
 
     @abstractmethod
@@ -234,7 +234,8 @@ class Meeting:
     def __init__(self, place: Place, own: str) -> None:
         self._place = place
         self._lines: dict[int, socket.socket] = {}
-        self._watches: list[threading.Thread] = []
+        self._calling = threading.Lock()
+        self._is_over = False
         self.said: list[str] = self._answered(own) if place.rank else self._gathered(own)
         """What every process said, in the order of their ranks."""
 
@@ -243,30 +244,32 @@ class Meeting:
         for rank, line in self._lines.items():
             line.settimeout(None)
             line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            watch = threading.Thread(target=self._wait, args=(rank, line, lost), name=f"rank-{rank}", daemon=True)
-            self._watches.append(watch)
-            watch.start()
+            threading.Thread(target=self._wait, args=(rank, line, lost), name=f"rank-{rank}", daemon=True).start()
 
     def leave(self) -> None:
         """Say that this process has done its part; the others do not miss it."""
+        self.end()
         for line in self._lines.values():
             with suppress(OSError):
                 line.sendall(_DONE)
                 line.shutdown(socket.SHUT_WR)
 
     def end(self) -> None:
-        """Wait a moment for threads that stop this process: the interpreter must not end beneath them."""
-        until = time.monotonic() + _END_S
-        for watch in self._watches:
-            watch.join(max(0.0, until - time.monotonic()))
+        """Miss no process any more; wait for what stops this one now: the interpreter must not end beneath it."""
+        if self._calling.acquire(timeout=_END_S):
+            self._is_over = True
+            self._calling.release()
 
     def _wait(self, rank: int, line: socket.socket, lost: Callable[[int], None]) -> None:
         try:
             word = line.recv(1)
         except OSError:
             word = b""
-        if word != _DONE:  # the line stays open for the word of this process
-            lost(rank)
+        if word == _DONE:  # the line stays open for the word of this process
+            return
+        with self._calling:
+            if not self._is_over:
+                lost(rank)
 
     def _answered(self, own: str) -> list[str]:
         line = self._lines[0] = _called(self._place)
