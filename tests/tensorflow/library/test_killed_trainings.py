@@ -3,56 +3,34 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import socket
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from launched_processes import run_together
 
+from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.callbacks import PeriodicTrigger
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.run_state import RunState
 from ziggurat.layout import JobFolder
 from ziggurat.tf.process_states import PartStore, newest_of_all
 from ziggurat.tf.processes import Place
+from ziggurat.tf.savers import MinSaver, ModelSaver
+from ziggurat.tf.trainers import SimpleTrainer
 
 _PROGRAM = Path(__file__).with_name("killed_program.py")
 
 
-def _free_port() -> int:
-    """Return a port whose neighbor above is free, too: the processes meet there."""
-    while True:
-        with socket.socket() as one, socket.socket() as two:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                two.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return port
-
-
 def _run(folders: Sequence[Path], *arguments: int) -> list[subprocess.CompletedProcess[str]]:
     """Run the program, in a process for each folder."""
-    port, size = str(_free_port()), len(folders)
-    started = []
-    for rank, folder in enumerate(folders):
+    for folder in folders:
         folder.mkdir(exist_ok=True)
-        place = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        command = [sys.executable, str(_PROGRAM), str(folder), *map(str, arguments)]
-        environment = {**os.environ, **(place if size > 1 else {}), "PYTHONPATH": str(_PROGRAM.parent)}
-        pipe: Any = subprocess.PIPE
-        started.append(subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True))
-    ended = []
-    for process in started:
-        out, err = process.communicate(timeout=120)
-        ended.append(subprocess.CompletedProcess(process.args, process.returncode, out, err))
-    return ended
+    return run_together(_PROGRAM, [[folder, *arguments] for folder in folders])
 
 
 def _codes(ended: Sequence[subprocess.CompletedProcess[str]]) -> list[int]:
@@ -110,6 +88,14 @@ def test_two_processes_go_on_bit_for_bit_after_a_kill(killed: Path, whole: Path)
     assert _codes(ended) == [0, 0], ended[0].stderr + ended[1].stderr
     _assert_goes_on_as_if_whole(whole, killed, 2)
     assert _known(whole, 0)["costs"] != _known(whole, 1)["costs"]  # each draws its own batches
+
+
+def test_a_wrapped_saver_saves_in_every_process() -> None:
+    with tf.Graph().as_default():
+        trainer = SimpleTrainer()
+    trainer.is_chief = False
+    assert trainer.register_callback(PeriodicTrigger(ModelSaver(), every_k_epochs=2))
+    assert not trainer.register_callback(PeriodicTrigger(MinSaver("cost"), every_k_epochs=2))
 
 
 # ---- the parts of run states
