@@ -151,8 +151,12 @@ class ModuleProgram(StepProgram):
     # ---- the contract
 
     def names(self) -> Sequence[str]:
-        """Return the values that can be fetched."""
-        return ("cost", *self._scalars, *self._arrays, "gradient_norm", "learning_rate")
+        """Return the values that can be fetched: those of training steps; evaluation has most of them."""
+        return (*self.evaluation_names(), "gradient_norm", "learning_rate")
+
+    def evaluation_names(self) -> Sequence[str]:
+        """Return the values that ``evaluate`` can give."""
+        return ("cost", *self._scalars, *self._arrays)
 
     def numbers(self) -> Sequence[str]:
         """Return the values that are single numbers."""

@@ -58,6 +58,9 @@ class TorchScheduler(Callback):
     def load_state(self, state: Any) -> None:
         """Take back what ``state()`` gave."""
         self.scheduler.load_state_dict(_merged(self.scheduler.state_dict(), state))
+        optimizer = getattr(self.scheduler, "optimizer", None)
+        if optimizer is not None:
+            optimizer._opt_called = True  # in the attempt before: PyTorch would warn of a step that was left out
 
 
 def _plain(value: Any) -> Any:
