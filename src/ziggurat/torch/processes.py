@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +17,11 @@ from torch import distributed
 from ziggurat.errors import ConfigurationError, TrainingError
 
 __all__ = ["Processes", "join_processes"]
+
+_MEETING: Final = timedelta(minutes=10)
+"""How long processes wait for each other to start."""
+
+_PAUSE_S: Final = 0.02
 
 _PATIENCE: Final = timedelta(days=7)
 """How long a process waits for the first one, which alone validates and saves; one that has ended is noticed."""
@@ -130,7 +137,8 @@ def _met(device: torch.device) -> Processes:
         torch.cuda.set_device(device)
     try:
         if not distributed.is_initialized():
-            distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+            backend = "nccl" if device.type == "cuda" else "gloo"
+            distributed.init_process_group(backend, store=_store(rank, size), rank=rank, world_size=size)
         return Processes(rank, size, device, distributed.new_group(backend="gloo", timeout=_PATIENCE))
     except (RuntimeError, ValueError) as error:
         raise TrainingError(
@@ -138,6 +146,34 @@ def _met(device: torch.device) -> Processes:
             received=str(error).splitlines()[0],
             advice="Check MASTER_ADDR, MASTER_PORT and firewalls.",
         ) from error
+
+
+def _store(rank: int, size: int) -> distributed.Store:
+    """Return the store by which processes find each other.
+
+    The store of ``torchrun`` outlives a restart of its processes, with the addresses of those that have ended. So the
+    first process invents a prefix in each attempt, and tells it to the others: each shows a token that it has invented
+    itself, and takes what is said to this token alone.
+    """
+    host, port = os.environ["MASTER_ADDR"], _number("MASTER_PORT")
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return distributed.TCPStore(host, port, size, is_master=rank == 0, multi_tenant=True, timeout=_MEETING)
+    store, own = distributed.TCPStore(host, port, is_master=False, timeout=_MEETING), secrets.token_hex(8)
+    if rank:
+        store.set(f"ziggurat/token/{rank}", own)
+        prefix = store.get(f"ziggurat/answer/{own}").decode()
+        store.set(f"ziggurat/{prefix}/{rank}", "heard")
+        return distributed.PrefixStore(prefix, store)
+    until, silent = time.monotonic() + _MEETING.total_seconds(), set(range(1, size))
+    while silent:
+        for other in silent:
+            if store.check([f"ziggurat/token/{other}"]):
+                store.set(f"ziggurat/answer/{store.get(f'ziggurat/token/{other}').decode()}", own)
+        silent = {other for other in silent if not store.check([f"ziggurat/{own}/{other}"])}
+        if time.monotonic() > until:
+            raise RuntimeError(f"rank {', '.join(map(str, sorted(silent)))} is not there")
+        time.sleep(_PAUSE_S)
+    return distributed.PrefixStore(own, store)
 
 
 def _number(*names: str) -> int:
