@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from small_models import LinearModel, batches, own_graph
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.callbacks import CallbackFactory, ScalarStats
-from ziggurat.errors import ConfigurationError, DataError, StateError, UsageError
+from ziggurat.errors import CheckpointError, ConfigurationError, DataError, StateError, StorageError, UsageError
+from ziggurat.tf import logger
 from ziggurat.tf.graph_callbacks import RunOp, RunUpdateOps
 from ziggurat.tf.inference import InferenceRunner
 from ziggurat.tf.inputs.base import FeedInput, remap_input_source
@@ -100,6 +102,31 @@ def test_what_is_no_callback_is_refused_with_advice() -> None:
             Trainer().register_callback(RunUpdateOps)  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="CallbackFactory"):
             Trainer().register_callback(print)  # type: ignore[arg-type]
+
+
+def test_callbacks_end_where_a_state_does_not_load() -> None:
+    ended: list[str] = []
+    with own_graph():
+        other = Trainer()
+        other.train_op = tf.get_variable("other", initializer=0).assign_add(1)
+        other.train([], [], steps_per_epoch=1, max_epoch=1)
+        state = other.state()
+    with own_graph():
+        trainer = Trainer()
+        trainer.train_op = tf.get_variable("own", initializer=0).assign_add(1)
+        trainer.resume_from(state)
+        with pytest.raises(CheckpointError):
+            trainer.train(
+                [CallbackFactory(after_train=lambda _: ended.append("end"))], [], steps_per_epoch=1, max_epoch=2
+            )
+    assert ended == ["end"]
+
+
+def test_a_file_in_the_place_of_the_logger_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(StorageError, match="taken"):
+        logger.set_logger_dir(tmp_path / "taken")
+    assert logger.get_logger_dir() != str(tmp_path / "taken")
 
 
 def test_callbacks_without_work_are_refused() -> None:
