@@ -1,8 +1,9 @@
-"""Steps of several parts with what callbacks add to them; trainers and sources that are used wrongly."""
+"""What runs beside a step, in steps of several parts and compiled ones; wrong use of trainers and sources."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from ziggurat.tf.graph_callbacks import RunOp, RunUpdateOps
 from ziggurat.tf.inference import InferenceRunner
 from ziggurat.tf.inputs.base import FeedInput, remap_input_source
 from ziggurat.tf.inputs.dataset import TFDatasetInput
-from ziggurat.tf.inputs.queue import QueueInput
+from ziggurat.tf.inputs.queue import QueueInput, QueueSize
 from ziggurat.tf.inputs.staging import StagingInput
+from ziggurat.tf.models import BatchNorm
+from ziggurat.tf.multi_tower import AsyncMultiGPUBuilder
 from ziggurat.tf.sessions import ReuseSessionCreator
 from ziggurat.tf.tower import TowerContext, TowerFunc
 from ziggurat.tf.trainers import SimpleTrainer, TowerTrainer, Trainer
@@ -163,3 +166,64 @@ def test_a_flow_in_place_of_a_dataset_may_be_remapped() -> None:
         trainer.setup_graph(model.inputs(), source, model.build_graph, model.get_optimizer)
         trainer.train([], [], max_epoch=1)
         assert trainer.global_step == 8
+
+
+def test_the_size_of_a_queue_is_averaged_with_the_older_half() -> None:
+    class Source:
+        sizes = iter([4, 0, 8])
+
+        def queue_size(self) -> int:
+            return next(self.sizes)
+
+    put: dict[str, float] = {}
+    callback = QueueSize(Source())  # type: ignore[arg-type]
+    callback.trainer = SimpleNamespace(put=put.__setitem__)  # type: ignore[assignment]
+    callback.trigger()
+    assert put == {}  # nothing was seen yet
+    for _ in range(3):
+        callback.trigger_step()
+    callback.trigger()
+    assert put == {"Source/queue_size": 5.0}  # 4, then 2, then 5
+
+
+def test_asynchronous_towers_divide_their_gradients() -> None:
+    def stepped(is_scaled: bool) -> float:
+        with own_graph(), tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+            builder = AsyncMultiGPUBuilder([0, 1], scale_gradient=is_scaled)
+
+            def tower() -> Any:
+                w = tf.get_variable("w", initializer=0.0)
+                return [(tf.constant(3.0), w)]
+
+            step = builder.build(builder.call_for_each_tower(tower), lambda: tf.train.GradientDescentOptimizer(1.0))
+            session.run(tf.global_variables_initializer())
+            session.run(step)
+            return float(session.run(tf.trainable_variables()[0]))
+
+    assert stepped(True) == -3.0
+    assert stepped(False) == -6.0
+
+
+def test_a_compiled_tower_moves_its_running_averages() -> None:
+    class Compiled(SimpleTrainer):
+        XLA_COMPILE = True
+
+    def averages(trainer: Any) -> np.ndarray:
+        signature = [tf.TensorSpec((4, 2), tf.float32, "x")]
+        source = FeedInput([[np.arange(8, dtype=np.float32).reshape(4, 2) * factor] for factor in (1, 3)])
+
+        def cost(x: Any) -> Any:
+            scale = tf.get_variable("scale", initializer=1.0)
+            return tf.reduce_mean(tf.square(BatchNorm("bn", x) * scale - 0.5))
+
+        trainer.setup_graph(signature, source, cost, lambda: tf.train.GradientDescentOptimizer(0.1))
+        trainer.train([RunUpdateOps()], [], max_epoch=1)
+        return trainer.program.state()["bn/mean/EMA"]
+
+    with own_graph():
+        expected = averages(SimpleTrainer())
+    with own_graph():
+        found = averages(Compiled())
+    # a ← 0.9 a + 0.1 m, with the means (3, 4) and (9, 12) of the two batches
+    np.testing.assert_allclose(expected, [0.9 * 0.3 + 0.9, 0.9 * 0.4 + 1.2], rtol=1e-5)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
