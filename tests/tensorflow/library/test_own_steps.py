@@ -14,7 +14,8 @@ from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.callbacks import CallbackFactory, ScalarStats
 from ziggurat.errors import CheckpointError, ConfigurationError, DataError, StateError, StorageError, UsageError
 from ziggurat.tf import logger
-from ziggurat.tf.graph_callbacks import RunOp, RunUpdateOps
+from ziggurat.tf.callback import Callback
+from ziggurat.tf.graph_callbacks import MovingAverageWeights, RunOp, RunUpdateOps
 from ziggurat.tf.inference import InferenceRunner
 from ziggurat.tf.inputs.base import FeedInput, remap_input_source
 from ziggurat.tf.inputs.dataset import TFDatasetInput
@@ -227,3 +228,51 @@ def test_a_compiled_tower_moves_its_running_averages() -> None:
     # a ← 0.9 a + 0.1 m, with the means (3, 4) and (9, 12) of the two batches
     np.testing.assert_allclose(expected, [0.9 * 0.3 + 0.9, 0.9 * 0.4 + 1.2], rtol=1e-5)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_averages_of_weights_go_on_where_they_were() -> None:
+    def run(state: Any, epochs: int) -> Any:
+        with own_graph():
+            trainer = Trainer()
+            trainer.train_op = tf.get_variable("w", initializer=0.0).assign_add(1.0)
+            trainer.resume_from(state)
+            trainer.train([MovingAverageWeights(0.5)], [], steps_per_epoch=3, max_epoch=epochs)
+            return trainer.state()
+
+    whole = run(None, 4)
+    resumed = run(run(None, 2), 4)
+    name = "ziggurat/averages/w"
+    assert resumed.arrays[name] == whole.arrays[name]
+    assert 10 < whole.arrays[name] < 12  # near the twelve steps, and behind them
+
+
+def test_random_operations_without_seeds_differ() -> None:
+    drawn: list[Any] = []
+
+    class Look(Callback):
+        def _before_run(self, _: Any) -> Any:
+            return ["one:0", "two:0"]
+
+        def _after_run(self, _: Any, values: Any) -> None:
+            drawn.append(tuple(map(float, values.results)))
+
+    with tf.Graph().as_default():
+        trainer = Trainer()
+        one, two = tf.random.uniform([], name="one_op"), tf.random.uniform([], name="two_op")
+        trainer.train_op = tf.group(tf.identity(one, name="one"), tf.identity(two, name="two"))
+        trainer.train([Look()], [], steps_per_epoch=3, max_epoch=1)
+    assert len({number for pair in drawn for number in pair}) == 6
+
+
+def test_hooks_are_called_in_the_order_of_the_list() -> None:
+    called: list[str] = []
+
+    def named(name: str) -> Any:
+        return CallbackFactory(trigger=lambda _: called.append(name))
+
+    with own_graph():
+        trainer = Trainer()
+        trainer.train_op = tf.no_op()
+        trainer.register_callback(named("registered"))
+        trainer.train([named("first"), named("second")], [], steps_per_epoch=1, max_epoch=1)
+    assert called == ["registered", "first", "second"]
