@@ -267,13 +267,13 @@ class Trainer(EngineTrainer):
             self.epoch_num = starting_epoch - 1
             try:
                 self.setup()
+                if self._resume_from is not None:
+                    self.load_state(self._resume_from)
+                else:
+                    self.global_step = int(program.session.run(program.step_variable))
             except BaseException as error:
                 self._after_train(error)  # there will be no training that could call it
                 raise
-            if self._resume_from is not None:
-                self.load_state(self._resume_from)
-            else:
-                self.global_step = int(program.session.run(program.step_variable))
             with program.session.as_default(), _queue_runners(program.session):
                 super().train(max_epoch)
 
