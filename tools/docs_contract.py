@@ -130,8 +130,8 @@ _PLAIN_METHODS: Final = {
 _PLAIN_NAMES: Final = """Weights stand in checkpoints under the keys of `state_dict()`, with `model/` before them:
 `model/conv1.weight`."""
 
-_TORCH_DIFFERENCES: Final = """- Images come channels first, `(N, C, H, W)`, and so do masks and what a network gives; in
-  memory the channels lie last, which is faster.
+_TORCH_DIFFERENCES: Final = """- Images come channels first, `(N, C, H, W)`, and so do masks and what a network gives;
+  in memory the channels lie last, which is faster.
 - Layers are made once, in `build` or `__init__`. PyTorch begins them uniformly in ±1/√(fan in), as DIGITS's networks
   for Torch began; Caffe and the TensorFlow networks of Ziggurat use Xavier's range. `nn.init.xavier_uniform_` gives it.
 - `x` and `y` are on the job's device already. `cuda()` of a tower does nothing and says so.
@@ -142,8 +142,8 @@ _TORCH_DIFFERENCES: Final = """- Images come channels first, `(N, C, H, W)`, and
 
 _TORCH_ERRORS: Final = """A file that fails is a `NetworkCodeError`: it names the user's own file and line, the layer
 with both shapes where shapes do not fit, and for a name that does not exist the nearest one. The network is run once on
-two samples of zeros before anything is trained. `import tensorflow` is refused; `torchvision` and `timm` work where they
-are installed for the same PyTorch, and nothing here needs them."""
+two samples of zeros before anything is trained. `import tensorflow` is refused; `torchvision` and `timm` work where
+they are installed for the same PyTorch, and nothing here needs them."""
 
 _INTRO: Final = """What a network file for TensorFlow may rely on. How an old file is brought here, and what is better
 on purpose, is in [Bring a DIGITS network](../how-to/bring-a-digits-network.md); which test holds which behavior, in

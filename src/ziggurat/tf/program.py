@@ -323,14 +323,7 @@ class GraphProgram:
         source = self._trainer.input
         beside = [*self._beside, *(() if source is None else source.step_operations())]
         if self._is_plain:
-            train_op = self._trainer.train_op
-            if train_op is None:
-                raise UsageError(
-                    "A trainer has a `train_op`, or a `run_step` of its own.",
-                    received=type(self._trainer).__name__,
-                    advice="Set `self.train_op` in the trainer, or override `run_step`.",
-                )
-            with tf.control_dependencies([tf.group(train_op, *beside, name="ziggurat/step")]):
+            with tf.control_dependencies([tf.group(_train_op(self._trainer), *beside, name="ziggurat/step")]):
                 self._count = self.step_variable.assign_add(1, read_value=False)
             self._targets = [self._count]
         else:
@@ -485,6 +478,16 @@ class _GraphNames(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._listed())
+
+
+def _train_op(trainer: Any) -> Any:
+    if trainer.train_op is None:
+        raise UsageError(
+            "A trainer has a `train_op`, or a `run_step` of its own.",
+            received=type(trainer).__name__,
+            advice="Set `self.train_op` in the trainer, or override `run_step`.",
+        )
+    return trainer.train_op
 
 
 def _may_use_own_thread(trainer: Trainer, creator: Any) -> bool:

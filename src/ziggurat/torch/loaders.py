@@ -18,7 +18,7 @@ class LoaderPasses:
 
     The order and what workers draw come from PyTorch's generator, which is seeded at the beginning of each pass (and so
     is the loader's own generator). To resume within a pass, it is begun again, and what was taken is passed over. That
-    is exact for data sets that draw from ``torch``, ``random`` or ``numpy.random`` in their workers; without workers,
+    is exact for datasets that draw from ``torch``, ``random`` or ``numpy.random`` in their workers; without workers,
     for those that draw from ``random`` and ``numpy.random``, or from ``torch``, whose generator each step seeds.
 
     Args:
@@ -39,7 +39,7 @@ class LoaderPasses:
         """Return the batches of a pass.
 
         Raises:
-            TypeError: where the data set has no length.
+            TypeError: where the dataset has no length.
         """
         return len(self.loader)
 

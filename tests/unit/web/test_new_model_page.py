@@ -50,8 +50,20 @@ def test_the_first_page_has_every_field_of_a_training(visit: Any, pets: str) -> 
     assert known - asked == other, "each is asked for by a field of its own, or taken from the choice of a network"
     assert f'<option value="{pets}">' in answer.text
     assert "1998" in html_of(answer).one('label[for="network-tensorflow-lenet"]').text
-    assert "1998" in html_of(answer).one('label[for="network-torch-lenet"]').text
     assert "script>" not in answer.text.replace("</script>", "").replace('js?v="', "")
+
+
+def test_a_framework_shows_its_networks(visit: Any) -> None:
+    shown = html_of(visit.get("/models/new"))
+    assert shown.one("#shown-tensorflow")["aria-pressed"] == "true"
+    assert not shown.has("#network-torch-lenet")
+    sent = visit.post("/models/new/framework", data={"standard_network": "tensorflow/lenet", "framework": "torch"})
+    assert sent.status_code == 303
+    shown = html_of(visit.get(sent.headers["location"]))
+    assert shown.one("#shown-torch")["aria-pressed"] == "true"
+    assert "checked" in shown.one("#network-torch-lenet").attributes
+    assert not shown.has("#network-tensorflow-lenet")
+    assert shown.has("#network-null-mlp"), "networks of no framework are offered with each"
 
 
 def test_every_variant_has_its_rule_in_the_style_sheet(visit: Any) -> None:

@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from ziggurat.backends.torch.graph_definition import graph_definition
-from ziggurat.backends.torch.network import MODEL, Network, make_network
+from ziggurat.backends.torch.network import MODEL, Network, channels_last, make_network
 from ziggurat.backends.torch.recording import LayerRun, Operation, Recorder
 from ziggurat.backends.torch.state import weights_of
 from ziggurat.engine.backend import ProgramRequest
@@ -147,7 +147,7 @@ def _run(network: Network, samples: torch.Tensor) -> tuple[Recorder, list[tuple[
     network.module.eval()
     flops = FlopCounterMode(display=False, custom_mapping=_FLOPS)
     with flops, Recorder(network.module, network.path) as recorder, torch.no_grad():
-        outputs = [tuple(each.shape) for each in network.predict(samples)]
+        outputs = [tuple(channels_last(each).shape) for each in network.predict(samples)]
     return recorder, outputs, flops.get_total_flops() // 2
 
 

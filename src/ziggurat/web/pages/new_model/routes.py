@@ -11,7 +11,7 @@ from fastapi import Depends, Request, Response
 from starlette.datastructures import FormData
 from starlette.requests import ClientDisconnect
 
-from ziggurat.entities.backend_info import DEFAULT_BACKEND
+from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_infos
 from ziggurat.errors import JobError, MissingEntryError, SpecError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.errors import HTTPError, status_of
@@ -216,6 +216,19 @@ def fix(request: Request, studio: StudioDep, _who: TrainerUser, sent: Sent) -> R
     """Put what a finding of the check proposes into the form."""
     form = posted_form(studio, sent)
     put_fields(form, str(sent.get("fix", "")))
+    return _back(request, form)
+
+
+@router.post("/models/new/framework", include_in_schema=False)
+def change_framework(request: Request, studio: StudioDep, _who: TrainerUser, sent: Sent) -> Response:
+    """Show the standard networks of another framework, and choose the one with the same name, else its first."""
+    form = posted_form(studio, sent)
+    info = backend_infos().get(str(sent.get("framework", "")))
+    if info is not None and info.networks:
+        backend, name = str(sent["framework"]), form["standard_network"].rpartition("/")[2]
+        chosen = name if info.network(name) is not None else info.networks[0].name
+        form.values.update(standard_network=f"{backend}/{chosen}", method="standard")
+        fill_in(studio, form)
     return _back(request, form)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ziggurat.entities import Job, JobFilter
-from ziggurat.entities.backend_info import StandardNetwork, backend_infos, backend_title
+from ziggurat.entities.backend_info import DEFAULT_BACKEND, StandardNetwork, backend_infos, backend_title
 from ziggurat.errors import ZigguratError
 from ziggurat.formatting import as_bytes, as_count, as_duration
 from ziggurat.records.schema import KINDS
@@ -48,6 +48,7 @@ class Choices:
         weights: pretrained weights: (value, text) of each.
         checkpoints: of the chosen one: (value, text).
         frameworks: (backend, name, why it does not work) of those that take a network file.
+        shown: backend whose standard networks are shown.
         devices: (value, text) of each.
         projects: names.
         folds: sections with the others.
@@ -60,6 +61,7 @@ class Choices:
     weights: list[tuple[str, str]]
     checkpoints: list[tuple[str, str]]
     frameworks: list[tuple[str, str, str]]
+    shown: str
     devices: list[tuple[str, str]]
     projects: list[str]
     folds: tuple[Fold, ...]
@@ -112,6 +114,7 @@ def choices_of(
         weights=_weights(studio, form["pretrained_weights"]),
         checkpoints=_checkpoints(form, models),
         frameworks=framework_choices(studio),
+        shown=shown_framework(form),
         devices=_devices(studio, form),
         projects=[project.name for project, _ in studio.projects.all()],
         folds=folds_of(form, problems, data),
@@ -244,14 +247,23 @@ def _models(studio: Studio, form: ModelForm) -> list[Job]:
     return _jobs(studio, form["previous_model"], kinds=("train",))
 
 
+def shown_framework(form: ModelForm) -> str:
+    """Return the backend whose standard networks are shown: that of the chosen one, where it is a framework."""
+    backend = form["standard_network"].rpartition("/")[0]
+    info = backend_infos().get(backend)
+    return backend if info is not None and info.takes_network_files else DEFAULT_BACKEND
+
+
 def networks_of(studio: Studio, form: ModelForm, what: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the standard networks as cards, those that fit first; ``why_not`` says why one cannot be chosen."""
-    chosen, why_not = form["standard_network"], _why_not(studio)
+    chosen, why_not, shown = form["standard_network"], _why_not(studio), shown_framework(form)
     fits = _Fit.of(form, what)
     found = []
     for card in _cards(studio, form):
         backend, _, name = card.name.rpartition("/")
         info = backend_infos()[backend]
+        if info.takes_network_files and backend != shown:  # behind its own button
+            continue
         network = info.network(name)
         reason = why_not[backend] or ("" if network is None else fits.why_not(network, card))
         found.append(_network(card, network, info.title, has_text=info.zoo is not None, why_not=reason))
