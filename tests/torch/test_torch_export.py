@@ -198,6 +198,26 @@ def test_a_network_that_cannot_be_exported_names_its_line(tmp_path: Path) -> Non
     assert export({"folder": job, "format": "safetensors", "out": str(tmp_path / "out")})["parity"]["holds"]
 
 
+FIXED = """
+class UserModel(nn.Module):
+    def __init__(self, nclasses, input_shape):
+        super().__init__()
+        self.token = nn.Parameter(torch.zeros(1, 784))
+        self.fc1 = nn.Linear(784, nclasses)
+
+    def forward(self, x):
+        return self.fc1(x.flatten(1) / 255 + self.token.expand(int(len(x)), -1))
+"""
+
+
+def test_the_number_of_samples_stays_open(tmp_path: Path) -> None:
+    job = str(quick_job(tmp_path / "job", FIXED))
+    with pytest.raises(ConfigurationError, match=r"it makes a constant of the number of samples"):
+        export({"folder": job, "format": "pt2", "out": str(tmp_path / "fixed")})
+    other = str(quick_job(tmp_path / "other", FIXED.replace("int(len(x))", "len(x)")))
+    assert export({"folder": other, "format": "pt2", "out": str(tmp_path / "open")})["parity"]["samples"] == 100
+
+
 def test_an_unknown_format_names_the_nearest(jobs: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"`onx` is not a known export format\. Did you mean `onnx`\?"):
         export({"folder": jobs["classification"], "format": "onx", "out": str(tmp_path / "out")})
