@@ -94,9 +94,9 @@ TORCH_NAMES: Final = {
 }
 """Name that stands in every network file for PyTorch → what it is."""
 
-_TORCH_INTRO: Final = """What a network file for PyTorch may rely on. [Your first PyTorch network](../tutorials/your-first-pytorch-network.md)
-begins with it. `UserModel` has one of two forms: a plain module, or a tower as on
-[the TensorFlow side](network-contract.md).
+_TORCH_INTRO: Final = """What a network file for PyTorch may rely on; the tutorial
+[Your first PyTorch network](../tutorials/your-first-pytorch-network.md) begins with it. `UserModel` has one of two
+forms: a plain module, or a tower as on [the TensorFlow side](network-contract.md).
 
 ```python
 # not run: by Python itself, for a worker gives it its names
@@ -112,32 +112,38 @@ class UserModel(nn.Module):
         return self.fc1(x.flatten(1))
 ```"""
 
-_PLAIN: Final = """`__init__` takes `nclasses` and `input_shape`, and whichever of `target_shape`, `target_mean`, `target_std`,
-`categories` and `vocabulary_size` it names; they are what the attributes of a tower are. `forward(self, x)` returns a
-tensor or a list of tensors, in the forms that the table of a tower gives.
+_PLAIN: Final = """`__init__` takes `nclasses` and `input_shape`, and whichever of `target_shape`, `target_mean`,
+`target_std`, `categories` and `vocabulary_size` it names; they are what the attributes of a tower are. `forward(self,
+x)` returns a tensor or a list of tensors, in the forms that the table of a tower gives. These methods are optional:"""
 
-| method | meaning |
-| --- | --- |
-| `loss(self, output, y)` | what is minimized: a scalar tensor, or a list of `{"loss": scalar tensor, "vars": [parameters]}`. Without it, the loss follows from the target: softmax cross-entropy for classes and masks, sigmoid cross-entropy for several labels at once, the mean squared difference for numbers and for images (divided by 255), the contrastive loss for pairs |
-| `scalars(self, output, y)` | name → scalar tensor: the curves beside the cost. Without it: `accuracy`, `pixel_accuracy`, `label_accuracy` or `mean_absolute_error` |
-| `fineTuneHook(self, net)`, `gradientUpdate(self, grads)` | as in a tower |
+_PLAIN_METHODS: Final = {
+    "loss(self, output, y)": "what is minimized: a scalar tensor, or a list of "
+    '`{"loss": scalar tensor, "vars": [parameters]}`. Without it, the loss follows from the target: softmax '
+    "cross-entropy for classes and masks, sigmoid cross-entropy for several labels at once, the mean squared "
+    "difference for numbers and for images (divided by 255), the contrastive loss for pairs",
+    "scalars(self, output, y)": "name → scalar tensor: the curves beside the cost. Without it: `accuracy`, "
+    "`pixel_accuracy`, `label_accuracy` or `mean_absolute_error`",
+    "fineTuneHook(self, net)": "as in a tower",
+    "gradientUpdate(self, grads)": "as in a tower",
+}
 
-Weights stand in checkpoints under the keys of `state_dict()`, with `model/` before them: `model/conv1.weight`."""
+_PLAIN_NAMES: Final = """Weights stand in checkpoints under the keys of `state_dict()`, with `model/` before them:
+`model/conv1.weight`."""
 
-_TORCH_DIFFERENCES: Final = """- Images come channels first, `(N, C, H, W)`, and so do masks and what a network gives; in memory the channels lie
-  last, which is faster.
-- Layers are made once, in `build` or `__init__`. PyTorch begins them uniformly in ±1/√(fan in), as DIGITS's networks for
-  Torch began; Caffe and the TensorFlow networks of Ziggurat use Xavier's range. `nn.init.xavier_uniform_` gives it.
+_TORCH_DIFFERENCES: Final = """- Images come channels first, `(N, C, H, W)`, and so do masks and what a network gives; in
+  memory the channels lie last, which is faster.
+- Layers are made once, in `build` or `__init__`. PyTorch begins them uniformly in ±1/√(fan in), as DIGITS's networks
+  for Torch began; Caffe and the TensorFlow networks of Ziggurat use Xavier's range. `nn.init.xavier_uniform_` gives it.
 - `x` and `y` are on the job's device already. `cuda()` of a tower does nothing and says so.
 - What is drawn at random in a step, such as dropout, follows from the job's seed and the number of the step: a resumed
   job draws what it would have drawn.
 - Optimizers are those of PyTorch: `adam` and `rmsprop` add epsilon in another place than TensorFlow, and `ftrl` and
   `adagrad_da` do not exist."""
 
-_TORCH_ERRORS: Final = """A file that fails is a `NetworkCodeError`: it names the user's own file and line, the layer with both shapes where shapes
-do not fit, and for a name that does not exist the nearest one. The network is run once on two samples of zeros before
-anything is trained. `import tensorflow` is refused; `torchvision` and `timm` work where they are installed for the same
-PyTorch, and nothing here needs them."""
+_TORCH_ERRORS: Final = """A file that fails is a `NetworkCodeError`: it names the user's own file and line, the layer
+with both shapes where shapes do not fit, and for a name that does not exist the nearest one. The network is run once on
+two samples of zeros before anything is trained. `import tensorflow` is refused; `torchvision` and `timm` work where they
+are installed for the same PyTorch, and nothing here needs them."""
 
 _INTRO: Final = """What a network file for TensorFlow may rely on. How an old file is brought here, and what is better
 on purpose, is in [Bring a DIGITS network](../how-to/bring-a-digits-network.md); which test holds which behavior, in
@@ -181,7 +187,8 @@ def torch_contract_page() -> str:
     """Return the page for PyTorch: names, both forms of ``UserModel``, ``digits``, and what differs."""
     home = "ziggurat.backends.torch"
     tower, helpers = tree_of(f"{home}.tower"), tree_of(f"{home}.digits")
-    plain = ["## `UserModel(nn.Module)`", _PLAIN]
+    methods = table(("method", "meaning"), [(f"`{name}`", cell(said)) for name, said in _PLAIN_METHODS.items()])
+    plain = ["## `UserModel(nn.Module)`", _PLAIN, methods, _PLAIN_NAMES]
     differences = ["## What differs from TensorFlow, and from DIGITS", _TORCH_DIFFERENCES]
     names = ["## Names", _given(TORCH_NAMES), _TORCH_ERRORS]
     parts = ["# The contract of a network file for PyTorch", _TORCH_INTRO, *names, *plain, *_tower(tower)]
