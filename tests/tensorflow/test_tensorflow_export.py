@@ -194,7 +194,9 @@ def test_a_failed_export_leaves_nothing(job: str, tmp_path: Path) -> None:
 
 
 def test_a_backend_that_exports_nothing_says_which_do(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"`null` does not export models\. Backends that do: tensorflow\."):
+    with pytest.raises(
+        ConfigurationError, match=r"`null` does not export models\. Backends that do: tensorflow, torch\."
+    ):
         export({"folder": str(null_job()), "format": "onnx", "out": str(tmp_path / "out")})
 
 

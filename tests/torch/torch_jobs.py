@@ -125,6 +125,8 @@ JOBS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "regression": ("rows with a value", ROWS, {"preprocessing": {"numbers": "whiten"}}),
     "classification of rows": ("rows with a class", ROWS.replace(" * self.std + self.mean", ""), {}),
     "classification of texts": ("texts", TEXTS, {}),
+    "multi-label": ("labels", "multilabel", {}),
+    "free": ("digits", "gan", {}),
     "pairs": ("digits", PAIRS, {"preprocessing": {"mean": "pixel"}}),
 }
 """Name → data, network and fields of the spec."""

@@ -85,6 +85,7 @@ def users_errors(path: str) -> AbstractContextManager[None]:
 def _namespace(path: str) -> dict[str, Any]:
     own_builtins = dict(vars(builtins))
     own_builtins["__import__"] = _import_for_user
+    own_builtins["len"] = _length
     return {
         "__name__": FILE_NAME,
         "__file__": path,
@@ -97,6 +98,11 @@ def _namespace(path: str) -> dict[str, Any]:
         "Tower": Tower,
         "model_property": model_property,
     }
+
+
+def _length(values: Any) -> Any:
+    """Return ``len(values)``; of a tensor in an export, a number that stays open: ``len`` would make it a constant."""
+    return values.shape[0] if isinstance(values, torch.Tensor) and values.ndim else len(values)
 
 
 def _module(name: str, **names: Any) -> ModuleType:

@@ -108,7 +108,7 @@ class Exports:
         Args:
             job_id: of a training that has a checkpoint.
             export_format: name of a format that its framework writes.
-            preprocessing: a name in ``PREPROCESSING``.
+            preprocessing: a name in ``PREPROCESSING``; ``beside`` in any case for a format of weights alone.
             checkpoint: its name, a given name, ``best`` or ``latest``; empty: the best, or else the latest.
 
         Raises:
@@ -121,6 +121,8 @@ class Exports:
         job = self._jobs.get(job_id)
         found = chosen_checkpoint(job, checkpoint)
         _check(job, export_format, preprocessing)
+        if not all(each.holds_preprocessing for each in export_formats(job) if each.name == export_format):
+            preprocessing = "beside"
         name = f"{export_format}-{found.name}-{preprocessing}"
         with self._lock:
             known = self._known.get((job_id, name)) or _read(_place(job), name)

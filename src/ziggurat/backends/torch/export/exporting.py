@@ -103,4 +103,6 @@ def _first_line(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if any("specialized it to be a constant" in line for line in lines):
+        return "it makes a constant of the number of samples, as `int(x.shape[0])` does; write `x.shape[0]`"
     return f"{type(error).__name__}: {lines[0] if lines else ''}"
