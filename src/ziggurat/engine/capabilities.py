@@ -108,7 +108,7 @@ class TrainsOnMixedLabels(Protocol):
 class SupportsCheckpoints(Protocol):
     """A backend that reads its framework's own checkpoints, for jobs that start from one.
 
-    ``BackendInfo.checkpoint_suffix`` says how one is told by its path.
+    ``BackendInfo.checkpoint_suffix`` and ``weight_suffixes`` say how one is told by its path.
     """
 
     def read_checkpoint(self, path: Path) -> Mapping[str, np.ndarray]:

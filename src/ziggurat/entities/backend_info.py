@@ -122,6 +122,7 @@ class BackendInfo:
             can do, that is what opens it.
         export_formats: what ``SupportsExport`` writes.
         checkpoint_suffix: what follows the path of one of the framework's own checkpoints in the name of its file.
+        weight_suffixes: how files of weights of the framework end that are checkpoints by themselves, as ``.pth``.
         model_suffixes: how the names of model files end that ``SupportsForeign`` opens; the default backend opens what
             no name tells.
         environment: variables that are set before it is loaded, unless they are set already.
@@ -144,6 +145,7 @@ class BackendInfo:
     capabilities: Mapping[str, str] = field(default_factory=dict)
     export_formats: tuple[ExportFormat, ...] = ()
     checkpoint_suffix: str = ""
+    weight_suffixes: tuple[str, ...] = ()
     model_suffixes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     worker_variables: tuple[str, ...] = ()
@@ -161,6 +163,8 @@ class BackendInfo:
 
     def has_checkpoint(self, path: Path) -> bool:
         """Return whether a path is that of a checkpoint of the framework, as ``SupportsCheckpoints`` reads it."""
+        if path.suffix in self.weight_suffixes:
+            return path.is_file()
         return bool(self.checkpoint_suffix) and path.with_name(path.name + self.checkpoint_suffix).is_file()
 
     def set_environment(self, variables: MutableMapping[str, str]) -> None:
@@ -213,6 +217,11 @@ def checkpoint_advice() -> str:
         f"{info.title}'s is the path without `{info.checkpoint_suffix}`"
         for info in backend_infos().values()
         if info.checkpoint_suffix
+    ]
+    known += [
+        f"{info.title}'s ends in {', '.join(info.weight_suffixes)}"
+        for info in backend_infos().values()
+        if info.weight_suffixes
     ]
     return f"{'; '.join(['Check the path', *known])}."
 

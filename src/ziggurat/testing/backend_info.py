@@ -79,8 +79,8 @@ def backend_problems(name: str) -> list[str]:
     info = backend_info(name)
     found = open_backend(name)
     problems = [] if isinstance(found, Backend) else [f"{type(found).__name__} is no `Backend`"]
-    if isinstance(found, SupportsCheckpoints) != bool(info.checkpoint_suffix):
-        problems.append("`checkpoint_suffix` and `SupportsCheckpoints` go together")
+    if isinstance(found, SupportsCheckpoints) != bool(info.checkpoint_suffix or info.weight_suffixes):
+        problems.append("`checkpoint_suffix` or `weight_suffixes` go together with `SupportsCheckpoints`")
     return problems
 
 

@@ -56,6 +56,7 @@ INFO: Final = BackendInfo(
             holds_preprocessing=False,
         ),
     ),
+    weight_suffixes=(".safetensors", ".pt", ".pth"),
     model_suffixes=(".onnx", ".pt", ".pt2"),
     worker_variables=("TORCH_*", "PYTORCH_*", "TRITON_*"),
     requires={"torch": "torch"},
