@@ -16,8 +16,12 @@ WEIGHTS = {
     "alexnet": 62_378_344,
     "vgg16": 138_357_544,
     "resnet18": 11_689_512,
+    "resnet34": 21_797_672,
     "resnet50": 25_557_032,
     "mobilenet_v2": 3_504_872,
+    "efficientnet_b0": 5_288_548,
+    "convnext_tiny": 28_589_128,
+    "vit_small": 22_050_664,
 }
 """With 1,000 classes at 224 x 224; LeNet with 10 at 28 x 28."""
 
