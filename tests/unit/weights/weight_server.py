@@ -58,11 +58,13 @@ def serving() -> Iterator[WeightServer]:
     made = WeightServer()
     thread = threading.Thread(target=made.serve_forever, args=(0.01,))
     thread.start()
-    yield made
-    made.slow.set()
-    made.shutdown()
-    thread.join()
-    made.server_close()
+    try:
+        yield made
+    finally:
+        made.slow.set()
+        made.shutdown()
+        thread.join()
+        made.server_close()
 
 
 def entry_of(server: WeightServer, content: bytes, **changes: object) -> PublicWeights:
