@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 
 import pytest
@@ -145,12 +146,13 @@ def test_a_running_download_shows_its_progress(visit, studio, tmp_path):
     with serving() as server:
         content = weights_file(tmp_path, "served.safetensors").read_bytes()
         entries = [entry_of(server, content), entry_of(server, content, name="second")]
-        studio.weights = Weights(studio.settings, studio.tasks, studio.jobs, public=entries)
+        settings = dataclasses.replace(studio.settings, source_hosts="127.0.0.1")
+        studio.weights = Weights(settings, studio.tasks, studio.jobs, public=entries)
         studio.weights_downloads = WeightsDownloads(studio.weights, studio.tell_of_weights, studio.clock)
         server.slow.clear()
         for name in ("resnet18", "second"):
             assert visit.post(f"/pretrained/{name}/download").status_code == 303
-        wait_for(lambda: studio.weights_downloads.all()[0].received_bytes)
+        wait_for(lambda: studio.weights_downloads.all()[0].received_bytes, 30)
         lists = html_of(visit.part("/pretrained", "weights-lists"))
         row = lists.one("#public-resnet18")
 
