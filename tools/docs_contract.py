@@ -1,4 +1,4 @@
-"""Reference page of the TensorFlow network contract, read from the source: no framework is imported.
+"""Reference pages of the network contracts of both frameworks, read from the source: no framework is imported.
 
 The members of ``Tower``, the functions of ``digits`` and the tables of older names come from the code. What tf-slim and
 TensorFlow bring is named here, and ``tests/tensorflow`` looks each name up.
@@ -7,7 +7,7 @@ TensorFlow bring is named here, and ``tests/tensorflow`` looks each name up.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from tools.reference.describe import code
@@ -23,7 +23,7 @@ from tools.reference.source import (
     tree_of,
 )
 
-__all__ = ["GIVEN_NAMES", "IMPORTS", "OLDER_NAMES", "PROMISED", "contract_page"]
+__all__ = ["GIVEN_NAMES", "IMPORTS", "OLDER_NAMES", "PROMISED", "TORCH_NAMES", "contract_page", "torch_contract_page"]
 
 _BACKEND: Final = "ziggurat.backends.tensorflow"
 _NO_MEMBERS: Final = frozenset({"newest_x"})
@@ -83,6 +83,68 @@ OLDER_NAMES: Final = {
 }
 """Name from before TensorFlow 1.0 that moved → where it is now; those that were only renamed stand in the backend."""
 
+TORCH_NAMES: Final = {
+    "torch": "PyTorch",
+    "nn": "`torch.nn`",
+    "F": "`torch.nn.functional`",
+    "digits": "the helper functions below",
+    "Tower": "a class that `UserModel` may inherit",
+    "model_property": "the decorator of `inference` and `loss` of a tower",
+    "np": "NumPy",
+}
+"""Name that stands in every network file for PyTorch → what it is."""
+
+_TORCH_INTRO: Final = """What a network file for PyTorch may rely on; the tutorial
+[Your first PyTorch network](../tutorials/your-first-pytorch-network.md) begins with it. `UserModel` has one of two
+forms: a plain module, or a tower as on [the TensorFlow side](network-contract.md).
+
+```python
+# not run: by Python itself, for a worker gives it its names
+class UserModel(nn.Module):
+    def __init__(self, nclasses, input_shape):
+        super().__init__()
+        channels, height, width = input_shape
+        self.conv1 = nn.Conv2d(channels, 32, 3, padding=1)
+        self.fc1 = nn.Linear(32 * (height // 2) * (width // 2), nclasses)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.conv1(x / 255.0)), 2)
+        return self.fc1(x.flatten(1))
+```"""
+
+_PLAIN: Final = """`__init__` takes `nclasses` and `input_shape`, and whichever of `target_shape`, `target_mean`,
+`target_std`, `categories` and `vocabulary_size` it names; they are what the attributes of a tower are. `forward(self,
+x)` returns a tensor or a list of tensors, in the forms that the table of a tower gives. These methods are optional:"""
+
+_PLAIN_METHODS: Final = {
+    "loss(self, output, y)": "what is minimized: a scalar tensor, or a list of "
+    '`{"loss": scalar tensor, "vars": [parameters]}`. Without it, the loss follows from the target: softmax '
+    "cross-entropy for classes and masks, sigmoid cross-entropy for several labels at once, the mean squared "
+    "difference for numbers and for images (divided by 255), the contrastive loss for pairs",
+    "scalars(self, output, y)": "name → scalar tensor: the curves beside the cost. Without it: `accuracy`, "
+    "`pixel_accuracy`, `label_accuracy` or `mean_absolute_error`",
+    "fineTuneHook(self, net)": "as in a tower",
+    "gradientUpdate(self, grads)": "as in a tower",
+}
+
+_PLAIN_NAMES: Final = """Weights stand in checkpoints under the keys of `state_dict()`, with `model/` before them:
+`model/conv1.weight`."""
+
+_TORCH_DIFFERENCES: Final = """- Images come channels first, `(N, C, H, W)`, and so do masks and what a network gives; in
+  memory the channels lie last, which is faster.
+- Layers are made once, in `build` or `__init__`. PyTorch begins them uniformly in ±1/√(fan in), as DIGITS's networks
+  for Torch began; Caffe and the TensorFlow networks of Ziggurat use Xavier's range. `nn.init.xavier_uniform_` gives it.
+- `x` and `y` are on the job's device already. `cuda()` of a tower does nothing and says so.
+- What is drawn at random in a step, such as dropout, follows from the job's seed and the number of the step: a resumed
+  job draws what it would have drawn.
+- Optimizers are those of PyTorch: `adam` and `rmsprop` add epsilon in another place than TensorFlow, and `ftrl` and
+  `adagrad_da` do not exist."""
+
+_TORCH_ERRORS: Final = """A file that fails is a `NetworkCodeError`: it names the user's own file and line, the layer
+with both shapes where shapes do not fit, and for a name that does not exist the nearest one. The network is run once on
+two samples of zeros before anything is trained. `import tensorflow` is refused; `torchvision` and `timm` work where they
+are installed for the same PyTorch, and nothing here needs them."""
+
 _INTRO: Final = """What a network file for TensorFlow may rely on. How an old file is brought here, and what is better
 on purpose, is in [Bring a DIGITS network](../how-to/bring-a-digits-network.md); which test holds which behavior, in
 [DIGITS's behaviors](../explanation/digits-behaviours.md).
@@ -121,10 +183,26 @@ def contract_page() -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def torch_contract_page() -> str:
+    """Return the page for PyTorch: names, both forms of ``UserModel``, ``digits``, and what differs."""
+    home = "ziggurat.backends.torch"
+    tower, helpers = tree_of(f"{home}.tower"), tree_of(f"{home}.digits")
+    methods = table(("method", "meaning"), [(f"`{name}`", cell(said)) for name, said in _PLAIN_METHODS.items()])
+    plain = ["## `UserModel(nn.Module)`", _PLAIN, methods, _PLAIN_NAMES]
+    differences = ["## What differs from TensorFlow, and from DIGITS", _TORCH_DIFFERENCES]
+    names = ["## Names", _given(TORCH_NAMES), _TORCH_ERRORS]
+    parts = ["# The contract of a network file for PyTorch", _TORCH_INTRO, *names, *plain, *_tower(tower)]
+    return "\n\n".join(part for part in (*parts, *differences, *_digits(helpers)) if part)
+
+
+def _given(names: Mapping[str, str]) -> str:
+    rows = table(("name", "what it is"), [(f"`{name}`", meaning) for name, meaning in names.items()])
+    return f"These names are there without any import:\n\n{rows}"
+
+
 def _names() -> Iterator[str]:
     yield "## Names and imports"
-    yield "These names are there without any import:"
-    yield table(("name", "what it is"), [(f"`{name}`", meaning) for name, meaning in GIVEN_NAMES.items()])
+    yield _given(GIVEN_NAMES)
     yield "These imports work in a network file, and nowhere else; they give the same things:"
     yield "```text\n" + "\n".join(IMPORTS) + "\n```"
     yield "Every other import is Python's own."
@@ -164,13 +242,14 @@ def _digits(tree: ast.Module) -> Iterator[str]:
         elif name in other_names:
             yield f"### `digits.{name}`"
             yield f"Another name of `{other_names[name]}`."
-    keys = class_in(tree, "GraphKeys")
     constants = [
         (name, value) for name, value in assigned_in(tree) if name in names and isinstance(value, ast.Constant)
     ]
-    constants += [(f"{keys.name}.{name}", value) for name, value in assigned_in(keys)]
     yield "### Constants"
-    yield render(text_of(keys))
+    if any(isinstance(each, ast.ClassDef) and each.name == "GraphKeys" for each in tree.body):
+        keys = class_in(tree, "GraphKeys")
+        constants += [(f"{keys.name}.{name}", value) for name, value in assigned_in(keys)]
+        yield render(text_of(keys))
     yield table(("name", "value"), [(f"`digits.{name}`", f"`{ast.unparse(value)}`") for name, value in constants])
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.docs_contract import contract_page
+from tools.docs_contract import contract_page, torch_contract_page
 from tools.docs_rest import rest_page
 from tools.reference.names import door_page, modules_page
 from tools.reference.pages import (
@@ -99,6 +99,7 @@ PAGES = [
     ),
     Page("rest", "ziggurat.api.app", rest_page),
     Page("network-contract", "ziggurat.backends.tensorflow.tower", contract_page),
+    Page("network-contract-pytorch", "ziggurat.backends.torch.tower", torch_contract_page),
     Page(
         "engine",
         "ziggurat.engine.trainer",

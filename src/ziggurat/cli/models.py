@@ -12,8 +12,8 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.job_folders import open_workspace
 from ziggurat.cli.output import table
-from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import DataError, UsageError
+from ziggurat.zoo.backends import AUTO
 
 __all__ = ["evaluate", "export", "model", "predict", "prediction_text"]
 
@@ -27,7 +27,9 @@ _CHECKPOINT = click.option(
     help="Checkpoint, such as step-00000042, best or latest; default: the best, else the latest.",
 )
 _MODEL = click.argument("file", type=click.Path(path_type=Path))
-_FRAMEWORK = click.option("--framework", default=DEFAULT_BACKEND, show_default=True, help="Backend that opens it.")
+_FRAMEWORK = click.option(
+    "--framework", default=AUTO, show_default=True, help="Backend that opens it; auto: told by the file."
+)
 
 
 def _time_limit(default_s: float | None) -> Any:
@@ -157,11 +159,17 @@ def export(
     return 0 if found["parity"]["holds"] else 1
 
 
+def _chosen(framework: str) -> str:
+    """Return the backend that was asked for; empty where the file tells."""
+    return "" if framework == AUTO else framework
+
+
 @click.group(cls=Group)
 def model() -> None:
     """Inspect models that were trained elsewhere, and predict with them.
 
-    FILE is a frozen graph (.pb), a checkpoint (its .meta file, prefix or folder), or a SavedModel.
+    FILE is TensorFlow's: a frozen graph (.pb), a checkpoint (its .meta file, prefix or folder), or a SavedModel; an
+    ONNX model (.onnx); or PyTorch's: an exported program (.pt2), or TorchScript (.pt).
     """
 
 
@@ -172,7 +180,7 @@ def model() -> None:
 @click.pass_obj
 def inspect(application: Application, file: Path, framework: str, time_limit: float) -> None:
     """List the inputs and outputs of the model in FILE, likely outputs first."""
-    found = open_workspace(application).tasks.inspect_model(file, backend=framework, time_limit_s=time_limit)
+    found = open_workspace(application).tasks.inspect_model(file, backend=_chosen(framework), time_limit_s=time_limit)
     application.output.document(found, _model_text(found))
 
 
@@ -187,14 +195,23 @@ def inspect(application: Application, file: Path, framework: str, time_limit: fl
 @_time_limit(120.0)
 @click.pass_obj
 def predict_with(
-    application: Application, file: Path, files: tuple[str, ...], framework: str, time_limit: float, **options: Any
+    application: Application,
+    file: Path,
+    files: tuple[str, ...],
+    framework: str,
+    time_limit: float,
+    **options: Any,
 ) -> int:
     """Predict images, or arrays written by numpy.save, with the model in FILE.
 
     `ziggurat model inspect` lists the names of inputs and outputs.
     """
     chosen = {"input": options["input_name"], "outputs": list(options["output_names"]), "scale": options["scale"]}
-    chosen |= {"feeds": _numbers(options["feeds"]), "backend": framework, "time_limit_s": time_limit}
+    chosen |= {
+        "feeds": _numbers(options["feeds"]),
+        "backend": _chosen(framework),
+        "time_limit_s": time_limit,
+    }
     return _show_predictions(application, open_workspace(application).tasks.predict_with_model(file, files, **chosen))
 
 

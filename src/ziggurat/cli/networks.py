@@ -14,15 +14,16 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.job_folders import open_workspace
 from ziggurat.cli.output import table
-from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.errors import ConfigurationError, NetworkCodeError, UsageError
+from ziggurat.specs import FileNetwork
 from ziggurat.workspace.network_checks import check_network
+from ziggurat.zoo.backends import AUTO, file_backend
 
 __all__ = ["debug", "graph", "network"]
 
 _NETWORK = click.argument("network", metavar="NETWORK")
 _FRAMEWORK = click.option(
-    "--framework", default=DEFAULT_BACKEND, show_default=True, help="Backend that the file is for."
+    "--framework", default=AUTO, show_default=True, help="Backend that the network is for; auto: told by the file."
 )
 _TIME_LIMIT = click.option(
     "--time-limit", metavar="S", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True,
@@ -44,7 +45,7 @@ def debug(
 
     What it prints is shown, every layer is listed with its output, and an error stops at the user's line.
     """
-    options = {"backend": framework, "data": data, "batch_size": batch_size, "time_limit_s": time_limit}
+    options = {"backend": _chosen(framework), "data": data, "batch_size": batch_size, "time_limit_s": time_limit}
     try:
         found = open_workspace(application).tasks.debug(network, **options)
     except NetworkCodeError as error:
@@ -82,7 +83,8 @@ def graph(
     **options: Any,
 ) -> None:
     """Describe NETWORK (a file, or a standard network): layers, shapes, variables, cost."""
-    options |= {"backend": framework, "input_shape": _shape_of(input_shape), "time_limit_s": options.pop("time_limit")}
+    options |= {"backend": _chosen(framework), "input_shape": _shape_of(input_shape)}
+    options["time_limit_s"] = options.pop("time_limit")
     if tensorboard is not None:
         options["tensorboard"] = str(tensorboard.absolute())
     found = open_workspace(application).tasks.describe(network, **options)
@@ -108,11 +110,17 @@ def check(application: Application, file: Path, framework: str) -> int | None:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError("A network file must be readable text in UTF-8.", received=f"{file}: {error}") from error
-    found = check_network(text, backend=framework)
+    backend = _chosen(framework) or file_backend(FileNetwork(path=str(file), text=text))
+    found = check_network(text, backend=backend)
     lines = [f"{file}:{each.line}:{each.column}: {each.level}: {each.sentence}" for each in found]
     document = {"file": str(file), "findings": [asdict(each) for each in found]}
     application.output.document(document, "\n".join(lines) or f"{file}: no mistakes found.")
     return NetworkCodeError.exit_code if any(each.level == "error" for each in found) else None
+
+
+def _chosen(framework: str) -> str:
+    """Return the backend that was asked for; empty where the network tells."""
+    return "" if framework == AUTO else framework
 
 
 def _show_with_trace(application: Application, error: NetworkCodeError) -> int:

@@ -92,11 +92,13 @@ class ExportFormat:
         name: by which it is asked for.
         title: what people call it.
         use: what it is good for, one sentence.
+        holds_preprocessing: whether a model can preprocess its inputs by itself; not where it is weights alone.
     """
 
     name: str
     title: str
     use: str
+    holds_preprocessing: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,11 +116,14 @@ class BackendInfo:
         zoo: folder of their files, ``NAME.py`` each; None where they have none.
         takes_network_files: whether it trains networks of users' own files.
         network_template: text of a network file to begin with.
+        file_names: names that only its network files use, such as ``tf``: how the framework of a file is told.
         capabilities: name of a protocol in ``ziggurat.engine.capabilities`` → what implements it, as
             ``module:attribute`` of a class or function that is called without arguments. For what a trained network
             can do, that is what opens it.
         export_formats: what ``SupportsExport`` writes.
         checkpoint_suffix: what follows the path of one of the framework's own checkpoints in the name of its file.
+        model_suffixes: how the names of model files end that ``SupportsForeign`` opens; the default backend opens what
+            no name tells.
         environment: variables that are set before it is loaded, unless they are set already.
         worker_variables: patterns of further variables of the studio that its workers get.
         requires: package to import → package to install; the first that is missing is named.
@@ -135,9 +140,11 @@ class BackendInfo:
     zoo: Path | None = None
     takes_network_files: bool = False
     network_template: str = field(default="", repr=False)
+    file_names: tuple[str, ...] = ()
     capabilities: Mapping[str, str] = field(default_factory=dict)
     export_formats: tuple[ExportFormat, ...] = ()
     checkpoint_suffix: str = ""
+    model_suffixes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     worker_variables: tuple[str, ...] = ()
     requires: Mapping[str, str] = field(default_factory=dict)

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from ziggurat.engine.callback import Callback
-from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.run_state import RunState
 from ziggurat.errors import ConfigurationError
-from ziggurat.layout import JobFolder
 from ziggurat.tf import logger
 from ziggurat.tf.inputs.base import FeedInput, InputSource
 from ziggurat.tf.inputs.queue import QueueInput
 from ziggurat.tf.inputs.staging import staged_for
 from ziggurat.tf.model import ModelDescBase
+from ziggurat.tf.process_states import newest_of_all
+from ziggurat.tf.processes import environment_place
 from ziggurat.tf.sessions import NewSessionCreator, SessionInit
 from ziggurat.tf.trainers import SimpleTrainer, SingleCostTrainer
 
@@ -122,9 +122,11 @@ class AutoResumeTrainConfig(TrainConfig):
 
 
 def newest_run_state(folder: Path) -> RunState | None:
-    """Return the newest state that a folder holds; None where it holds none."""
-    latest = CheckpointStore(JobFolder(folder).checkpoints, writable=False).latest()
-    return None if latest is None else latest[1]
+    """Return the newest state that a folder holds for this process; None where it holds none.
+
+    Of a training over processes, it is the newest that all of them have saved.
+    """
+    return newest_of_all(folder, environment_place())
 
 
 def launch_train_with_config(config: TrainConfig, trainer: SingleCostTrainer) -> None:

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Final, Literal
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.engine.callback import Callback as EngineCallback
+from ziggurat.engine.callback import innermost
+from ziggurat.engine.run_state import RunState
 from ziggurat.errors import ConfigurationError, MissingDependencyError, TrainingError
 from ziggurat.tf import logger
 from ziggurat.tf.callback import Callback
@@ -16,6 +18,7 @@ from ziggurat.tf.gloo import PEER_LOST, GlooGroup
 from ziggurat.tf.inputs.base import InputSource
 from ziggurat.tf.models.tower_mean import PROCESS_MEAN, ProcessMean
 from ziggurat.tf.processes import CollectiveGroup, ProcessGroup, SingleProcess, environment_place
+from ziggurat.tf.savers import ModelSaver
 from ziggurat.tf.sessions import NewSessionCreator, get_default_sess_config
 from ziggurat.tf.tower import TowerFunc, TrainTowerContext
 from ziggurat.tf.trainers import SingleCostTrainer
@@ -90,7 +93,31 @@ class DistributedTrainer(SingleCostTrainer):
             self._stops = tf.identity(stops, name="ziggurat/stops")
             shaped = [(gradient, variable) for gradient, (_, variable) in zip(reduced, pairs, strict=True)]
             self.train_op = get_opt_fn().apply_gradients(shaped, name="train_op")
-        return [_StopTogether(self, asked)]
+        self._together = _StopTogether(self, asked)
+        return [self._together]
+
+    def load_state(self, state: RunState) -> None:
+        """Take back a run state; the next ``train`` goes on from there.
+
+        Raises:
+            TrainingError: where another process does not go on from the same step.
+            CheckpointError: where the state is of another network or another epoch length.
+        """
+        self.setup()
+        self._together.agree_on(state.meta["global_step"])
+        super().load_state(state)
+        # What processes do not share, such as averages of batch normalization, is again that of this one.
+        self.program.assign(state.arrays)
+
+    def register_callback(self, cb: EngineCallback | Sequence[EngineCallback]) -> bool:
+        """Add a callback, before the training; return whether it is used in this process.
+
+        A ``ModelSaver`` saves the part of this process, where the process has a folder.
+        """
+        is_saver = isinstance(cb, EngineCallback) and isinstance(innermost(cb), ModelSaver)
+        if is_saver and not self.is_chief and logger.get_logger_dir() is None:
+            return False
+        return super().register_callback(cb)
 
     def _means(self, tensors: Sequence[Any], name: str) -> list[Any]:
         return self.group.reduce(tensors, name, average=True)
@@ -191,6 +218,7 @@ class _StopTogether(Callback):
         self._group = owner.group
         self._asked = asked
         self._is_told = False
+        self._is_agreed = False
 
     def _setup_graph(self) -> None:
         program = self.trainer.program
@@ -202,10 +230,30 @@ class _StopTogether(Callback):
             numbers = [each for each in shared if each.op.name in rates]
             self._share = self._group.taken_from_first(numbers, "ziggurat/rates")
             self._tell = self._asked.assign(1.0, read_value=False)
+            self._step = tf.placeholder(tf.float64, ())
+            (self._mean_step,) = self._group.reduce([self._step], "ziggurat/step", average=True)
+
+    def agree_on(self, step: int) -> None:
+        """Let all processes tell each other once where they begin, before they wait for each other in vain.
+
+        Raises:
+            TrainingError: where they do not begin at the same step.
+        """
+        if self._is_agreed:
+            return
+        self._is_agreed = True
+        mean = float(self.trainer.sess.run(self._mean_step, {self._step: step}))
+        if mean != step:
+            raise TrainingError(
+                "All processes of a training go on from the same step.",
+                received=f"step {step} here, and {mean:g} on average",
+                advice="Let every process resume from the same folder, or none of them.",
+            )
 
     def before_train(self) -> None:
         session = self.trainer.sess
         self._group.watch(session.close)  # what waits in a step is canceled
+        self.agree_on(self.trainer.global_step)
 
     def before_epoch(self) -> None:
         self.trainer.sess.run(self._share)  # some callbacks that set them are in the first process alone

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from ziggurat.atomic import storage_errors
 from ziggurat.errors import ConfigurationError
 from ziggurat.logs import LogSetUp, set_up_logging
 
@@ -73,6 +74,7 @@ def set_logger_dir(
 
     Raises:
         ConfigurationError: for an unknown action, and where the folder is in use and the action is ``error``.
+        StorageError: where it cannot be made, or not written to.
     """
     global _folder, _output
     if _is_of_job:
@@ -86,11 +88,12 @@ def set_logger_dir(
         )
     if folder.is_dir() and any(folder.iterdir()):
         folder = _cleared(folder, wanted or "keep")
-    folder.mkdir(parents=True, exist_ok=True)
-    _folder = folder
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     if _output is not None:
         _output.close()
     _output = set_up_logging(stream=sys.stderr, job_log=folder / "log.txt")
+    _folder = folder
     info("The training writes to %s.", folder)
 
 

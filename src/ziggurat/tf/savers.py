@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.engine.callback import innermost
@@ -16,6 +16,8 @@ from ziggurat.engine.callbacks.saving import ModelSaver as EngineModelSaver
 from ziggurat.engine.checkpoints import CheckpointInfo, CheckpointStore
 from ziggurat.errors import ConfigurationError, StorageError
 from ziggurat.layout import JobFolder, checkpoint_step
+from ziggurat.tf import logger
+from ziggurat.tf.process_states import PartStore
 from ziggurat.tf.tower import MOVING_SUMMARIES
 from ziggurat.tf.varmanip import save_checkpoint_vars
 
@@ -51,6 +53,10 @@ class ModelSaver(EngineModelSaver, _TensorFlowFolder):
     ``checkpoint`` and, once a training, ``graph-<time>.meta``. The run state is written first; a checkpoint that a kill
     has prevented is written when the training goes on.
 
+    Of a training over processes, the first saves all of this, and the others their own part of the run state, below
+    ``processes/``: position in the data, random numbers, callbacks. Saves by ``every_minutes`` have no such parts,
+    since the processes have clocks of their own.
+
     Args:
         max_to_keep: TensorFlow checkpoints to keep, the newest; 0 or None for all.
         keep_checkpoint_every_n_hours: also keep one for each time of this length.
@@ -64,6 +70,8 @@ class ModelSaver(EngineModelSaver, _TensorFlowFolder):
         ConfigurationError: from the training, where the collections are empty.
         StorageError: from the training, where the disk is full; the last checkpoint is whole.
     """
+
+    chief_only: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -92,12 +100,20 @@ class ModelSaver(EngineModelSaver, _TensorFlowFolder):
 
     def setup_graph(self) -> None:
         """Find the folder; let the operations that save be made."""
+        trainer: Any = self.trainer
+        if not trainer.is_chief:
+            self._store = PartStore(Path(logger.get_logger_dir() or "."), trainer.group.place.rank, self._weights)
+            super().setup_graph()
+            return
         self._use_own_folder()
         super().setup_graph()
-        trainer: Any = self.trainer
         self.checkpoint_dir = self.checkpoint_dir or self.desk.store.folder.parent
         # Later callbacks may make variables, too.
         trainer.program.when_complete(self._make_saver)
+
+    def _weights(self) -> set[str]:
+        trainer: Any = self.trainer
+        return {each.op.name for each in trainer.graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)}
 
     def _make_saver(self) -> None:
         trainer: Any = self.trainer
@@ -115,12 +131,14 @@ class ModelSaver(EngineModelSaver, _TensorFlowFolder):
     def before_train(self) -> None:
         """Write the metagraph; of a resumed training, the checkpoint that a kill has prevented."""
         super().before_train()
+        trainer: Any = self.trainer
+        if not trainer.is_chief:
+            return
         folder = self._folder()
         with _disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         if self._is_resumed:
             self._recover(folder)
-        trainer: Any = self.trainer
         stamp = datetime.now().strftime("%m%d-%H%M%S")
         # What no plain TensorFlow could read again stays out.
         keys = [key for key in trainer.graph.get_all_collection_keys() if key != MOVING_SUMMARIES]
@@ -138,7 +156,9 @@ class ModelSaver(EngineModelSaver, _TensorFlowFolder):
 
     def _after_save(self, info: CheckpointInfo) -> None:
         super()._after_save(info)
-        self._write()
+        trainer: Any = self.trainer
+        if trainer.is_chief:
+            self._write()
 
     def _write(self) -> None:
         trainer: Any = self.trainer

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.engine.callback import Callback, bind_folder
+from ziggurat.engine.callback import Callback, bind_folder, innermost
 from ziggurat.engine.interruption import Interruptible
 from ziggurat.engine.monitor import Monitor
-from ziggurat.engine.run_state import RunState, StepTiming
+from ziggurat.engine.run_state import RunState, StepTiming, global_random_state
 from ziggurat.engine.trainer import Trainer as EngineTrainer
 from ziggurat.errors import ConfigurationError, StateError, UsageError
 from ziggurat.layout import JobFolder
@@ -153,7 +153,8 @@ class Trainer(EngineTrainer):
                 received=type(cb).__name__,
                 advice="Call `register_callback` before `train`.",
             )
-        if not self.is_chief and cb.chief_only:
+        # A wrapper runs where what it wraps does, unless it was told otherwise itself.
+        if not self.is_chief and vars(cb).get("chief_only", innermost(cb).chief_only):
             return False
         self._registered.append(cb)
         return True
@@ -171,6 +172,17 @@ class Trainer(EngineTrainer):
     def resume_from(self, state: RunState | None) -> None:
         """Go on from a run state: weights, optimizer, callbacks, random generators and the position of the data."""
         self._resume_from = state
+
+    def load_state(self, state: RunState) -> None:
+        """Take back a run state; the next ``train`` goes on from there.
+
+        Raises:
+            CheckpointError: where the state is of another network or another epoch length.
+        """
+        if state.meta["batches"] is None:  # that of another process, whose data and random numbers are not those here
+            own = {"batches": self.batches.state(), "random": global_random_state()}
+            state = RunState({**state.meta, **own}, state.arrays)
+        super().load_state(state)
 
     def train(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
@@ -255,13 +267,13 @@ class Trainer(EngineTrainer):
             self.epoch_num = starting_epoch - 1
             try:
                 self.setup()
+                if self._resume_from is not None:
+                    self.load_state(self._resume_from)
+                else:
+                    self.global_step = int(program.session.run(program.step_variable))
             except BaseException as error:
                 self._after_train(error)  # there will be no training that could call it
                 raise
-            if self._resume_from is not None:
-                self.load_state(self._resume_from)
-            else:
-                self.global_step = int(program.session.run(program.step_variable))
             with program.session.as_default(), _queue_runners(program.session):
                 super().train(max_epoch)
 

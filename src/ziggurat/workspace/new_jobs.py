@@ -42,6 +42,7 @@ from ziggurat.workspace.training_checks import check_rotation_needs_square
 from ziggurat.zoo.backends import with_backend
 
 __all__ = [
+    "JobMaker",
     "JobRequest",
     "claim_folder",
     "create_job",
@@ -146,6 +147,26 @@ def make_jobs(
         for folder in made:
             shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+@dataclass(frozen=True)
+class JobMaker:
+    """Makes a job of a request, and puts it into the queue.
+
+    Args:
+        folder: where each job gets a folder that is named after its id.
+        submit: puts a ``NewJob`` into the queue and returns the ``Job``.
+        clock: seconds since 1970.
+    """
+
+    folder: Path
+    submit: Callable[[NewJob], Job]
+    clock: Callable[[], float]
+
+    def make(self, request: JobRequest, owner: str) -> Job:
+        """Return the job of a request that sweeps nothing; see ``make_jobs``."""
+        (job,) = make_jobs(request, self.folder, self.submit, owner=owner, now=self.clock(), needs=needs_of)
+        return job
 
 
 def expand_sweep(request: JobRequest) -> Iterator[tuple[Mapping[str, Any], str]]:

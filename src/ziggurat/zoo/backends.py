@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 from ziggurat.entities.backend_info import backend_info, backend_infos
 from ziggurat.errors import ConfigurationError, MissingDependencyError, UnknownNameError, ZigguratError
 from ziggurat.specs import FileNetwork, TrainSpec
 
-__all__ = ["AUTO", "backend_for", "check_backend", "why_not_usable", "with_backend"]
+__all__ = ["AUTO", "backend_for", "check_backend", "file_backend", "why_not_usable", "with_backend"]
 
 AUTO: Final = "auto"
 """Stands in a spec for the first installed backend that knows the network."""
@@ -80,7 +83,46 @@ def with_backend(spec: TrainSpec) -> TrainSpec:
     if spec.backend != AUTO:
         return spec
     network = spec.network
-    return spec.model_copy(update={"backend": backend_for("" if isinstance(network, FileNetwork) else network.name)})
+    found = file_backend(network) if isinstance(network, FileNetwork) else backend_for(network.name)
+    return spec.model_copy(update={"backend": found})
+
+
+def file_backend(network: FileNetwork) -> str:
+    """Return the backend that a network file is written for: the one most of whose own names it uses.
+
+    Raises:
+        MissingDependencyError: where nothing tells, and no framework is installed.
+    """
+    try:
+        text = Path(network.path).read_text(encoding="utf-8") if network.text is None else network.text
+    except (OSError, ValueError):  # other checks tell of it
+        text = ""
+    used = _names_in(text)
+    counts = {
+        name: len(used.intersection(info.file_names))
+        for name, info in backend_infos().items()
+        if info.takes_network_files and not info.unavailable
+    }
+    best = max(counts, key=lambda name: counts[name], default="")
+    return best if counts.get(best) else backend_for()
+
+
+@functools.lru_cache(maxsize=256)
+def _names_in(text: str) -> frozenset[str]:
+    """Return the names that a file uses, and the packages that it imports; nothing of one that cannot be parsed."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    found: set[str] = set()
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Name):
+            found.add(each.id)
+        elif isinstance(each, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in each.names)
+        elif isinstance(each, ast.ImportFrom) and each.module:
+            found.add(each.module.partition(".")[0])
+    return frozenset(found)
 
 
 def _is_there(module: str) -> bool:

@@ -52,6 +52,8 @@ class Known(Callback):
             os.kill(os.getpid(), signal.SIGKILL)
 
     def after_train(self) -> None:
+        if self.global_step < EPOCHS * STEPS:
+            return  # ended by an error, with the session
         arrays = {name: array.tobytes().hex() for name, array in self.trainer.program.state().items()}
         self._file.write_text(json.dumps({"costs": self._costs, "arrays": arrays, "step": self.global_step}))
 

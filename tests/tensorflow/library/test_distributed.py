@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from launched_processes import run_together
 
 from ziggurat.errors import ConfigurationError
 from ziggurat.tf.processes import Place, place_of
@@ -21,34 +19,9 @@ from ziggurat.tf.processes import Place, place_of
 _PROGRAM = Path(__file__).with_name("distributed_program.py")
 
 
-def _free_port() -> int:
-    """Return a port whose neighbor above is free, too: the processes meet there."""
-    while True:
-        with socket.socket() as one, socket.socket() as two:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                two.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return port
-
-
 def _run(folder: Path, size: int, engine: str, *arguments: int) -> list[subprocess.CompletedProcess[str]]:
     folder.mkdir()
-    port = str(_free_port())
-    started = []
-    for rank in range(size):
-        place = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        command = [sys.executable, str(_PROGRAM), str(folder), engine, *map(str, arguments)]
-        pipe: Any = subprocess.PIPE
-        environment = {**os.environ, **place, "PYTHONPATH": str(_PROGRAM.parent)}
-        started.append(subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True))
-    ended = []
-    for process in started:
-        out, err = process.communicate(timeout=120)
-        ended.append(subprocess.CompletedProcess(process.args, process.returncode, out, err))
-    return ended
+    return run_together(_PROGRAM, [[folder, engine, *arguments]] * size)
 
 
 def _outcome(folder: Path, rank: int) -> Any:

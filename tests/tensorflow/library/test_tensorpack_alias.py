@@ -3,6 +3,7 @@
 import importlib
 import pickle
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,3 +153,22 @@ def test_binary_decisions_have_any_shape(tensorpack) -> None:
     counted.before_inference()
     counted.on_values({"decided": np.array([[1, 1], [0, 1]]), "true": np.array([[1, 0], [1, 1]])}, None)
     assert sorted(counted.after_inference().values()) == pytest.approx([2 / 3, 2 / 3])
+
+
+def test_augmentors_of_0_8_that_return_transforms_work(tensorpack) -> None:
+    transform = importlib.import_module("tensorpack.dataflow.imgaug.transform")
+
+    class Halves(transform.TransformAugmentorBase):
+        def __init__(self, interp: int = 1) -> None:
+            super().__init__()
+            self._init(locals())
+
+        def _get_augment_params(self, img: np.ndarray) -> Any:
+            height, width = img.shape[:2]
+            return transform.ResizeTransform(height, width, height // 2, width // 2, self.interp)
+
+    imgaug = importlib.import_module("tensorpack.dataflow.imgaug")
+    half, params = imgaug.AugmentorList([Halves()]).augment_return_params(np.zeros((8, 6, 3), np.uint8))
+    assert half.shape == (4, 3, 3)
+    points = imgaug.AugmentorList([Halves()]).augment_coords(np.asarray([[6.0, 8.0]]), params)
+    np.testing.assert_array_equal(points, [[3.0, 4.0]])

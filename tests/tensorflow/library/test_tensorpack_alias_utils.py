@@ -4,6 +4,7 @@ import importlib
 import pickle
 import queue
 
+import cv2
 import numpy as np
 import pytest
 
@@ -11,10 +12,14 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import DataError, StateError
+from ziggurat.tf import logger
+from ziggurat.tf.loading import JustCurrentSession, SaverRestore
 from ziggurat.tf.tensorpack import graphs, layers, symbolic
 from ziggurat.tf.tensorpack.datasets import BSDS500
 from ziggurat.tf.tensorpack.gradients import AccumGradOptimizer
+from ziggurat.tf.tensorpack.loading import TryResumeTraining
 from ziggurat.tf.tensorpack.utils import argtools, concurrency, fs, general, rect, serialize, stats, viz
+from ziggurat.tf.varmanip import save_checkpoint_vars
 
 
 def run(tensor, feed=None):
@@ -228,6 +233,35 @@ def test_upsampling_keeps_a_constant_image() -> None:
         found = run(layers.BilinearUpSample("up", tf.fill([2, 3, 5, 2], 7.0), 2))
     assert found.shape == (2, 6, 10, 2)
     np.testing.assert_allclose(found, 7.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("factor", [2, 3, 4])
+def test_upsampling_is_bilinear_at_any_size(factor: int) -> None:
+    pixels = np.random.RandomState(0).rand(1, 5, 7, 2).astype(np.float32)
+    with tf.Graph().as_default():
+        image = tf.placeholder(tf.float32, [None, None, None, 2])
+        larger = run(layers.BilinearUpSample("up", image, factor), {image: pixels})
+    expected = cv2.resize(pixels[0], None, fx=factor, fy=factor, interpolation=cv2.INTER_LINEAR)
+    np.testing.assert_allclose(larger[0], expected, atol=1e-5)
+
+
+def test_the_temperature_of_a_softmax_is_kept_as_its_inverse() -> None:
+    scores = np.array([[1.0, 2.0, 4.0]], np.float32)
+    with tf.Graph().as_default():
+        made = layers.SoftMax("s", tf.constant(scores), use_temperature=True, temperature_init=4.0)
+        found = run([made, tf.global_variables()[0]])
+    np.testing.assert_allclose(found[0], np.exp(scores / 4) / np.exp(scores / 4).sum(), rtol=1e-5)
+    assert found[1] == 0.25  # as files of Tensorpack have it
+
+
+def test_without_a_folder_nothing_is_resumed(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(logger, "_folder", None)
+    save_checkpoint_vars({"w": np.zeros(2)}, "model-3")
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model-3"\n')
+    assert isinstance(TryResumeTraining(), JustCurrentSession)
+    monkeypatch.setattr(logger, "_folder", tmp_path)
+    assert isinstance(TryResumeTraining(), SaverRestore)
 
 
 def test_a_placeholder_with_open_sizes() -> None:

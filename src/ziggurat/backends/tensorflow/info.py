@@ -42,6 +42,7 @@ INFO: Final = BackendInfo(
     zoo=ZOO / "tensorflow",
     takes_network_files=True,
     network_template=_TEMPLATE,
+    file_names=("slim", "tensorflow", "tf", "tf_slim"),
     capabilities={
         "SupportsInference": _TASKS,
         "SupportsGradients": _TASKS,

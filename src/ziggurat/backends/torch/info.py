@@ -36,6 +36,7 @@ INFO: Final = BackendInfo(
     zoo=ZOO / "torch",
     takes_network_files=True,
     network_template=_TEMPLATE,
+    file_names=("F", "nn", "torch"),
     capabilities={
         "SupportsInference": _TASKS,
         "SupportsGradients": _TASKS,
@@ -48,8 +49,14 @@ INFO: Final = BackendInfo(
     export_formats=(
         ExportFormat("pt2", "PyTorch program (.pt2)", "For PyTorch, without the code of the network."),
         ExportFormat("onnx", "ONNX", "For ONNX Runtime and most other inference engines."),
-        ExportFormat("safetensors", "Weights (.safetensors)", "To go on with in PyTorch programs of your own."),
+        ExportFormat(
+            "safetensors",
+            "Weights (.safetensors)",
+            "To go on with in PyTorch programs of your own.",
+            holds_preprocessing=False,
+        ),
     ),
+    model_suffixes=(".onnx", ".pt", ".pt2"),
     worker_variables=("TORCH_*", "PYTORCH_*", "TRITON_*"),
     requires={"torch": "torch"},
     extra="torch",

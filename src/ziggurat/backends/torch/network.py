@@ -27,7 +27,17 @@ from ziggurat.engine.backend import ArraySpec, ProgramRequest, single_arrays
 from ziggurat.errors import ConfigurationError, NetworkCodeError, UnknownNameError
 from ziggurat.zoo import network_path
 
-__all__ = ["MODEL", "Loss", "Network", "Results", "channels_first", "channels_last", "is_image", "make_network"]
+__all__ = [
+    "MODEL",
+    "Loss",
+    "Network",
+    "Results",
+    "channels_first",
+    "channels_last",
+    "is_image",
+    "make_network",
+    "source_of",
+]
 
 MODEL: Final = "model/"
 """What stands before the names of weights in a checkpoint, as on every backend."""
@@ -147,6 +157,24 @@ class Network:
         """Return a batch of labels as the network takes them; None where there are none to learn."""
         return None if array is None or self.target is None else self._on_device(array, self.target)
 
+    @property
+    def is_tuned(self) -> bool:
+        """Whether the job starts from a pretrained model."""
+        return self._pretrained
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the user's class is made with, as JSON values; ``target_mean`` is empty where it is not known."""
+        target = self.target
+        return {
+            "nclasses": self.classes,
+            "input_shape": _axes(self.source.shape),
+            "target_shape": [] if target is None else _axes(target.shape),
+            "target_mean": [] if target is None else list(target.mean),
+            "target_std": [] if target is None else list(target.std),
+            "categories": list(self.source.categories),
+            "vocabulary_size": self.source.classes,
+        }
+
     def zeros(self) -> torch.Tensor:
         """Return two samples of zeros as the network takes them."""
         return self._zeros(self.source)
@@ -208,18 +236,13 @@ class Network:
     # ---- inside
 
     def _made(self, kind: type[nn.Module]) -> nn.Module:
-        target, shape = self.target, list(self.source.shape)
-        input_shape = [shape[2], shape[0], shape[1]] if is_image(shape) else shape
-        aimed = [] if target is None else list(target.shape)
-        facts: dict[str, Any] = {
-            "target_shape": [aimed[2], aimed[0], aimed[1]] if is_image(aimed) else aimed,
-            "target_mean": as_tensor(target.mean) if target is not None and target.mean else torch.zeros(1),
-            "target_std": as_tensor(target.std) if target is not None and target.mean else torch.ones(1),
-            "categories": self.source.categories,
-            "vocabulary_size": self.source.classes,
-        }
+        facts = self.facts()
+        input_shape, classes = facts.pop("input_shape"), facts.pop("nclasses")
+        for name, usual in (("target_mean", 0.0), ("target_std", 1.0)):
+            facts[name] = as_tensor(facts[name] or [usual])
+        facts["categories"] = tuple(facts["categories"])
         if issubclass(kind, Tower):
-            tower = kind(input_shape, self.classes)
+            tower = kind(input_shape, classes)
             for name, value in facts.items():
                 if isinstance(value, torch.Tensor):
                     del tower.__dict__[name]
@@ -231,7 +254,7 @@ class Network:
         known = inspect.signature(kind).parameters
         takes_all = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values())
         chosen = {name: value for name, value in facts.items() if takes_all or name in known}
-        return kind(self.classes, input_shape, **chosen)
+        return kind(classes, input_shape, **chosen)
 
     def _probe(self) -> None:
         """Run the network once, so that wrong code fails here, sizes of lazy layers are known, and names too."""
@@ -361,7 +384,7 @@ def make_network(request: ProgramRequest) -> Network:
         ConfigurationError: where its file cannot be read.
         NetworkCodeError: where the user's network fails.
     """
-    text, path = _source(request)
+    text, path = source_of(request)
     torch.manual_seed(request.seed)
     return Network(
         load_network(text, path),
@@ -372,7 +395,13 @@ def make_network(request: ProgramRequest) -> Network:
     )
 
 
-def _source(request: ProgramRequest) -> tuple[str, str]:
+def source_of(request: ProgramRequest) -> tuple[str, str]:
+    """Return the text of a request's network file, and its name.
+
+    Raises:
+        UnknownNameError: where it names no standard network.
+        ConfigurationError: where its file cannot be read.
+    """
     if request.network_text is not None:
         return request.network_text, request.network
     path = Path(request.network)
@@ -386,6 +415,11 @@ def _source(request: ProgramRequest) -> tuple[str, str]:
             received=f"{request.network} ({error.strerror})",
             advice="Check the path.",
         ) from error
+
+
+def _axes(shape: Sequence[int]) -> list[int]:
+    """Return the shape of one sample as PyTorch has it: the channels of an image first."""
+    return [shape[2], shape[0], shape[1]] if is_image(shape) else list(shape)
 
 
 def _torch_type(spec: ArraySpec) -> torch.dtype:

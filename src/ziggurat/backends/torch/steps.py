@@ -88,6 +88,7 @@ class StepProgram(ABC):
         # Losses in half precision are scaled up, so that small gradients do not vanish.
         self._scaler = torch.amp.GradScaler(options.device.type) if options.precision == "fp16" else None
         self._half = _HALF.get(options.precision)
+        self._seed_of_steps = options.seed
         self._weight = 1.0
         """Factor of all losses: of one of several processes that share a batch."""
         self._step_count = 0
@@ -344,7 +345,7 @@ class StepProgram(ABC):
 
     def _seed(self, step: int) -> None:
         """Let everything that is drawn from now on depend on the seed and the number of the step alone."""
-        seed = _scattered(self._steps.seed * 0x9E3779B97F4A7C15 + step + 1)
+        seed = _scattered(self._seed_of_steps * 0x9E3779B97F4A7C15 + step + 1)
         torch.default_generator.manual_seed(seed)
         if self._steps.device.type == "cuda":
             torch.cuda.default_generators[self._steps.device.index or 0].manual_seed(seed)

@@ -9,10 +9,22 @@ import numpy as np
 from ziggurat.dataflow.imgaug import ImageAugmentor
 from ziggurat.dataflow.imgaug import transform as transforms
 
-__all__ = ["BaseTransform", "GaussianDeform", "ImageTransform"]
+__all__ = ["BaseTransform", "GaussianDeform", "ImageTransform", "TransformAugmentorBase"]
 
 BaseTransform = ImageTransform = transforms.Transform
 """Other names of ``Transform``."""
+
+
+class TransformAugmentorBase(ImageAugmentor):
+    """Base of augmentors of Tensorpack 0.8 whose ``_get_augment_params`` returns a transform."""
+
+    def get_transform(self, img: np.ndarray) -> transforms.Transform:
+        """Return what ``_get_augment_params`` draws.
+
+        Args:
+            img: (H, W) or (H, W, C).
+        """
+        return self._get_augment_params(img)
 
 
 class GaussianDeform(ImageAugmentor):

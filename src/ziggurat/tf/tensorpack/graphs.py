@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.tf import logger
+from ziggurat.tf.randomness import ancestors
+from ziggurat.tf.scopes import backup_collection, freeze_collection, restore_collection
 from ziggurat.tf.sessions import visible_gpus
 
 __all__ = [
@@ -25,32 +26,6 @@ __all__ = [
     "gpu_available_in_session",
     "restore_collection",
 ]
-
-
-def backup_collection(keys: Sequence[str] | None = None) -> dict[str, list[Any]]:
-    """Return what collections of the graph hold.
-
-    Args:
-        keys: the collections; all where it is None.
-    """
-    wanted = tf.get_default_graph().get_all_collection_keys() if keys is None else keys
-    return {key: list(tf.get_collection(key)) for key in wanted}
-
-
-def restore_collection(backup: Mapping[str, Sequence[Any]]) -> None:
-    """Give collections the content that ``backup_collection`` returned."""
-    for key, content in backup.items():
-        tf.get_collection_ref(key)[:] = content
-
-
-@contextmanager
-def freeze_collection(keys: Sequence[str]) -> Iterator[None]:
-    """Take back, at the end of the block, what it added to collections."""
-    backup = backup_collection(keys)
-    try:
-        yield
-    finally:
-        restore_collection(backup)
 
 
 def get_op_tensor_name(name: str) -> tuple[str, str]:
@@ -83,18 +58,7 @@ def dependency_of_targets(targets: Any, op: Any) -> bool:
         targets: tensors or operations.
         op: a tensor or operation.
     """
-    operation = getattr(op, "op", op)
-    waiting = [getattr(each, "op", each) for each in tf2.nest.flatten(targets)]
-    seen: set[Any] = set()
-    while waiting:
-        each = waiting.pop()
-        if each is operation:
-            return True
-        if each not in seen:
-            seen.add(each)
-            waiting += [source.op for source in each.inputs]
-            waiting += each.control_inputs
-    return False
+    return getattr(op, "op", op) in ancestors(getattr(each, "op", each) for each in tf2.nest.flatten(targets))
 
 
 def dependency_of_fetches(fetches: Any, op: Any) -> bool:

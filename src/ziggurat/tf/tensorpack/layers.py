@@ -39,13 +39,15 @@ def LeakyReLU(x: Any, alpha: float, name: str = "output") -> Any:  # noqa: N802 
 def SoftMax(x: Any, use_temperature: bool = False, temperature_init: float = 1.0) -> Any:  # noqa: N802
     """Return the softmax over the last axis.
 
+    Variable: ``invtemp``, a single number: 1 / temperature.
+
     Args:
         x: scores, (N, classes).
-        use_temperature: whether the scores are divided by a number that is learned.
+        use_temperature: whether the scores are divided by a temperature that is learned.
         temperature_init: its first value.
     """
     if use_temperature:
-        x = x / tf.get_variable("invtemp", initializer=float(temperature_init))
+        x = x * tf.get_variable("invtemp", initializer=1.0 / float(temperature_init))
     return tf.nn.softmax(x, name="output")
 
 
@@ -54,26 +56,24 @@ def BilinearUpSample(x: Any, shape: int) -> Any:  # noqa: N802 - Tensorpack's na
     """Return images of ``shape`` times the height and width, by a fixed transposed convolution (as in Caffe).
 
     Args:
-        x: (N, H, W, C), with H, W and C known.
-        shape: the factor, at least 2.
+        x: (N, H, W, C), with C known.
+        shape: the factor, at least 1.
     """
+    shape = int(shape)
     height, width, channels = x.shape.as_list()[1:]
     size = 2 * shape
-    middle = (size - 1) / 2
+    middle = (size - 1 - shape % 2) / 2  # of an odd factor, a pixel of the result lies on each pixel of the image
     line = 1 - np.abs(np.arange(size) - middle) / shape
     kernel = np.zeros((size, size, channels, channels), np.float32)
     kernel[:, :, range(channels), range(channels)] = np.outer(line, line)[:, :, None]
     padded = tf.pad(x, [[0, 0], [shape - 1] * 2, [shape - 1] * 2, [0, 0]], mode="SYMMETRIC")
-    full = tf.nn.conv2d_transpose(
-        padded,
-        kernel,
-        tf.stack([tf.shape(x)[0], (height + 2 * shape - 2) * shape, (width + 2 * shape - 2) * shape, channels]),
-        strides=[1, shape, shape, 1],
-        padding="SAME",
-    )
+    sizes = tf.shape(padded) * [1, shape, shape, 1]
+    full = tf.nn.conv2d_transpose(padded, kernel, sizes, strides=[1, shape, shape, 1], padding="SAME")
     edge = shape * (shape - 1)
-    cut = full[:, edge : edge + height * shape, edge : edge + width * shape, :]
-    cut.set_shape([x.shape[0], height * shape, width * shape, channels])
+    actual = tf.shape(x)
+    cut = full[:, edge : edge + actual[1] * shape, edge : edge + actual[2] * shape, :]
+    rows, columns = (None if each is None else each * shape for each in (height, width))
+    cut.set_shape([x.shape[0], rows, columns, channels])
     return cut
 
 

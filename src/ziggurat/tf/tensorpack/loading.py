@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ziggurat.errors import MissingCheckpointError
 from ziggurat.tf import logger
 from ziggurat.tf.loading import JustCurrentSession, SaverRestore
 from ziggurat.tf.sessions import SessionInit
@@ -16,9 +17,11 @@ dump_chkpt_vars = load_checkpoint_vars
 def TryResumeTraining() -> SessionInit:  # noqa: N802 - Tensorpack's name
     """Return a loader of the newest checkpoint in the logger's folder; one that loads nothing where there is none."""
     folder = logger.get_logger_dir()
+    if folder is None:
+        return JustCurrentSession()
     try:
-        return SaverRestore(get_checkpoint_path(folder or ""))
-    except Exception:
+        return SaverRestore(get_checkpoint_path(folder))
+    except MissingCheckpointError:
         logger.info("There is no checkpoint in %s.", folder)
         return JustCurrentSession()
 

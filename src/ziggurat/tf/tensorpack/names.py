@@ -230,7 +230,8 @@ MODULES: Final[Mapping[str, Module]] = {
     ),
     "tensorpack.dataflow.imgaug.transform": Module(
         "Transform ResizeTransform CropTransform FlipTransform TransformList TransformFactory",
-        "NoOpTransform PhotometricTransform TransposeTransform WarpAffineTransform BaseTransform ImageTransform",
+        "NoOpTransform PhotometricTransform TransposeTransform WarpAffineTransform BaseTransform ImageTransform "
+        "TransformAugmentorBase",
         _AUGMENTORS,
     ),
     # ---- layers

@@ -21,6 +21,7 @@ from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.table_preprocessing import TablePreprocessing
 from ziggurat.dataflow.text_preprocessing import TextPreprocessing
 from ziggurat.engine.capabilities import ExportOrder, ExportResult, SupportsExport
+from ziggurat.entities.backend_info import backend_info
 from ziggurat.errors import ConfigurationError, DataError, DatapointError, StorageError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import FileNetwork
@@ -59,8 +60,7 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
             folder=folder,
             context=job.context,
             preprocess=lambda samples: preprocessed(job.context, samples),
-            # Token numbers are the input of a model for texts: no format has operations for words.
-            inside=place == "inside" and not isinstance(job.context.preprocessing, TextPreprocessing),
+            inside=place == "inside" and _may_be_inside(job, request["format"]),
             samples=proof.samples,
             targets=proof.targets,
         )
@@ -73,6 +73,13 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
         "split": proof.split,
         "parity": dict(result.parity),
     }
+
+
+def _may_be_inside(job: TrainedJob, format_name: str) -> bool:
+    """Return whether a model can preprocess its inputs: for texts, no format has operations for words."""
+    formats = {each.name: each for each in backend_info(job.spec.backend).export_formats}
+    holds = format_name not in formats or formats[format_name].holds_preprocessing
+    return holds and not isinstance(job.context.preprocessing, TextPreprocessing)
 
 
 def _write_beside(folder: Path, job: TrainedJob, result: ExportResult, order: ExportOrder, split: str) -> None:

@@ -15,7 +15,7 @@ from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.dataflow.images import read_file
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.engine.capabilities import ForeignNetwork, SupportsForeign, TensorDescription
-from ziggurat.entities.backend_info import DEFAULT_BACKEND
+from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_infos
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
 from ziggurat.worker.commands.trained import provider_of
 
@@ -28,7 +28,7 @@ def inspect_model(request: Mapping[str, Any]) -> dict[str, Any]:
     """List what can be fed to a model and asked of it.
 
     Args:
-        request: ``model`` (path); ``backend`` (default ``tensorflow``).
+        request: ``model`` (path); ``backend`` (default: the one that opens such files, else ``tensorflow``).
 
     Returns:
         ``model``, ``kind``, ``inputs`` and ``outputs`` (name, kind, dtype, shape, readers; likely outputs first), and
@@ -125,12 +125,18 @@ def _scaled(data: bytes, height: int | None, width: int | None, channels: Any, k
 @contextmanager
 def _opened(request: Mapping[str, Any]) -> Iterator[ForeignNetwork]:
     path = Path(request["model"])
-    provider = provider_of(request.get("backend") or DEFAULT_BACKEND, SupportsForeign, "open models of others")
+    provider = provider_of(request.get("backend") or _backend_of(path), SupportsForeign, "open models of others")
     model = provider.open_foreign(path)
     try:
         yield model
     finally:
         model.close()
+
+
+def _backend_of(path: Path) -> str:
+    """Return the backend that opens a model of another program: told by the name of its file."""
+    infos = backend_infos()
+    return next((name for name, info in infos.items() if path.suffix.lower() in info.model_suffixes), DEFAULT_BACKEND)
 
 
 def _input(model: ForeignNetwork, name: str | None) -> TensorDescription:

@@ -11,14 +11,16 @@ from typing import Any, Final
 from ziggurat.engine.backend import ArraySpec, ProgramRequest
 from ziggurat.engine.capabilities import SupportsDebug, SupportsDescribe, SupportsGraph
 from ziggurat.engine.monitors.tensorboard import write_graph
-from ziggurat.entities.backend_info import DEFAULT_BACKEND, StandardNetwork, backend_info
+from ziggurat.entities.backend_info import StandardNetwork, backend_info
 from ziggurat.errors import ConfigurationError, NetworkCodeError
+from ziggurat.specs import FileNetwork
 from ziggurat.tasks import task, tasks
 from ziggurat.worker.commands.trained import provider_of
 from ziggurat.worker.context import new_context, task_of
 from ziggurat.worker.pipeline import DataOptions, prepare_data
 from ziggurat.worker.source import open_source
 from ziggurat.zoo import network_path
+from ziggurat.zoo.backends import backend_for, file_backend
 from ziggurat.zoo.network_task import declared_task
 
 __all__ = ["debug", "describe"]
@@ -45,7 +47,8 @@ def describe(request: Mapping[str, Any]) -> dict[str, Any]:
     """Describe a network.
 
     Args:
-        request: ``network`` (a file, or the name of a standard network); ``backend`` (default ``tensorflow``);
+        request: ``network`` (a file, or the name of a standard network); ``backend`` (default: told by the file, or
+            the first that has the standard network);
             ``input_shape`` (default: what the standard network is made for, else 28 x 28 x 1, a row of 13 numbers or a
             text of 64 tokens; a file gets images, or with one number rows of a table, or texts where it asks for
             ``vocabulary_size``); ``task`` (default: that of the standard network, or the one that the file declares,
@@ -56,7 +59,7 @@ def describe(request: Mapping[str, Any]) -> dict[str, Any]:
         ``network``, ``task``, ``input_shape``, ``classes``, and what ``SupportsDescribe.describe`` returns. With
         ``tensorboard``, that too: ``file`` (None where none was written) and ``problem`` (why).
     """
-    backend = request.get("backend") or DEFAULT_BACKEND
+    backend = request.get("backend") or _backend_of(request["network"])
     asked, learned = _network(request["network"], backend, request)
     provider = provider_of(backend, SupportsDescribe, "describe networks")
     if folder := request.get("tensorboard"):
@@ -99,7 +102,7 @@ def debug(request: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         ``network``, ``batch`` (shapes of x and y), and what ``SupportsDebug.debug`` returns.
     """
-    backend = request.get("backend") or DEFAULT_BACKEND
+    backend = request.get("backend") or _backend_of(request["network"])
     source = open_source(request.get("data") or "digits", request.get("data_options") or {}, request.get("seed") or 0)
     options = DataOptions(batch_size=request.get("batch_size") or 16, seed=request.get("seed") or 0)
     network, name = _network(request["network"], backend, {})
@@ -119,7 +122,7 @@ def debug(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _network(name: str, backend: str, given: Mapping[str, Any]) -> tuple[ProgramRequest, str]:
     """Return a request for a network that a person named, and what it learns; a file ends in .py or holds a slash."""
-    if not (name.endswith(".py") or "/" in name):
+    if not _is_file(name):
         known = backend_info(backend).network(name)
         file = network_path(name, backend)
         assert known is not None, "`network_path` knows no other names"
@@ -135,6 +138,15 @@ def _network(name: str, backend: str, given: Mapping[str, Any]) -> tuple[Program
             details={"file": str(path)},
         ) from None
     return _request(name, text, given, _own_network(text, given))
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".py") or "/" in name
+
+
+def _backend_of(name: str) -> str:
+    """Return the backend of a network that a person named."""
+    return file_backend(FileNetwork(path=name)) if _is_file(name) else backend_for(name)
 
 
 def _own_network(text: str, given: Mapping[str, Any]) -> StandardNetwork:

@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -237,6 +237,11 @@ class _Copied:
         """Write to both."""
         self._copy.write(text)
         return self._stream.write(text)
+
+    def writelines(self, lines: Iterable[str], /) -> None:
+        """Write texts to both."""
+        for line in lines:
+            self.write(line)
 
     def flush(self) -> None:
         """Flush both."""

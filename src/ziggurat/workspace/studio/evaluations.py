@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,11 +13,10 @@ import numpy as np
 from ziggurat.dataflow.image_codec import decode_image, encode_image
 from ziggurat.entities import Job
 from ziggurat.errors import JobError, UnknownNameError
-from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder, checkpoint_step, present_path
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.workspace.checkpoints import chosen_checkpoint
-from ziggurat.workspace.new_jobs import JobRequest, make_jobs, needs_of
+from ziggurat.workspace.new_jobs import JobMaker, JobRequest
 from ziggurat.workspace.studio.evaluation_differences import Difference, EvaluationDifferences
 from ziggurat.workspace.studio.images import read_pictures, smaller_picture
 from ziggurat.workspace.studio.jobs import Jobs
@@ -37,20 +36,14 @@ class Evaluations:
 
     Args:
         jobs: of every kind.
-        supervisor: takes new jobs.
+        maker: makes new jobs.
         paths: that people may name.
-        folder: where each job gets its folder.
-        clock: seconds since 1970.
     """
 
-    def __init__(
-        self, jobs: Jobs, supervisor: Supervisor, paths: Paths, folder: Path, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, jobs: Jobs, maker: JobMaker, paths: Paths) -> None:
         self._jobs = jobs
-        self._supervisor = supervisor
+        self._maker = maker
         self._paths = paths
-        self._folder = folder
-        self._clock = clock
         self._open: OrderedDict[str, Predictions] = OrderedDict()
         self._pairs: OrderedDict[tuple[str, str], EvaluationDifferences] = OrderedDict()
         self._lock = threading.Lock()
@@ -148,7 +141,7 @@ class Evaluations:
         job, found = self._done(job_id), self._predictions(job_id)
         left_out = ("version", "samples_digest", "root")
         said = {name: value for name, value in found.summary.items() if name not in left_out}
-        is_split, data = job.kind == "evaluate", present_path(str(said["data"]), self._folder.parent)
+        is_split, data = job.kind == "evaluate", present_path(str(said["data"]), self._maker.folder.parent)
         return {
             **said,
             "model": job.parent,
@@ -291,7 +284,7 @@ class Evaluations:
         if "root" not in found.summary:
             raise JobError("The images of an evaluation are in its dataset.", received=job_id)
         (key,) = found.keys([found.place_of_row(row)])
-        root = present_path(str(found.summary["root"]), self._folder.parent)
+        root = present_path(str(found.summary["root"]), self._maker.folder.parent)
         ((name, content),) = read_pictures(self._paths, [str(Path(root) / key)])
         return smaller_picture(encode_image(decode_image(content, key=name), "png"), max_side_px)
 
@@ -307,9 +300,7 @@ class Evaluations:
         spec = {"version": 1, "name": name, "model": model.folder, **asked}
         needs = model.needs if model.needs.slot == "device" else None  # also where the studio chose one for it
         request = JobRequest(spec=spec, model=model.id, project=model.project, parent=model.id, needs=needs)
-        now = self._clock()
-        (job,) = make_jobs(request, self._folder, self._supervisor.submit, owner=owner, now=now, needs=needs_of)
-        return job
+        return self._maker.make(request, owner)
 
     def _done(self, job_id: str) -> Job:
         job = self._jobs.get(job_id)
@@ -345,7 +336,7 @@ class Evaluations:
         return found
 
     def _data_folder(self, found: Predictions) -> Path:
-        return Path(present_path(str(found.summary["data"]), self._folder.parent))
+        return Path(present_path(str(found.summary["data"]), self._maker.folder.parent))
 
     def _dataset(self, place: str) -> str:
         """Return the id of the dataset that stands in a folder; empty where the studio has none there."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ziggurat.entities import Job
 from ziggurat.errors import ProgramCodeError, SpecError, UnknownNameError, UsageError
-from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec
-from ziggurat.workspace.new_jobs import JobRequest, make_jobs, needs_of
+from ziggurat.workspace.new_jobs import JobMaker, JobRequest
 from ziggurat.workspace.programs import (
     ProgramFiles,
     check_program,
@@ -32,20 +31,14 @@ class Programs:
 
     Args:
         jobs: of every kind.
-        supervisor: takes new jobs.
+        maker: makes new jobs.
         paths: that people may name.
-        folder: where each job gets its folder.
-        clock: seconds since 1970.
     """
 
-    def __init__(
-        self, jobs: Jobs, supervisor: Supervisor, paths: Paths, folder: Path, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, jobs: Jobs, maker: JobMaker, paths: Paths) -> None:
         self._jobs = jobs
-        self._supervisor = supervisor
+        self._maker = maker
         self._paths = paths
-        self._folder = folder
-        self._clock = clock
 
     def create(self, request: JobRequest, *, text: str = "", source: str = "", owner: str = "") -> Job:
         """Put a program into the queue; it is checked before, and not run.
@@ -77,9 +70,7 @@ class Programs:
         parse_spec(content, source="the request")
         check_program(program)
         complete = dataclasses.replace(request, spec=content, files=program.files)
-        now = self._clock()
-        (job,) = make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=needs_of)
-        return job
+        return self._maker.make(complete, owner)
 
     def files(self, job_id: str) -> list[dict[str, Any]]:
         """Return ``name`` and ``size_bytes`` of every file of a program; the script comes first.

@@ -13,6 +13,7 @@ from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import Settings
 from ziggurat.store import Store
 from ziggurat.workspace.accounts import Accounts
+from ziggurat.workspace.new_jobs import JobMaker
 from ziggurat.workspace.studio.datasets import StudioDatasets
 from ziggurat.workspace.studio.evaluations import Evaluations
 from ziggurat.workspace.studio.exports import Exports
@@ -127,8 +128,9 @@ class Studio(Workspace[Jobs]):
         self.networks = Networks(jobs, self.tasks, kept)
         self.models = Models(jobs, self.tasks, parts.inference, root / "jobs", clock)
         self.graphs = NetworkGraphs(parts.graphs, self.networks.describe, parts.graph_boards)
-        self.evaluations = Evaluations(jobs, supervisor, self.paths, root / "jobs", clock)
-        self.programs = Programs(jobs, supervisor, self.paths, root / "jobs", clock)
+        maker = JobMaker(root / "jobs", supervisor.submit, clock)
+        self.evaluations = Evaluations(jobs, maker, self.paths)
+        self.programs = Programs(jobs, maker, self.paths)
         self.retrainings = Retrainings(jobs, self.datasets, self.training, self.evaluations)
         self.published = Published(jobs, store.settings, clock)
         jobs.protect(self.published.refuse_deletion)

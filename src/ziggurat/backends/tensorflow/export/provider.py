@@ -27,6 +27,7 @@ from ziggurat.backends.tensorflow.towers import (
     inference_feeds,
     make_placeholders,
 )
+from ziggurat.engine import standalone_prediction
 from ziggurat.engine.backend import ArraySpec, ProgramRequest, single_arrays
 from ziggurat.engine.capabilities import DescribedGraph, ExportOrder, ExportResult, TensorDescription
 from ziggurat.engine.parity import Run, parity_report
@@ -380,7 +381,7 @@ class TensorFlowTasks:
             input_dtype=taken.dtype.name,
             outputs=outputs,
             parameters=parameters,
-            script=Path(__file__).with_name("standalone.py"),
+            script=Path(standalone_prediction.__file__),
             packages=chosen.packages,
             framework=f"TensorFlow {tf2.__version__}",
         )

@@ -103,9 +103,7 @@ def graph_of(described: Mapping[str, Any]) -> dict[str, Any]:
         }
         for each in shown
     ]
-    weights = {
-        each["name"].removeprefix("model/"): each["count"] for each in described["variables"] if each["trainable"]
-    }
+    weights = {_scoped(each["name"]): each["count"] for each in described["variables"] if each["trainable"]}
     return {"nodes": nodes, "weights": weights}
 
 
@@ -114,6 +112,12 @@ def shape_text(shape: Sequence[int | None] | None) -> str:
     if shape is None:
         return "unknown"
     return " x ".join("N" if side is None else str(side) for side in shape) or "one number"
+
+
+def _scoped(name: str) -> str:
+    """Return the name of a weight by its scopes; PyTorch writes them with dots: ``layer1.0.conv1.weight``."""
+    inside = name.removeprefix("model/")
+    return inside if "/" in inside else inside.replace(".", "/")
 
 
 def _is_shown(operation: Mapping[str, Any]) -> bool:

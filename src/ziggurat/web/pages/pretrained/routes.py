@@ -109,7 +109,7 @@ def _add(request: Request, studio: Studio, who: Identity, sent: FormData) -> Res
 
 
 def _new_weights(typed: dict[str, str]) -> NewWeights:
-    given = {name: typed[name] for name in ("name", "title", "network", "license", "source", "sha256")}
+    given: dict[str, Any] = {name: typed[name] for name in ("name", "title", "network", "license", "source", "sha256")}
     preprocessing = preprocessing_of(*(typed[name] for name in ("mean", "std", "size", "color")))
     return NewWeights(**given, classes=class_names_of(typed["classes"].encode()), preprocessing=preprocessing)
 

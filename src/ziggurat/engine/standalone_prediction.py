@@ -227,6 +227,8 @@ def load_model(folder: Path) -> tuple[Run, bool]:
         "checkpoint": _load_checkpoint,
         "onnx": _load_onnx,
         "pb": _load_frozen_graph,
+        "pt2": _load_pytorch_program,
+        "safetensors": _load_weights,
         "savedmodel": _load_saved_model,
         "tflite": _load_tflite,
     }[description["format"]]
@@ -238,8 +240,27 @@ def _load_onnx(path: str, names: list[str]) -> Run:
     runtime = importlib.import_module("onnxruntime")
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
     (source,) = session.get_inputs()
-    fetches = [f"{name}:0" for name in names]
+    known = {output.name for output in session.get_outputs()}
+    fetches = [name if name in known else f"{name}:0" for name in names]  # TensorFlow numbers what an operation gives
     return lambda batch: dict(zip(names, session.run(fetches, {source.name: batch})))
+
+
+def _load_pytorch_program(path: str, names: list[str]) -> Run:
+    torch = importlib.import_module("torch")
+    model = torch.export.load(path).module()
+
+    def run(batch: np.ndarray) -> dict[str, np.ndarray]:
+        with torch.no_grad():
+            found = model(torch.from_numpy(batch))
+        return {name: found[name].numpy() for name in names}
+
+    return run
+
+
+def _load_weights(path: str, names: list[str]) -> Run:
+    """Make the network of the network file that lies beside its weights."""
+    model = _module(Path(path).with_name("standalone_network.py")).load_network(Path(path))
+    return lambda batch: {name: value for name, value in model(batch).items() if name in names}
 
 
 def _load_tflite(path: str, names: list[str]) -> Run:

@@ -1,0 +1,1 @@
+"""Model export: the files of each format, verified against the outputs of the network."""
