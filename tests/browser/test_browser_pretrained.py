@@ -34,6 +34,8 @@ def test_weights_are_added_and_a_training_starts_from_them(
 ) -> None:
     page.expected.append("400 (Bad Request)")  # type: ignore[attr-defined]  # a name that is refused
     page.goto(f"{server.address}/models")
+    check_page(page)
+    fits(page, "models")
     page.click("#model-tabs >> text=Pretrained weights")
     expect(page.locator("h1")).to_have_text("Pretrained weights")
     expect(page.locator("#public-resnet18")).to_contain_text("BSD-3-Clause")

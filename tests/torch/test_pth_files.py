@@ -123,6 +123,12 @@ def test_a_file_that_grows_when_unpacked_is_refused(tmp_path):
         read_pth(tmp_path / "b.pth")
 
 
+def test_views_that_repeat_numbers_are_refused(tmp_path):
+    torch.save({"a": torch.zeros(1).expand(1 << 40)}, tmp_path / "a.pth")
+    with pytest.raises(CheckpointError, match="its tensors would be 4,398,046,511,104 bytes"):
+        read_pth(tmp_path / "a.pth")
+
+
 def test_tensors_that_are_not_dense_are_told(tmp_path):
     torch.save({"a": torch.zeros(2).to(torch.float8_e4m3fn)}, tmp_path / "a.pth")
     with pytest.raises(CheckpointError, match=r"`a`, torch\.float8_e4m3fn"):

@@ -109,8 +109,8 @@ def weights_download(application: Application, name: str | None) -> None:
     found = _weights(application)
     if name is None:
         there = {each.name for each in found.all()}
-        rows = [_public_row(each, each.name in there) for each in found.public()]
-        content = [vars(each) | {"is_added": each.name in there} for each in found.public()]
+        rows = [_public_row(each, each.name in there) for each in found.public]
+        content = [vars(each) | {"is_added": each.name in there} for each in found.public]
         application.output.document(content, table(rows, ("name", "title", "size", "sha256", "here", "license")))
         return
     made = found.download(name, added_by=_user(), progress=_progress(application))

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -83,14 +83,22 @@ class Weights:
         tasks: convert files of PyTorch, in a process of their own.
         jobs: tell who uses weights.
         clock: seconds since 1970.
+        public: the download list.
 
     Attributes:
         folder: where they are.
+        public: the download list.
     """
 
     def __init__(
-        self, settings: Settings, tasks: Tasks, jobs: JobRepository, clock: Callable[[], float] = time.time
+        self,
+        settings: Settings,
+        tasks: Tasks,
+        jobs: JobRepository,
+        clock: Callable[[], float] = time.time,
+        public: Sequence[PublicWeights] = PUBLIC_WEIGHTS,
     ) -> None:
+        self.public = tuple(public)
         self.folder = WeightsFolder(settings.workspace.expanduser() / WEIGHTS_FOLDER)
         self._tasks = tasks
         self._jobs = jobs
@@ -114,10 +122,6 @@ class Weights:
     def users(self, name: str) -> list[WeightsUser]:
         """Return the trainings that start from weights, the newest first."""
         return self._jobs.weights_users(f"weights:{name}")
-
-    def public(self) -> tuple[PublicWeights, ...]:
-        """Return the download list."""
-        return PUBLIC_WEIGHTS
 
     def add(self, file: Path, new: NewWeights, *, added_by: str = "") -> PretrainedWeights:
         """Add a file of weights; the file itself stays.
@@ -164,8 +168,7 @@ class Weights:
             MissingDependencyError: if PyTorch is needed for the file, and not installed.
             StorageError: if the disk is full.
         """
-        entry = public_weights(name)
-        self.folder.check_free(entry.name)
+        entry = self.downloadable(name)
         with self.folder.adding() as folder:
             file = folder / entry.url.rpartition("/")[2]
             digest = download_file(entry, file, allowed=self._allowed, progress=progress)
@@ -179,6 +182,17 @@ class Weights:
                 preprocessing=entry.preprocessing,
             )
             return self._placed(file, digest, new, added_by)
+
+    def downloadable(self, name: str) -> PublicWeights:
+        """Return an entry of the download list that can be added.
+
+        Raises:
+            UnknownNameError: if the list has no such entry.
+            UsageError: if there are weights of that name already.
+        """
+        entry = public_weights(name, self.public)
+        self.folder.check_free(entry.name)
+        return entry
 
     def remove(self, name: str) -> None:
         """Delete weights that no training needs now.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -140,13 +140,13 @@ PUBLIC_WEIGHTS: Final = (
 """The download list, in the order in which it is shown."""
 
 
-def public_weights(name: str) -> PublicWeights:
+def public_weights(name: str, among: Sequence[PublicWeights] = PUBLIC_WEIGHTS) -> PublicWeights:
     """Return an entry of the download list.
 
     Raises:
         UnknownNameError: if there is none of that name; lists the nearest.
     """
-    found = next((each for each in PUBLIC_WEIGHTS if each.name == name), None)
+    found = next((each for each in among if each.name == name), None)
     if found is None:
-        raise UnknownNameError("entry of the download list", name, (each.name for each in PUBLIC_WEIGHTS))
+        raise UnknownNameError("entry of the download list", name, (each.name for each in among))
     return found

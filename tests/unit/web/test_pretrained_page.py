@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from tests.integration.studio.studio_process import wait_for
 from tests.unit.web.html_page import html_of
 from tests.unit.weights.weight_samples import add_entry, weights_file
+from tests.unit.weights.weight_server import entry_of, serving
 from ziggurat.store import Store
+from ziggurat.workspace.studio.weights_downloads import WeightsDownloads
+from ziggurat.workspace.weights import Weights
 
 
 @pytest.fixture
@@ -136,6 +140,34 @@ def test_a_download_that_fails_is_told_in_the_list(visit, studio, monkeypatch):
     assert not html_of(visit.get("/pretrained")).has("#failed-resnet50")
     assert visit.post("/pretrained/resnet50/cancel").status_code == 404
     assert visit.post("/pretrained/resnet19/download").status_code in (400, 404, 422)
+
+
+def test_a_running_download_shows_its_progress(visit, studio, tmp_path):
+    with serving() as server:
+        content = weights_file(tmp_path, "served.safetensors").read_bytes()
+        entries = [entry_of(server, content), entry_of(server, content, name="second")]
+        settings = dataclasses.replace(studio.settings, source_hosts="127.0.0.1")
+        studio.weights = Weights(settings, studio.tasks, studio.jobs, public=entries)
+        studio.weights_downloads = WeightsDownloads(studio.weights, studio.tell_of_weights, studio.clock)
+        server.slow.clear()
+        for name in ("resnet18", "second"):
+            assert visit.post(f"/pretrained/{name}/download").status_code == 303
+        wait_for(lambda: studio.weights_downloads.all()[0].received_bytes, 30)
+        lists = html_of(visit.part("/pretrained", "weights-lists"))
+        row = lists.one("#public-resnet18")
+
+        assert (row["data-state"], lists.one("#public-second")["data-state"]) == ("running", "waiting")
+        assert row.one("progress")["max"] == str(len(content))
+        assert row.one("progress")["value"] == str(len(content) // 2)
+        assert "every 4s" in lists.one("#weights-lists")["hx-trigger"]
+        assert visit.post("/pretrained/second/cancel").status_code == 303
+        server.slow.set()
+        wait_for(lambda: not studio.weights_downloads.all())
+    page = html_of(visit.get("/pretrained"))
+    assert page.has("#weights-resnet18")
+    assert not page.has("#weights-second")
+    assert page.one("#public-resnet18")["data-state"] == "added"
+    assert "every 4s" not in page.one("#weights-lists")["hx-trigger"]
 
 
 def test_the_form_for_a_new_model_offers_weights(visit, studio):

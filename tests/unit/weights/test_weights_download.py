@@ -2,80 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.unit.weights.weight_samples import weights_file
+from tests.unit.weights.weight_server import WeightHandler, WeightServer, entry_of, serving
 from ziggurat.errors import CheckpointError, DataError, UnknownNameError
 from ziggurat.net.ssrf import AllowedAddresses
 from ziggurat.workspace.weights_download import download_file
-from ziggurat.zoo.public_weights import PUBLIC_WEIGHTS, PublicWeights, public_weights
-
-
-class WeightServer(ThreadingHTTPServer):
-    """Serves files; of one it says a length that it does not send."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.files: dict[str, bytes] = {}
-        self.cut: set[str] = set()
-
-    def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}{path}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        server = self.server
-        assert isinstance(server, WeightServer)
-        content = server.files.get(self.path)
-        self.send_response(200 if content is not None else 404)
-        content = content or b""
-        self.send_header("Content-Length", str(len(content) + (100 if self.path in server.cut else 0)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_args: object) -> None:
-        pass
+from ziggurat.zoo.public_weights import PUBLIC_WEIGHTS, public_weights
 
 
 @pytest.fixture
 def server() -> Iterator[WeightServer]:
-    made = WeightServer()
-    thread = threading.Thread(target=made.serve_forever, args=(0.01,))
-    thread.start()
-    yield made
-    made.shutdown()
-    thread.join()
-    made.server_close()
+    with serving() as made:
+        yield made
 
 
 @pytest.fixture
 def content(tmp_path) -> bytes:
     return weights_file(tmp_path, "served.safetensors").read_bytes()
-
-
-def entry_of(server: WeightServer, content: bytes, **changes: object) -> PublicWeights:
-    """Return an entry whose file the server has."""
-    server.files["/small.safetensors"] = content
-    entry = PublicWeights(
-        name="resnet18",
-        title="Small",
-        network="resnet18",
-        url=server.url("/small.safetensors"),
-        sha256=hashlib.sha256(content).hexdigest(),
-        size_bytes=len(content),
-        license="MIT",
-        source="the tests",
-        class_count=3,
-    )
-    return dataclasses.replace(entry, **changes)
 
 
 def test_a_file_comes_with_progress_and_its_checksum(server, content, tmp_path):
@@ -133,7 +83,7 @@ def test_a_missing_file_and_no_network_are_told(server, content, tmp_path):
     gone = entry_of(server, content, url=server.url("/gone"))
     with pytest.raises(DataError, match="404 Not Found"):
         download_file(gone, tmp_path / "x")
-    free = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    free = ThreadingHTTPServer(("127.0.0.1", 0), WeightHandler)
     port = free.server_address[1]
     free.server_close()
     unreachable = entry_of(server, content, url=f"http://127.0.0.1:{port}/x")

@@ -94,7 +94,7 @@ def downloads(studio: StudioDep, _who: ViewerUser) -> Response:
     running = {each.name: each for each in studio.weights_downloads.all()}
     listed = (
         {**asdict(each), "is_added": each.name in there, "download": _download(running.get(each.name))}
-        for each in studio.weights.public()
+        for each in studio.weights.public
     )
     return answer(list(listed))
 

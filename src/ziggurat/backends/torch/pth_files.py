@@ -58,6 +58,9 @@ def read_pth(path: Path) -> dict[str, np.ndarray]:
     except (RuntimeError, OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise _damaged(path, _first_line(error)) from None
     tensors = _without_wrapper(_state_dict(content, path))
+    size_bytes = sum(each.numel() * each.itemsize for each in tensors.values())
+    if size_bytes > 4 * path.stat().st_size + (1 << 20):  # views that repeat a few numbers
+        raise _damaged(path, f"its tensors would be {size_bytes:,} bytes")
     return {name: _array(tensor, name) for name, tensor in tensors.items()}
 
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from ziggurat.errors import MissingEntryError, UsageError, ZigguratError
 from ziggurat.workspace.weights import Weights
-from ziggurat.zoo.public_weights import public_weights
 
 __all__ = ["WeightsDownload", "WeightsDownloads"]
 
@@ -91,8 +90,7 @@ class WeightsDownloads:
             UnknownNameError: if the download list has no such entry.
             UsageError: if there are weights of that name already, or the studio ends.
         """
-        entry = public_weights(name)
-        self._weights.folder.check_free(entry.name)
+        self._weights.downloadable(name)
         with self._lock:
             known = self._known.get(name)
             if known is not None and known.is_under_way:

@@ -94,7 +94,7 @@ def pretrained_view(studio: Studio) -> PretrainedView:
             is_added=each.name in there,
             download=downloads.get(each.name),
         )
-        for each in studio.weights.public()
+        for each in studio.weights.public
     ]
     networks = [("", "Not stated"), *((name, name) for name in weight_networks())]
     return PretrainedView(rows=[_row(studio, each) for each in entries], public=public, networks=networks)
