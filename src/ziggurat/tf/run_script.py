@@ -24,7 +24,7 @@ from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.tf.tf1.failure import failure_text
 from ziggurat.tf.tf1.files import ScriptFiles
-from ziggurat.tf.tf1.python2 import NUMPY_NAMES
+from ziggurat.tf.tf1.numpy_names import NUMPY_NAMES
 from ziggurat.tf.tf1.report import Report
 
 __all__ = ["main", "run_script"]

@@ -10,6 +10,8 @@ import pytest
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
+from callback_trainings import train
+
 from ziggurat import dataflow
 from ziggurat.errors import UsageError
 from ziggurat.tf import trainers
@@ -172,3 +174,10 @@ def test_augmentors_of_0_8_that_return_transforms_work(tensorpack) -> None:
     assert half.shape == (4, 3, 3)
     points = imgaug.AugmentorList([Halves()]).augment_coords(np.asarray([[6.0, 8.0]]), params)
     np.testing.assert_array_equal(points, [[3.0, 4.0]])
+
+
+@pytest.mark.parametrize("devices", [[0, 1], ["/gpu:0", "gpu:1"]])
+def test_peak_memory_takes_numbers_and_names_of_devices(tensorpack, devices) -> None:
+    tracker = tensorpack.PeakMemoryTracker(devices)
+    assert tracker._given_devices == [0, 1]
+    assert train([tracker], epochs=1).global_step == 8  # without a GPU, it says so

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ __all__ = [
     "BinaryClassificationStats",
     "CallbackFactory",
     "MovingAverageSummary",
+    "PeakMemoryTracker",
     "ProxyCallback",
     "ScheduledHyperParamSetter",
     "SimpleMovingAverage",
@@ -33,6 +34,17 @@ class SimpleMovingAverage(OlderNames, callbacks.SimpleMovingAverage):
     """``ziggurat.callbacks.SimpleMovingAverage``; ``tensors`` is another name of ``names``."""
 
     older = {"tensors": "names"}
+
+
+class PeakMemoryTracker(callbacks.GPUMemoryTracker):
+    """``ziggurat.callbacks.GPUMemoryTracker``, whose GPUs may also be told by names.
+
+    Args:
+        devices: numbers of GPUs, or names such as ``/gpu:0``.
+    """
+
+    def __init__(self, devices: Sequence[int | str] = (0,)) -> None:
+        super().__init__([int(str(each).rpartition(":")[2]) for each in devices])
 
 
 class ProxyCallback(OlderNames, callbacks.ProxyCallback):
