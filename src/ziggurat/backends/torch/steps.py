@@ -26,6 +26,8 @@ _HALF: Final = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _OF_THE_STEP: Final = ("gradient_norm", "learning_rate")
 """Values that a batch alone does not have."""
 
+_COST_ALONE: Final = ("cost",)
+
 
 @dataclass(frozen=True, kw_only=True)
 class StepOptions:
@@ -298,8 +300,8 @@ class StepProgram(ABC):
             losses[0].backward()
         else:
             self._add_gradients(losses)
-        if not wanted:
-            return {}
+        if wanted == _COST_ALONE:  # in nearly every step
+            return {"cost": outcome.value("cost").detach()}
         with torch.no_grad():
             return {name: outcome.value(name).detach() for name in wanted if name not in _OF_THE_STEP}
 
