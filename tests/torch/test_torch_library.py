@@ -24,6 +24,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 from torch_networks import batches, digit_images
 
+import ziggurat.torch as library
 from ziggurat.dataflow import BatchData, DataFromList
 from ziggurat.dataflow.random import fix_rng_seed
 from ziggurat.engine.checkpoints import CheckpointStore
@@ -32,6 +33,7 @@ from ziggurat.errors import (
     CheckpointError,
     ConfigurationError,
     MissingCheckpointError,
+    MissingDependencyError,
     NonFiniteError,
     TrainingError,
     UsageError,
@@ -442,6 +444,19 @@ def started(folder: Path, *options: str) -> Any:
     process = multiprocessing.get_context("fork").Process(target=library_program.main, args=(words,))
     process.start()
     return process
+
+
+def test_a_missing_pytorch_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "ziggurat.torch.program")
+    monkeypatch.delattr(library, "Options", raising=False)
+    with pytest.raises(MissingDependencyError, match="torch"):
+        _ = library.Options
+
+
+def test_a_wrong_name_of_the_library_names_the_nearest():
+    with pytest.raises(AttributeError, match="ModuleProgram"):
+        _ = library.ModulePrograms
 
 
 def steps_of(folder: Path) -> int:
