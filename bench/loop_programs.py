@@ -7,17 +7,11 @@ Tensorpack takes part where it is installed.
 
 from __future__ import annotations
 
-import multiprocessing
-import time
-from collections.abc import Callable
-from contextlib import suppress
-from multiprocessing.connection import Connection
-from typing import Any
-
 import numpy as np
 
 from bench.parts.program_sides import LIMIT, OURS, RAW, SIDES, Network, missing
 from bench.parts.report import Options, Report, Row
+from bench.parts.turns import take_turns
 
 __all__ = ["run"]
 
@@ -33,8 +27,10 @@ def run(options: Options) -> Report:
     """Measure."""
     notes, rows, left_out = [], [], {}
     for title, network in _NETWORKS.items():
-        measured, absent = _measured(network, max(3, options.rounds))
+        absent = {name: reason for name in SIDES if (reason := missing(name))}
         left_out |= absent
+        sides = {name: side for name, side in SIDES.items() if name not in absent}
+        measured = take_turns(sides, network, network.steps, max(3, options.rounds))
         ours, raw, limit = (measured[name] for name in (OURS, RAW, LIMIT))
         notes.append(
             f"{title}, CPU time: {OURS} / {RAW} {_interval(np.array(ours.cpu_us) / np.array(raw.cpu_us))}"
@@ -58,73 +54,6 @@ def run(options: Options) -> Report:
         rows,
         left_out,
     )
-
-
-class _Times:
-    def __init__(self) -> None:
-        self.cpu_us: list[float] = []
-        self.wall_us: list[float] = []
-        self.thread_us: list[float] = []
-
-
-def _measured(network: Network, rounds: int) -> tuple[dict[str, _Times], dict[str, str]]:
-    context = multiprocessing.get_context("spawn")
-    started: dict[str, tuple[Any, Connection]] = {}
-    absent = {name: reason for name in SIDES if (reason := missing(name))}
-    try:
-        for name in SIDES:
-            if name not in absent:
-                here, there = context.Pipe()
-                process = context.Process(target=_side, args=(name, network, there), daemon=True)
-                process.start()
-                started[name] = process, here
-        times = {name: _Times() for name in started}
-        for number in range(rounds + 2):
-            for name, (_, line) in started.items():
-                line.send("go")
-                cpu_s, wall_s, thread_s = line.recv()
-                if number > 1:  # the first rounds warm up
-                    times[name].cpu_us.append(1e6 * cpu_s / network.steps)
-                    times[name].wall_us.append(1e6 * wall_s / network.steps)
-                    times[name].thread_us.append(1e6 * thread_s / network.steps)
-    finally:
-        for process, line in started.values():
-            with suppress(OSError):
-                line.close()
-            process.kill()
-            process.join()
-    return times, absent
-
-
-class Turns:
-    """Waits for its turn before an epoch, and tells the times of its steps behind it.
-
-    Args:
-        line: to the process that measures.
-    """
-
-    def __init__(self, line: Connection) -> None:
-        self._line = line
-        self._began = (0.0, 0.0, 0.0)
-
-    def begin(self) -> None:
-        """Wait, then start the clocks."""
-        self._line.recv()
-        self._began = _clocks()
-
-    def end(self) -> None:
-        """Stop the clocks and tell."""
-        self._line.send(tuple(now - then for now, then in zip(_clocks(), self._began, strict=True)))
-
-
-def _clocks() -> tuple[float, float, float]:
-    return time.process_time(), time.perf_counter(), time.thread_time()
-
-
-def _side(name: str, network: Network, line: Connection) -> None:
-    side: Callable[[Network, Turns], None] = SIDES[name]
-    with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
-        side(network, Turns(line))
 
 
 def _interval(values: np.ndarray, digits: int = 3) -> str:

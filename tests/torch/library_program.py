@@ -44,10 +44,15 @@ class Noted(Callback):
         with open(Path(self.arguments.folder, f"steps-{rank}"), "a") as file:
             file.write(f"{self.global_step}\n")
         time.sleep(self.arguments.slow)
-        mark = Path(self.arguments.folder, "killed")
-        if self.arguments.kill_at == self.global_step and rank == "1" and not mark.exists():
+        self.strike(signal.SIGKILL, self.arguments.kill_at if rank == "1" else 0)
+        self.strike(signal.SIGTERM, self.arguments.terminate_at)
+        self.strike(signal.SIGKILL, self.arguments.die_at)
+
+    def strike(self, number, step):
+        mark = Path(self.arguments.folder, "killed" if number == signal.SIGKILL else "terminated")
+        if step == self.global_step and not mark.exists():
             mark.write_text("")
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), number)
 
 
 def module(dropout):
@@ -71,6 +76,8 @@ def main(words=None):
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--slow", type=float, default=0.0)
     parser.add_argument("--kill-at", type=int, default=0)
+    parser.add_argument("--terminate-at", type=int, default=0)
+    parser.add_argument("--die-at", type=int, default=0)
     parser.add_argument("--together", action="store_true")
     arguments = parser.parse_args(words)
     Path(arguments.folder).mkdir(exist_ok=True)

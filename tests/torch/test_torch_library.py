@@ -5,6 +5,9 @@ import json
 import math
 import multiprocessing
 import random
+import runpy
+import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,16 +24,23 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 from torch_networks import batches, digit_images
 
+import ziggurat.torch as library
 from ziggurat.dataflow import BatchData, DataFromList
 from ziggurat.dataflow.random import fix_rng_seed
+from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.entities import EXIT_STOPPED
 from ziggurat.errors import (
     CheckpointError,
     ConfigurationError,
     MissingCheckpointError,
+    MissingDependencyError,
     NonFiniteError,
     TrainingError,
     UsageError,
 )
+from ziggurat.events import effective_scalars, read_events
+from ziggurat.layout import JobFolder
+from ziggurat.specs import parse_spec, save_spec
 from ziggurat.testing import BackendConformance
 from ziggurat.torch import (
     Callback,
@@ -48,6 +58,8 @@ from ziggurat.torch import (
     save_weights,
     seed_everything,
 )
+from ziggurat.worker.main import main
+from ziggurat.worker.stopping import StopRequest, StopSignals
 
 
 @pytest.fixture(autouse=True)
@@ -434,6 +446,19 @@ def started(folder: Path, *options: str) -> Any:
     return process
 
 
+def test_a_missing_pytorch_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "ziggurat.torch.program")
+    monkeypatch.delattr(library, "Options", raising=False)
+    with pytest.raises(MissingDependencyError, match="torch"):
+        _ = library.Options
+
+
+def test_a_wrong_name_of_the_library_names_the_nearest():
+    with pytest.raises(AttributeError, match="ModuleProgram"):
+        _ = library.ModulePrograms
+
+
 def steps_of(folder: Path) -> int:
     path = folder / "steps-0"
     return len(path.read_text().split()) if path.exists() else 0
@@ -457,3 +482,65 @@ def test_a_killed_program_goes_on_bit_for_bit(tmp_path):
     assert (parted / name).read_bytes() == (whole / name).read_bytes()
     assert steps_of(whole) == 39
     assert steps_of(parted) > 39, "steps behind the last checkpoint were taken again"
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples/torch/digits.py"
+
+
+def run_example(*options: str) -> None:
+    sys.argv = [str(EXAMPLE), *options]
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+
+
+def test_the_example_learns_the_digits(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [])
+    run_example("--epochs", "4", "--folder", str(tmp_path))
+    run_example("--epochs", "5", "--folder", str(tmp_path))
+    lines = [json.loads(line) for line in (tmp_path / "stats.json").read_text().splitlines()]
+    assert [line["epoch_num"] for line in lines] == [1, 2, 3, 4, 5]
+    assert lines[-1]["validation_accuracy"] > 0.9
+
+
+def work(job: JobFolder) -> None:
+    request = StopRequest()
+    StopSignals(request)
+    sys.exit(main([str(job.path)], request=request))
+
+
+def attempt(job: JobFolder) -> int | None:
+    """Run one attempt of a job in a forked worker; return its exit code."""
+    process = multiprocessing.get_context("fork").Process(target=work, args=(job,))
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+def job_of(folder: Path, *options: str) -> JobFolder:
+    job = JobFolder(folder)
+    job.program.mkdir(parents=True)
+    (job.program / "train.py").write_text(Path(library_program.__file__).read_text())
+    words = [str(folder / "elsewhere"), "3", "--dropout", "0.2", *options]
+    content = {"kind": "program", "version": 1, "script": "train.py", "arguments": words, "seed": 3}
+    save_spec(parse_spec(content), job.spec)
+    return job
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_submitted_program_stops_dies_and_goes_on(tmp_path):
+    whole, struck = job_of(tmp_path / "whole"), job_of(tmp_path / "struck", "--terminate-at", "5", "--die-at", "18")
+    assert attempt(whole) == 0, whole.log.read_text()
+    assert [attempt(struck) for _ in range(3)] == [EXIT_STOPPED, -signal.SIGKILL, 0], struck.log.read_text()
+    (one, state, _), (other, resumed, _) = (
+        CheckpointStore(job.checkpoints, writable=False).latest() for job in (whole, struck)
+    )
+    assert one.name == other.name == "step-00000039"
+    assert state.arrays.keys() == resumed.arrays.keys()
+    for name, array in state.arrays.items():
+        np.testing.assert_array_equal(array, resumed.arrays[name], err_msg=name)
+    curves = [
+        {(each.tag, each.step): each.value for each in effective_scalars(read_events(job.events)[0])}
+        for job in (whole, struck)
+    ]
+    assert {tag for tag, _ in curves[0]} >= {"cost", "accuracy", "learning_rate"}
+    kept = [{key: value for key, value in each.items() if key[0] in ("cost", "accuracy")} for each in curves]
+    assert kept[0] == kept[1]

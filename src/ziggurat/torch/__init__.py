@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ziggurat.errors import nearest_names
+from ziggurat.errors import MissingDependencyError, nearest_names
 
 if TYPE_CHECKING:
     from ziggurat.callbacks import (
@@ -209,7 +209,12 @@ def __getattr__(name: str) -> Any:
         nearest = nearest_names(name, __all__)
         hint = f" Did you mean {' or '.join(nearest)}?" if nearest else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint}")
-    home = importlib.import_module(_MODULE_OF.get(name, "ziggurat.callbacks"))
+    try:
+        home = importlib.import_module(_MODULE_OF.get(name, "ziggurat.callbacks"))
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingDependencyError("torch", extra="torch", purpose="`ziggurat.torch`") from error
     value = globals()[name] = getattr(home, name)
     return value
 

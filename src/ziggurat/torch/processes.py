@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import torch
 from torch import distributed
+from torch.distributed import PrefixStore, Store, TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
 from ziggurat.errors import ConfigurationError, TrainingError
 
@@ -148,7 +149,7 @@ def _met(device: torch.device) -> Processes:
         ) from error
 
 
-def _store(rank: int, size: int) -> distributed.Store:
+def _store(rank: int, size: int) -> Store:
     """Return the store by which processes find each other.
 
     The store of ``torchrun`` outlives a restart of its processes, with the addresses of those that have ended. So the
@@ -157,13 +158,13 @@ def _store(rank: int, size: int) -> distributed.Store:
     """
     host, port = os.environ["MASTER_ADDR"], _number("MASTER_PORT")
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
-        return distributed.TCPStore(host, port, size, is_master=rank == 0, multi_tenant=True, timeout=_MEETING)
-    store, own = distributed.TCPStore(host, port, is_master=False, timeout=_MEETING), secrets.token_hex(8)
+        return TCPStore(host, port, size, is_master=rank == 0, multi_tenant=True, timeout=_MEETING)
+    store, own = TCPStore(host, port, is_master=False, timeout=_MEETING), secrets.token_hex(8)
     if rank:
         store.set(f"ziggurat/token/{rank}", own)
         prefix = store.get(f"ziggurat/answer/{own}").decode()
         store.set(f"ziggurat/{prefix}/{rank}", "heard")
-        return distributed.PrefixStore(prefix, store)
+        return PrefixStore(prefix, store)
     until, silent = time.monotonic() + _MEETING.total_seconds(), set(range(1, size))
     while silent:
         for other in silent:
@@ -173,7 +174,7 @@ def _store(rank: int, size: int) -> distributed.Store:
         if time.monotonic() > until:
             raise RuntimeError(f"rank {', '.join(map(str, sorted(silent)))} is not there")
         time.sleep(_PAUSE_S)
-    return distributed.PrefixStore(own, store)
+    return PrefixStore(own, store)
 
 
 def _number(*names: str) -> int:

@@ -291,7 +291,7 @@ class ModuleProgram(StepProgram):
     def _outcome(self, batch: Any, *, is_training: bool) -> _BatchOutcome:
         held = on_device(batch, self._steps.device, self._memory_format)
         if not is_training or self.processes.size == 1 or not self._is_replicated():
-            losses, values = self._cost(held)
+            losses, values = self._cost.forward(held)  # nothing hooks in: a call of the module would look for it
         else:
             if self._replica is None:
                 self._replica = DistributedDataParallel(self._cost)

@@ -26,6 +26,8 @@ _HALF: Final = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _OF_THE_STEP: Final = ("gradient_norm", "learning_rate")
 """Values that a batch alone does not have."""
 
+_COST_ALONE: Final = ("cost",)
+
 
 @dataclass(frozen=True, kw_only=True)
 class StepOptions:
@@ -298,8 +300,8 @@ class StepProgram(ABC):
             losses[0].backward()
         else:
             self._add_gradients(losses)
-        if not wanted:
-            return {}
+        if wanted == _COST_ALONE:  # in nearly every step
+            return {"cost": outcome.value("cost").detach()}
         with torch.no_grad():
             return {name: outcome.value(name).detach() for name in wanted if name not in _OF_THE_STEP}
 
@@ -316,21 +318,24 @@ class StepProgram(ABC):
 
     def _apply(self, wants_norm: bool) -> torch.Tensor | None:
         """Take the steps of the optimizers; return the norm of the gradients where it is wanted."""
-        norms: list[torch.Tensor] = []
-        clip, scaler = self._steps.gradient_clip, self._scaler
-        for number, optimizer in enumerate(self._optimizers):
-            if scaler is not None:
-                scaler.unscale_(optimizer)
-            self._change_gradients(number)
-            if wants_norm or clip is not None:
-                norms.append(_clip(self._parts[number], clip))
-            if scaler is None:
-                optimizer.step()
-            else:
-                scaler.step(optimizer)
+        norms = [self._move(number, wants_norm) for number in range(len(self._optimizers))]
+        if self._scaler is not None:
+            self._scaler.update()
+        found = [each for each in norms if each is not None]
+        return torch.stack(found).sum() if found else None
+
+    def _move(self, number: int, wants_norm: bool) -> torch.Tensor | None:
+        """Take the step of one optimizer; return the norm of its gradients where it is known."""
+        optimizer, clip, scaler = self._optimizers[number], self._steps.gradient_clip, self._scaler
         if scaler is not None:
-            scaler.update()
-        return torch.stack(norms).sum() if norms else None
+            scaler.unscale_(optimizer)
+        self._change_gradients(number)
+        norm = _clip(self._parts[number], clip) if wants_norm or clip is not None else None
+        if scaler is None:
+            optimizer.step()
+        else:
+            scaler.step(optimizer)
+        return norm
 
     def _train_mode(self, wanted: bool) -> None:
         if wanted == self._is_training:
