@@ -302,13 +302,13 @@ def test_workers_find_tensorpack_in_modules_of_the_program(run, tmp_path) -> Non
     assert "got [0, 2, 4, 6]" in ran.out
 
 
-<<<<<<< HEAD
 def test_a_name_that_is_none_is_told_with_the_nearest(run) -> None:
     ran = run("from tensorpack import Trainconfig\n")
     assert ran.code == 1
     assert "ImportError: `Trainconfig` is not a known name of tensorpack. Did you mean `TrainConfig`" in ran.err
     assert run("from tensorpack.dataflow import *\nfrom tensorpack import dataflow\nBatchData\n").code == 0
-=======
+
+
 def test_workers_find_the_names_that_numpy_had(run) -> None:
     text = """\
         import numpy as np
@@ -322,4 +322,3 @@ def test_workers_find_the_names_that_numpy_had(run) -> None:
     ran = run(text)
     assert ran.code == 0, ran.err
     assert ran.out == "[1.0, 2.0]\n"
->>>>>>> h5
