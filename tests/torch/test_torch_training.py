@@ -1,5 +1,6 @@
 """Trainings on PyTorch: pretrained weights, freezing, several losses, mixed labels, hooks, devices and errors."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import torch
+from safetensors.torch import save_file
 from torch_networks import SMALL, TOWER, batches
 
 from ziggurat.backends.torch.backend import TorchBackend
@@ -15,6 +17,7 @@ from ziggurat.backends.torch.optimizers import OPTIMIZERS
 from ziggurat.backends.torch.program import TorchProgram
 from ziggurat.engine.backend import ArraySpec, ProgramRequest, class_arrays
 from ziggurat.engine.program import NonFiniteStep
+from ziggurat.entities.backend_info import backend_info
 from ziggurat.errors import CheckpointError, ConfigurationError, NetworkCodeError, TrainingError, UnknownNameError
 
 
@@ -36,6 +39,20 @@ def test_pretrained_weights_are_taken_by_name(caplog: pytest.LogCaptureFixture) 
     np.testing.assert_array_equal(weights(second)["model/conv1.weight"], pretrained["model/conv1.weight"])
     assert "started fresh: model/head.weight, model/head.bias." in caplog.text
     assert "left out: model/fc1.weight, model/fc1.bias." in caplog.text
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
+def test_files_of_weights_are_checkpoints(tmp_path: Path, suffix: str) -> None:
+    program, path = build(seed=1), tmp_path / f"mine{suffix}"
+    tensors = program.network.module.state_dict()
+    if suffix == ".pth":
+        torch.save({"state_dict": tensors}, path)
+    else:
+        save_file({name: each.contiguous() for name, each in tensors.items()}, path)
+    assert backend_info("torch").has_checkpoint(path)
+    found = TorchBackend().read_checkpoint(path)
+    assert set(found) == set(weights(program))
+    np.testing.assert_array_equal(found["model/fc1.weight"], weights(program)["model/fc1.weight"])
 
 
 def test_another_shape_is_refused_with_both() -> None:

@@ -11,12 +11,14 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from ziggurat.backends.torch.network import Network, make_network
+from ziggurat.backends.torch.network import MODEL, Network, make_network
 from ziggurat.backends.torch.program import ProgramOptions, TorchProgram
+from ziggurat.backends.torch.pth_files import read_pth
 from ziggurat.backends.torch.state import give_weights, weights_of
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.engine.restore_plan import RestorePlan, freezes, plan_restore
-from ziggurat.errors import CheckpointError, ConfigurationError, UnknownNameError
+from ziggurat.errors import ConfigurationError, UnknownNameError
+from ziggurat.zoo.weight_files import load_weights_file
 
 __all__ = ["TorchBackend", "device_of"]
 
@@ -117,32 +119,8 @@ def read_weights(path: Path) -> dict[str, np.ndarray]:
     Raises:
         CheckpointError: where it is none, is damaged, or holds more than named tensors.
     """
-    from safetensors.torch import load_file
-
-    try:
-        if path.suffix == ".safetensors":
-            found: Any = load_file(path)
-        else:
-            found = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # each of them has errors of its own
-        raise CheckpointError(
-            f"{path} must be a file of weights: .safetensors, or a `state_dict` saved by `torch.save`.",
-            received=f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}",
-            advice="Save it with `torch.save(model.state_dict(), path)`.",
-        ) from error
-    inner = found.get("state_dict", found) if isinstance(found, dict) else found
-    if not isinstance(inner, dict) or not all(isinstance(each, torch.Tensor) for each in inner.values()):
-        raise CheckpointError(
-            f"{path} must hold named tensors.",
-            received=type(inner).__name__,
-            advice="Save it with `torch.save(model.state_dict(), path)`.",
-        )
-    return {f"model/{str(name).removeprefix('module.')}": _array(value) for name, value in inner.items()}
-
-
-def _array(value: torch.Tensor) -> np.ndarray:
-    kept = value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
-    return kept.detach().contiguous().numpy()
+    found = load_weights_file(path) if path.suffix == ".safetensors" else read_pth(path)
+    return {f"{MODEL}{name}": array for name, array in found.items()}
 
 
 def _options(request: ProgramRequest) -> ProgramOptions:
