@@ -7,6 +7,7 @@ from tensorflow_networks import SMALL
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
+from ziggurat.backends.tensorflow.towers import layer_of
 from ziggurat.errors import ConfigurationError, NetworkCodeError, UnknownNameError
 from ziggurat.worker.commands.networks import describe
 
@@ -167,3 +168,18 @@ def test_a_file_of_a_task_that_is_not_there(tmp_path: Path) -> None:
     path.write_text(MASKS.replace("'segmentation'", "'segmentatoin'"))
     with pytest.raises(UnknownNameError, match="Did you mean `segmentation`"):
         describe({"network": str(path)})
+
+
+@pytest.mark.parametrize(
+    ("operation", "layer"),
+    [
+        ("conv1/Conv2D", "conv1"),
+        ("features/3/conv/0/Conv2D", "features/3"),
+        ("layer1/0/Relu", "layer1/0"),
+        ("fc/7", "fc"),
+        ("stage2/block1/conv1/Conv2D", "stage2"),
+        ("Relu_1", "Relu_1"),
+    ],
+)
+def test_layer_of_an_operation(operation: str, layer: str) -> None:
+    assert layer_of(operation) == layer

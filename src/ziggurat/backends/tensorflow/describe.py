@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ziggurat.backends.tensorflow.graph import JobGraph
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.backends.tensorflow.towers import names_behind
+from ziggurat.backends.tensorflow.towers import layer_of, names_behind
 
 __all__ = [
     "GraphDescription",
@@ -193,8 +193,8 @@ def _behind_identities(operation: Any) -> Any:
 def _layers(operations: Iterable[Any], variables: list[VariableRow]) -> list[LayerRow]:
     layers: dict[str, list[Any]] = {}
     for operation in operations:
-        parts = operation.name.removeprefix(_SCOPE).removeprefix("model/").split("/")
-        layers.setdefault(parts[0] if len(parts) > 1 else "", []).append(operation)
+        name = operation.name.removeprefix(_SCOPE).removeprefix("model/")
+        layers.setdefault(layer_of(name) if "/" in name else "", []).append(operation)
     layers.pop("", None)
     return [
         LayerRow(

@@ -26,6 +26,7 @@ __all__ = [
     "check_divides",
     "gives_class_scores",
     "inference_feeds",
+    "layer_of",
     "make_placeholders",
     "make_tower",
     "merged_summaries",
@@ -393,6 +394,18 @@ def _wrong_loss(received: Any, path: str) -> NetworkCodeError:
         advice="Reduce it with `tf.reduce_mean`, and return it.",
         details={"file": path},
     )
+
+
+def layer_of(name: str) -> str:
+    """Return the layer that an operation is part of: its outermost scope, with the number of a part of a sequence.
+
+    ``conv1/Conv2D`` is of ``conv1``, ``features/3/conv/Relu`` of ``features/3``; one without a scope is its own layer.
+
+    Args:
+        name: of the operation, below the network's own scope.
+    """
+    first, *inner = name.split("/")
+    return f"{first}/{inner[0]}" if len(inner) > 1 and inner[0].isdigit() else first
 
 
 def check_divides(batch_size: int, towers: int) -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.backends.tensorflow.towers import names_behind
+from ziggurat.backends.tensorflow.towers import layer_of, names_behind
 from ziggurat.errors import UnknownNameError, UsageError
 
 __all__ = ["ClassGradients", "class_scores", "layers_behind"]
@@ -67,14 +67,13 @@ def layers_behind(outputs: Sequence[Any], scope: str) -> dict[str, Any]:
 
     Args:
         outputs: tensors of a tower.
-        scope: of the tower's operations; the first name behind it is that of a layer. An operation of the network
-            without a scope of its own is a layer by itself.
+        scope: of the tower's operations; ``layer_of`` says which layer each of them is part of.
     """
     behind = names_behind(outputs)
     layers: dict[str, Any] = {}
     for operation in outputs[0].graph.get_operations():
         if operation.name in behind and operation.name.startswith(scope) and _is_batch(operation):
-            layers[operation.name.removeprefix(scope).split("/")[0]] = operation.outputs[0]
+            layers[layer_of(operation.name.removeprefix(scope))] = operation.outputs[0]
     return layers
 
 
