@@ -22,6 +22,7 @@ from ziggurat.torch import (
     ModelSaver,
     ModuleProgram,
     Options,
+    StopTraining,
     TorchScheduler,
     Trainer,
     save_weights,
@@ -44,6 +45,8 @@ class Noted(Callback):
         with open(Path(self.arguments.folder, f"steps-{rank}"), "a") as file:
             file.write(f"{self.global_step}\n")
         time.sleep(self.arguments.slow)
+        if self.arguments.end_at == self.global_step and rank == self.arguments.end_rank:
+            raise StopTraining("enough")
         self.strike(signal.SIGKILL, self.arguments.kill_at if rank == "1" else 0)
         self.strike(signal.SIGTERM, self.arguments.terminate_at)
         self.strike(signal.SIGKILL, self.arguments.die_at)
@@ -78,6 +81,8 @@ def main(words=None):
     parser.add_argument("--kill-at", type=int, default=0)
     parser.add_argument("--terminate-at", type=int, default=0)
     parser.add_argument("--die-at", type=int, default=0)
+    parser.add_argument("--end-at", type=int, default=0)
+    parser.add_argument("--end-rank", default="0")
     parser.add_argument("--together", action="store_true")
     arguments = parser.parse_args(words)
     Path(arguments.folder).mkdir(exist_ok=True)

@@ -99,6 +99,16 @@ def test_gradients_may_be_averaged_at_the_end_of_a_step(together, tmp_path):
         np.testing.assert_allclose(final(tmp_path)[name], values, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("rank", ["0", "1"])
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_an_end_in_one_process_ends_both(rank, tmp_path):
+    launched(tmp_path, "--end-at", "5", "--end-rank", rank)
+    for number in ("0", "1"):
+        assert (tmp_path / f"steps-{number}").read_text().split()[-1] == "5"
+    for name, values in final(tmp_path).items():
+        assert np.array_equal(final(tmp_path, 1)[name], values)
+
+
 def test_without_a_launcher_there_is_one_process(monkeypatch):
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
