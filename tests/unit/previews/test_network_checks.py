@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ziggurat.specs import FileNetwork
 from ziggurat.workspace.network_checks import check_network
 from ziggurat.zoo import ZOO
+from ziggurat.zoo.backends import file_backend
 
 ROOT = Path(__file__).parents[3]
 GOOD = """\
@@ -46,7 +48,22 @@ def texts_of_docs():
 
 @pytest.mark.parametrize("text", list(texts_of_docs()))
 def test_networks_of_the_docs_have_no_finding(text: str):
-    assert found(text) == []
+    assert found(text, backend=file_backend(FileNetwork(path="network.py", text=text))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "backend"),
+    [
+        (GOOD, "tensorflow"),
+        ("class UserModel(nn.Module):\n    pass\n", "torch"),
+        ("import torch.nn.functional as f\n", "torch"),
+        ("from tensorflow.contrib import slim\n", "tensorflow"),
+        ("class UserModel(Tower):\n    def build(self):\n        self.a = nn.Linear(1, 1)\n", "torch"),
+        ("class UserModel(\n", "tensorflow"),
+    ],
+)
+def test_a_file_tells_its_framework(text: str, backend: str):
+    assert file_backend(FileNetwork(path="network.py", text=text)) == backend
 
 
 def texts_of_tests():
