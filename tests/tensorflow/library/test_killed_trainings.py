@@ -76,11 +76,11 @@ def test_two_towers_go_on_bit_for_bit_after_a_kill(tmp_path: Path) -> None:
     _assert_goes_on_as_if_whole(whole, parts, 1)
 
 
-def test_processes_must_go_on_from_the_same_step(killed: Path, tmp_path: Path) -> None:
+def test_processes_must_begin_at_the_same_step(killed: Path, tmp_path: Path) -> None:
     ended = _run([killed, tmp_path / "other"])
     for each in ended:
         assert each.returncode != 0
-        assert "go on from the same step" in each.stderr
+        assert "begin at the same step" in each.stderr
 
 
 def test_two_processes_go_on_bit_for_bit_after_a_kill(killed: Path, whole: Path) -> None:
