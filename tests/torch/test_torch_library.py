@@ -3,10 +3,10 @@
 import itertools
 import json
 import math
-import multiprocessing
 import random
 import runpy
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -58,8 +58,6 @@ from ziggurat.torch import (
     save_weights,
     seed_everything,
 )
-from ziggurat.worker.main import main
-from ziggurat.worker.stopping import StopRequest, StopSignals
 
 
 @pytest.fixture(autouse=True)
@@ -438,12 +436,10 @@ def test_a_lost_process_is_told_apart_from_other_errors():
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
 
-def started(folder: Path, *options: str) -> Any:
-    """Return a process that trains; it has what is imported here already."""
+def started(folder: Path, *options: str) -> subprocess.Popen[bytes]:
+    """Return a process that trains."""
     words = [str(folder), "3", "--dropout", "0.2", *options]
-    process = multiprocessing.get_context("fork").Process(target=library_program.main, args=(words,))
-    process.start()
-    return process
+    return subprocess.Popen([sys.executable, library_program.__file__, *words], stdin=subprocess.DEVNULL)
 
 
 def test_a_missing_pytorch_is_told(monkeypatch):
@@ -464,20 +460,19 @@ def steps_of(folder: Path) -> int:
     return len(path.read_text().split()) if path.exists() else 0
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_killed_program_goes_on_bit_for_bit(tmp_path):
     whole, parted = tmp_path / "whole", tmp_path / "parted"
-    started(whole).join()
+    assert started(whole).wait() == 0
     drawn = random.Random(7)
     for _ in range(3):
         until = steps_of(parted) + drawn.randint(2, 9)
         process = started(parted, "--slow", "0.02")
         while steps_of(parted) < until:
-            assert process.is_alive(), "it has ended before the kill"
+            assert process.poll() is None, "it has ended before the kill"
             time.sleep(0.005)
         process.kill()
-        process.join()
-    started(parted).join()
+        process.wait()
+    assert started(parted).wait() == 0
     name = "final-0.safetensors"
     assert (parted / name).read_bytes() == (whole / name).read_bytes()
     assert steps_of(whole) == 39
@@ -501,18 +496,10 @@ def test_the_example_learns_the_digits(tmp_path, monkeypatch):
     assert lines[-1]["validation_accuracy"] > 0.9
 
 
-def work(job: JobFolder) -> None:
-    request = StopRequest()
-    StopSignals(request)
-    sys.exit(main([str(job.path)], request=request))
-
-
-def attempt(job: JobFolder) -> int | None:
-    """Run one attempt of a job in a forked worker; return its exit code."""
-    process = multiprocessing.get_context("fork").Process(target=work, args=(job,))
-    process.start()
-    process.join()
-    return process.exitcode
+def attempt(job: JobFolder) -> int:
+    """Run one attempt of a job in a worker; return its exit code."""
+    command = [sys.executable, "-m", "ziggurat.worker", str(job.path)]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
 
 
 def job_of(folder: Path, *options: str) -> JobFolder:
@@ -525,7 +512,6 @@ def job_of(folder: Path, *options: str) -> JobFolder:
     return job
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_submitted_program_stops_dies_and_goes_on(tmp_path):
     whole, struck = job_of(tmp_path / "whole"), job_of(tmp_path / "struck", "--terminate-at", "5", "--die-at", "18")
     assert attempt(whole) == 0, whole.log.read_text()
