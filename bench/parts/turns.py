@@ -9,6 +9,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
+import psutil
+
 __all__ = ["Times", "Turns", "take_turns"]
 
 
@@ -44,7 +46,11 @@ class Turns:
         self._line.send(tuple(now - then for now, then in zip(self._clocks(), self._began, strict=True)))
 
     def _clocks(self) -> tuple[float, float, float]:
-        return time.process_time(), time.perf_counter(), time.thread_time() - self.left_out_s
+        children_s = 0.0
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                children_s += sum(child.cpu_times()[:2])
+        return time.process_time() + children_s, time.perf_counter(), time.thread_time() - self.left_out_s
 
 
 def take_turns(
@@ -63,7 +69,7 @@ def take_turns(
     try:
         for name, side in sides.items():
             here, there = context.Pipe()
-            process = context.Process(target=_train, args=(side, network, there), daemon=True)
+            process = context.Process(target=_train, args=(side, network, there))  # a side may start processes
             process.start()
             started[name] = process, here
         times = {name: Times() for name in started}

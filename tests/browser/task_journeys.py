@@ -34,7 +34,7 @@ class Journey:
         seen: selector of what the page of the evaluation shows of the samples.
         answer: what the page of a prediction shows, as a selector.
         parity: metric that the report of the export compares.
-        format: of the export.
+        format: of the export on TensorFlow.
     """
 
     files: str
@@ -114,8 +114,16 @@ JOURNEYS: Final[dict[str, Journey]] = {
 }  # fmt: skip
 """Name → journey; every task, and every form of data."""
 
-CHOSEN: Final = ("regression of rows", "segmentation", "classification of texts")
-"""What the build server walks: each form of data, each kind of result, and each of three formats, at least once."""
+CHOSEN: Final = (
+    ("regression of rows", "tensorflow"),
+    ("segmentation", "tensorflow"),
+    ("classification of texts", "tensorflow"),
+    ("classification of images", "torch"),
+)
+"""What the build server walks: each form of data, kind of result and framework, and four formats, at least once."""
+
+_TORCH_FORMATS: Final = {"SavedModel": "PyTorch program (.pt2)", "LiteRT": "PyTorch program (.pt2)"}
+"""Format of the export on TensorFlow → the one that PyTorch has instead."""
 
 
 def write_files(journey: Journey, folder: Path) -> Path:
@@ -145,13 +153,15 @@ class Walk:
         page: the tab.
         address: of the studio.
         journey: to walk.
+        framework: name of the backend that trains.
         check_page: raises where axe finds something.
     """
 
-    def __init__(self, page: Page, address: str, journey: Journey, check_page: Any) -> None:
+    def __init__(self, page: Page, address: str, journey: Journey, framework: str, check_page: Any) -> None:
         self._page = page
         self._address = address
         self._journey = journey
+        self._framework = framework
         self._check_page = check_page
         self.model = ""
 
@@ -171,14 +181,18 @@ class Walk:
         """Choose the network, train it, and look at the page of the training."""
         page, journey = self._page, self._journey
         page.locator("#dataset-train").click()
-        unfit = page.locator(f"#network-tensorflow-{journey.unfit}")
-        expect(unfit).to_be_disabled()
-        expect(page.locator(f"label[for='network-tensorflow-{journey.unfit}'] .network-why")).not_to_be_empty()
-        chosen = page.locator(f"label[for='network-tensorflow-{journey.network}']")
+        shown = page.locator(f"#shown-{self._framework}")
+        if shown.get_attribute("aria-pressed") != "true":
+            shown.click()
+            expect(shown).to_have_attribute("aria-pressed", "true")
+        of_framework = f"network-{self._framework}-"
+        expect(page.locator(f"#{of_framework}{journey.unfit}")).to_be_disabled()
+        expect(page.locator(f"label[for='{of_framework}{journey.unfit}'] .network-why")).not_to_be_empty()
+        chosen = page.locator(f"label[for='{of_framework}{journey.network}']")
         if not chosen.is_visible():
             page.locator("#more-networks summary").click()
         chosen.click()
-        expect(page.locator(f"#network-tensorflow-{journey.network}")).to_be_checked()
+        expect(page.locator(f"#{of_framework}{journey.network}")).to_be_checked()
         expect(page.get_by_label("Name", exact=True)).to_have_value(re.compile(journey.network))
         page.get_by_label("Epochs", exact=True).fill("2")
         page.get_by_label("Batch size", exact=True).fill("10")
@@ -220,9 +234,9 @@ class Walk:
 
     def export(self) -> None:
         """Export, and read the parity report in the metric of the task."""
-        page = self._page
+        page, chosen = self._page, self._journey.format
         page.goto(f"{self._address}/models/{self.model}/take-away")
-        page.get_by_label(self._journey.format).check()
+        page.get_by_label(_TORCH_FORMATS.get(chosen, chosen) if self._framework == "torch" else chosen).check()
         page.locator("#export-go").click()
         exports = page.locator("#take-exports")
         expect(exports.get_by_role("link", name="(zip)")).to_be_visible(timeout=LONG_MS)

@@ -13,19 +13,20 @@ from playwright.sync_api import Page
 
 from tests.browser.task_journeys import CHOSEN, JOURNEYS, Walk, write_files
 
-WALKED = tuple(JOURNEYS) if os.environ.get("TESTS_EVERY_TASK") else CHOSEN
+EVERY = tuple((name, framework) for framework in ("tensorflow", "torch") for name in JOURNEYS)
+WALKED = EVERY if os.environ.get("TESTS_EVERY_TASK") else CHOSEN
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", WALKED)
+@pytest.mark.parametrize(("name", "framework"), WALKED)
 def test_task_from_files_to_an_export(
-    name: str, page: Page, server: Any, check_page: Any, record_property: Any
+    name: str, framework: str, page: Page, server: Any, check_page: Any, record_property: Any
 ) -> None:
-    for column, value in (("task", name), ("framework", "tensorflow"), ("journey", "browser")):
+    for column, value in (("task", name), ("framework", framework), ("journey", "browser")):
         record_property(column, value)
     journey = JOURNEYS[name]
-    source = write_files(journey, server.workspace / "uploads" / name)
-    walk = Walk(page, server.address, journey, check_page)
+    source = write_files(journey, server.workspace / "uploads" / f"{name}, {framework}")
+    walk = Walk(page, server.address, journey, framework, check_page)
     walk.make_dataset(source)
     walk.train()
     walk.evaluate()
