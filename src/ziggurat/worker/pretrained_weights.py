@@ -42,7 +42,8 @@ def read_weights(
     Args:
         reference: ``weights:NAME`` of a spec.
         folders: with weights, the first that has them is taken.
-        network: name of the standard network that starts from them; empty for a file.
+        network: name of the standard network that starts from them; empty for a file, whose layers have the names of
+            the network that the weights are of.
         classes: of the job; 0 where it has none.
         backend: that builds the network.
 
@@ -63,7 +64,7 @@ def read_weights(
     _logger.info("starts from %s: %s arrays of `%s`", reference, len(arrays), entry.title)
     if sentence:
         _logger.warning("%s", sentence)
-    return _variables(backend, arrays)
+    return _variables(backend, arrays, entry.network or network)
 
 
 def without_other_head(
@@ -85,9 +86,9 @@ def without_other_head(
     return kept, f"{there} classes there, {classes or 'none'} here: the last layer starts fresh."
 
 
-def _variables(backend: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the arrays under the names, and with the axes, that a backend has."""
+def _variables(backend: str, arrays: Mapping[str, np.ndarray], network: str) -> dict[str, np.ndarray]:
+    """Return the arrays under the names, and with the axes, that a network has on a backend."""
     if backend not in _NAMES:
         return {f"{_SCOPE}{key}": array for key, array in arrays.items()}
     module, _, function = _NAMES[backend].partition(":")
-    return getattr(importlib.import_module(module), function)(arrays)
+    return getattr(importlib.import_module(module), function)(arrays, network)
