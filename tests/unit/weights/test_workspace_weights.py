@@ -158,6 +158,15 @@ def test_a_job_finds_the_weights_of_its_own_workspace(root, tmp_path):
     assert outside == (tmp_path / "other" / "weights",)
 
 
+def test_weights_of_other_color_channels_are_refused_at_once(root):
+    add_entry(root, network="mlp", preprocessing={"color": "RGB"})
+    found = obstacle_of(spec_of(pretrained="weights:small"), workspace=root)
+    assert "Received: 1 channel for `weights:small`, which are for 3." in str(found)
+    assert found.advice == "Set `preprocessing.channels` to 3."
+    colored = spec_of(pretrained="weights:small", preprocessing={"channels": 3})
+    assert obstacle_of(colored, workspace=root) is None
+
+
 def test_a_program_is_asked_for_with_the_weights(root):
     add_entry(root, classes=10)
     spec = spec_of(pretrained="weights:small")
