@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ziggurat.engine.program import Program
 from ziggurat.settings import load_settings
 from ziggurat.specs import TrainSpec, parse_spec
 from ziggurat.worker.build import data_of, load_backend, program_request
@@ -20,16 +21,13 @@ def weights_in(folder: Path) -> Path:
     return weights.folder.path
 
 
-def program_of(backend: str, weights: Path | None, data: str = "digits", network: str = "convnet"):
-    """Return a new program that starts from them; from scratch without a folder."""
-    content = {"kind": "train", "version": 1, "backend": backend, "network": network, "data": data, "batch_size": 4}
-    content["preprocessing"] = {"size": [SIZE, SIZE], "channels": 1}
-    if weights is not None:
-        content["pretrained"] = f"weights:{NAME}"
-    spec = parse_spec(content, source="the test")
+def program_of(backend: str, weights: Path, data: str) -> Program:
+    """Return a new program that starts from them."""
+    content = {"kind": "train", "version": 1, "backend": backend, "network": "convnet", "data": data, "batch_size": 4}
+    spec = parse_spec({**content, "pretrained": f"weights:{NAME}"}, source="the test")
     assert isinstance(spec, TrainSpec)
     loaded = load_backend(backend)
-    return loaded.build(program_request(spec, data_of(spec), loaded, [] if weights is None else [weights]))
+    return loaded.build(program_request(spec, data_of(spec), loaded, [weights]))
 
 
 def clothes() -> np.ndarray:

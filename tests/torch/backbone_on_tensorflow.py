@@ -1,8 +1,8 @@
 """Outputs of the weights that come with Ziggurat on TensorFlow, in a process without PyTorch.
 
-``python backbone_on_tensorflow.py WEIGHTS DATA OUTPUTS``: ``WEIGHTS`` is the folder of a workspace, ``DATA`` a dataset
-with three classes; ``OUTPUTS``, an ``.npz``, gets ``output`` of the whole network, and ``three:KEY``, named by PyTorch,
-of one that starts from it for these classes.
+``python backbone_on_tensorflow.py WEIGHTS SAME THREE OUTPUTS``: ``WEIGHTS`` is the folder of a workspace, ``SAME`` a
+dataset with the classes that they know, ``THREE`` one with three others; ``OUTPUTS``, an ``.npz``, gets ``output`` of
+the whole network, and ``three:KEY``, named by PyTorch, of one that starts from it for the others.
 """
 
 import sys
@@ -15,8 +15,8 @@ from ziggurat.zoo.names import to_torch
 
 
 def main():
-    weights, data, path = sys.argv[1:]
-    whole = program_of("tensorflow", Path(weights))
+    weights, same, data, path = sys.argv[1:]
+    whole = program_of("tensorflow", Path(weights), same)
     found = {"output": whole.predict(clothes())[0]}
     whole.close()
     three = program_of("tensorflow", Path(weights), data)

@@ -6,19 +6,20 @@ import importlib.util
 import logging
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import torch
-from backbone import clothes, program_of, weights_in
+from backbone import SIZE, clothes, program_of, weights_in
 from safetensors.numpy import load_file
 from torch.nn import functional
 
+from tools.compare_fine_tuning import Images, draw
 from ziggurat.zoo.public_weights import public_weights
 
 pytestmark = pytest.mark.torch
@@ -39,26 +40,36 @@ def weights(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def three_classes(tmp_path_factory) -> str:
-    """A folder with three classes of small images."""
-    folder = tmp_path_factory.mktemp("three")
-    rng = np.random.default_rng(0)
-    for name in "abc":
-        (folder / name).mkdir()
-        for number in range(8):
-            cv2.imwrite(str(folder / name / f"{number}.png"), rng.integers(0, 255, (28, 28)).astype(np.uint8))
-    return str(folder)
+def same_classes(tmp_path_factory) -> str:
+    """Data with the classes of the weights."""
+    return data_in(tmp_path_factory.mktemp("same") / "new", public_weights("convnet-fashion").classes)
 
 
 @pytest.fixture(scope="module")
-def on_tensorflow(weights, three_classes, tmp_path_factory) -> dict[str, np.ndarray]:
+def three_classes(tmp_path_factory) -> str:
+    """Data with three other classes."""
+    return data_in(tmp_path_factory.mktemp("three") / "new", ["a", "b", "c"])
+
+
+@pytest.fixture(scope="module")
+def on_tensorflow(weights, same_classes, three_classes, tmp_path_factory) -> dict[str, np.ndarray]:
     """What ``backbone_on_tensorflow`` returns."""
     script, path = Path(__file__).with_name("backbone_on_tensorflow.py"), tmp_path_factory.mktemp("found") / "found.npz"
-    command = [sys.executable, str(script), str(weights), three_classes, str(path)]
+    command = [sys.executable, str(script), str(weights), same_classes, three_classes, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     with np.load(path) as found:
         return dict(found)
+
+
+def data_in(folder: Path, classes: Sequence[str]) -> str:
+    """Return a folder of idx files with eight images of each class."""
+    folder.mkdir()
+    labels = np.arange(8 * len(classes)) % len(classes)
+    images = (np.random.default_rng(0).integers(0, 256, (len(labels), SIZE, SIZE)), labels)
+    draw(Images(images, images), 0, 0, folder / "data")
+    (folder / "data" / "classes.txt").write_text("\n".join(classes))
+    return str(folder / "data")
 
 
 def logits_of(arrays: dict[str, np.ndarray], images: np.ndarray) -> np.ndarray:
@@ -75,8 +86,8 @@ def logits_of(arrays: dict[str, np.ndarray], images: np.ndarray) -> np.ndarray:
     return (net.mean((2, 3)) @ given["logits.weight"].T + given["logits.bias"]).numpy()
 
 
-def test_torch_gives_what_the_file_says(arrays, weights):
-    program = program_of("torch", weights)
+def test_torch_gives_what_the_file_says(arrays, weights, same_classes):
+    program = program_of("torch", weights, same_classes)
     found = program.predict(clothes())[0]
     program.close()
     expected = logits_of(arrays, clothes())
@@ -97,8 +108,8 @@ def test_torch_starts_a_fresh_layer_for_three_classes(arrays, weights, three_cla
 
 
 @needs_tensorflow
-def test_tensorflow_gives_the_same_outputs(weights, on_tensorflow):
-    program = program_of("torch", weights)
+def test_tensorflow_gives_the_same_outputs(weights, same_classes, on_tensorflow):
+    program = program_of("torch", weights, same_classes)
     expected = program.predict(clothes())[0]
     program.close()
     assert on_tensorflow["output"].shape == expected.shape == (8, 10)

@@ -79,9 +79,15 @@ def test_packaged_file_that_is_another_one_is_refused(settings, tmp_path):
     assert weights.all() == []
 
 
-def test_last_layer_of_the_convnet_starts_fresh_for_three_classes():
-    arrays = load_file(public_weights("convnet-fashion").packaged_path)
-    kept, sentence = without_other_head(arrays, "convnet", 3)
+def test_last_layer_of_the_convnet_starts_fresh_for_other_classes():
+    entry = public_weights("convnet-fashion")
+    arrays = load_file(entry.packaged_path)
+    three, sentence = without_other_head(arrays, "convnet", "abc", entry.classes)
+    ten, told = without_other_head(arrays, "convnet", "0123456789", entry.classes)
+
     assert sentence == "10 classes there, 3 here: the last layer starts fresh."
-    assert set(arrays) - set(kept) == {"logits.weight", "logits.bias"}
-    assert without_other_head(arrays, "convnet", 10) == (arrays, "")
+    assert told == "Classes such as `T-shirt/top` there, `0` here: the last layer starts fresh."
+    assert set(arrays) - set(three) == set(arrays) - set(ten) == {"logits.weight", "logits.bias"}
+    same = [name.upper() for name in entry.classes]
+    assert without_other_head(arrays, "convnet", same, entry.classes) == (arrays, "")
+    assert without_other_head(arrays, "convnet", "0123456789") == (arrays, "")
