@@ -38,7 +38,7 @@ __all__ = ["SIDES", "Comparison", "Images", "accuracy_of", "compare", "digits", 
 WEIGHTS = "convnet-fashion"
 SIDES = ("scratch", "fine-tuned")
 _SIDE_PX = 28
-_TEST_IMAGES = 2000
+_TEST_IMAGES = 1000
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class Comparison:
 
     backend: str = "torch"
     per_class: int = 10
-    epochs: int = 40
+    epochs: int = 20
     batch_size: int = 16
-    rates: Sequence[float] = (0.005, 0.02, 0.08)
+    rates: Sequence[float] = (0.02, 0.08)
     seeds: int = 3
 
 
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("data", help="`digits`, or a folder")
     parser.add_argument("--backend", default="torch")
     parser.add_argument("--per-class", type=int, default=10)
-    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--rates", type=float, nargs="+", default=list(Comparison.rates))
     parser.add_argument("--seeds", type=int, default=3)
