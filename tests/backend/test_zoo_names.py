@@ -46,6 +46,30 @@ def test_to_torch_gives_back_what_came():
         assert (found[name].dtype, found[name].flags.c_contiguous) == (value.dtype, True)
 
 
+def test_networks_with_names_of_slim_are_mapped_both_ways():
+    state_of = {"conv1a.weight": (32, 1, 3, 3), **{f"conv1a.norm.{each}": (32,) for each in NORM}}
+    state_of |= {"conv1a.norm.num_batches_tracked": (), "logits.weight": (10, 128), "logits.bias": (10,)}
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.normal(size=shape).astype(np.float32) for name, shape in state_of.items()}
+    arrays["conv1a.norm.num_batches_tracked"] = np.zeros((), np.int64)
+    found = to_tensorflow(arrays, "convnet")
+    back = to_torch({**found, "model/conv1a/BatchNorm/gamma/Momentum": np.zeros(32)}, "convnet")
+
+    assert {name: value.shape for name, value in found.items()} == {
+        "model/conv1a/weights": (3, 3, 1, 32),
+        "model/conv1a/BatchNorm/gamma": (32,),
+        "model/conv1a/BatchNorm/beta": (32,),
+        "model/conv1a/BatchNorm/moving_mean": (32,),
+        "model/conv1a/BatchNorm/moving_variance": (32,),
+        "model/logits/weights": (128, 10),
+        "model/logits/biases": (10,),
+    }
+    np.testing.assert_array_equal(found["model/conv1a/BatchNorm/beta"], arrays["conv1a.norm.bias"])
+    assert list(back) == list(arrays)
+    for name, value in arrays.items():
+        np.testing.assert_array_equal(back[name], value)
+
+
 def test_to_tensorflow_takes_keys_of_checkpoints():
     assert list(to_tensorflow({"model/layer1.0.conv1.weight": np.zeros((1, 1, 1, 1))})) == [
         "model/layer1/0/conv1/weight"

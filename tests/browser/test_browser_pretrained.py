@@ -107,3 +107,20 @@ def test_a_download_without_a_network_says_so(server: RunningStudio, page: Page,
     page.click("#dismiss-resnet18")
     expect(failed).to_have_count(0)
     expect(page.locator("#download-resnet18")).to_be_visible()
+
+
+def test_weights_that_come_with_ziggurat_take_one_click(server: RunningStudio, page: Page, check_page: Any) -> None:
+    page.goto(f"{server.address}/pretrained")
+    row = page.locator("#public-convnet-fashion")
+    expect(row).to_contain_text("comes with Ziggurat, no download needed")
+    fits(page, "pretrained-packaged")
+    page.click("#download-convnet-fashion")
+    added = page.locator("#weights-convnet-fashion")
+    expect(added).to_contain_text("10 classes")
+    expect(row.locator(".chip")).to_have_text("Added")
+    added.locator("summary", has_text="10 classes").press("Enter")
+    expect(added).to_contain_text("T-shirt/top, Trouser")
+    check_page(page)
+    fits(page, "pretrained-packaged-added")
+    page.click("#train-convnet-fashion")
+    expect(page.locator("#pretrained_weights")).to_have_value("convnet-fashion")

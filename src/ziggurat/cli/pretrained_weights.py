@@ -105,13 +105,18 @@ def weights_add(application: Application, file: Path, classes: Path | None, **sa
 @click.argument("name", required=False)
 @click.pass_obj
 def weights_download(application: Application, name: str | None) -> None:
-    """Download public weights by NAME, check them, and add them; without NAME, list what there is."""
+    """Download public weights by NAME, check them, and add them; without NAME, list what there is.
+
+    Those from `Ziggurat` come with it: adding them needs no connection to the internet.
+    """
     found = _weights(application)
     if name is None:
         there = {each.name for each in found.all()}
         rows = [_public_row(each, each.name in there) for each in found.public]
         content = [vars(each) | {"is_added": each.name in there} for each in found.public]
-        application.output.document(content, table(rows, ("name", "title", "size", "sha256", "here", "license")))
+        application.output.document(
+            content, table(rows, ("name", "title", "from", "size", "sha256", "here", "license"))
+        )
         return
     made = found.download(name, added_by=_user(), progress=_progress(application))
     application.output.document(_content(made), _added(made))
@@ -157,7 +162,8 @@ def _public_row(public: PublicWeights, is_there: bool) -> tuple[str, ...]:
     checksum = (
         public.checksum_text.replace(public.sha256, f"{public.sha256[:8]}…") if public.sha256 else "by the publisher"
     )
-    return (public.name, public.title, as_bytes(public.size_bytes), checksum, "yes" if is_there else "", public.license)
+    size, here = as_bytes(public.size_bytes), "yes" if is_there else ""
+    return (public.name, public.title, public.host or "Ziggurat", size, checksum, here, public.license)
 
 
 def _added(made: PretrainedWeights) -> str:

@@ -254,7 +254,7 @@ def _pretrained(
     if weights_name(spec.pretrained):
         network = "" if isinstance(spec.network, FileNetwork) else spec.network.name
         names = {"network": network, "backend": with_backend(spec).backend}
-        return read_weights(spec.pretrained, weights, classes=len(data.class_names), **names)
+        return read_weights(spec.pretrained, weights, classes=data.class_names, **names)
     return read_pretrained(Path(spec.pretrained), backend, backend_info(with_backend(spec).backend))
 
 

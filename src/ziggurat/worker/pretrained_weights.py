@@ -35,15 +35,16 @@ def weights_folders(folder: JobFolder, settings: Settings) -> tuple[Path, ...]:
 
 
 def read_weights(
-    reference: str, folders: Sequence[Path], *, network: str, classes: int, backend: str
+    reference: str, folders: Sequence[Path], *, network: str, classes: Sequence[str], backend: str
 ) -> dict[str, np.ndarray]:
     """Return variable → array of pretrained weights; the report of the job says what is left out.
 
     Args:
         reference: ``weights:NAME`` of a spec.
         folders: with weights, the first that has them is taken.
-        network: name of the standard network that starts from them; empty for a file.
-        classes: of the job; 0 where it has none.
+        network: name of the standard network that starts from them; empty for a file, whose layers have the names of
+            the network that the weights are of.
+        classes: names of those of the job; none where it has none.
         backend: that builds the network.
 
     Raises:
@@ -59,35 +60,46 @@ def read_weights(
             advice="List them with `ziggurat weights list`, and add the file again.",
         )
     entry = found.get(name)
-    arrays, sentence = without_other_head(found.arrays(name), entry.network or network, classes)
+    arrays, sentence = without_other_head(found.arrays(name), entry.network or network, classes, entry.classes)
     _logger.info("starts from %s: %s arrays of `%s`", reference, len(arrays), entry.title)
     if sentence:
         _logger.warning("%s", sentence)
-    return _variables(backend, arrays)
+    return _variables(backend, arrays, entry.network or network)
 
 
 def without_other_head(
-    arrays: Mapping[str, np.ndarray], network: str, classes: int
+    arrays: Mapping[str, np.ndarray], network: str, classes: Sequence[str], learned: Sequence[str] = ()
 ) -> tuple[dict[str, np.ndarray], str]:
-    """Return the weights without a last layer for another number of classes, and a sentence where it is left out.
+    """Return the weights without a last layer for other classes, and a sentence where it is left out.
+
+    Classes are other ones where their number or, if both sides have names, a name differs: a last layer that is sure of
+    other classes must first unlearn them.
 
     Args:
         arrays: published name → array.
         network: name of the standard network.
-        classes: of the job; 0 where it has none.
+        classes: names of those of the job; none where it has none.
+        learned: names of those of the weights; none where they are not known.
     """
     shapes = {name: array.shape for name, array in arrays.items()}
-    there = head_classes(network, shapes)
-    if not there or there == classes:
+    there, here = head_classes(network, shapes), len(classes)
+    if not there or (there == here and not _are_others(classes, learned)):
         return dict(arrays), ""
     left_out = set(head_keys(network, shapes))
     kept = {name: array for name, array in arrays.items() if name not in left_out}
-    return kept, f"{there} classes there, {classes or 'none'} here: the last layer starts fresh."
+    if there == here:
+        return kept, f"Classes such as `{learned[0]}` there, `{classes[0]}` here: the last layer starts fresh."
+    return kept, f"{there} classes there, {here or 'none'} here: the last layer starts fresh."
 
 
-def _variables(backend: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the arrays under the names, and with the axes, that a backend has."""
+def _are_others(classes: Sequence[str], learned: Sequence[str]) -> bool:
+    """Return whether the names of classes differ; unknown ones do not."""
+    return bool(learned) and [each.casefold() for each in classes] != [each.casefold() for each in learned]
+
+
+def _variables(backend: str, arrays: Mapping[str, np.ndarray], network: str) -> dict[str, np.ndarray]:
+    """Return the arrays under the names, and with the axes, that a network has on a backend."""
     if backend not in _NAMES:
         return {f"{_SCOPE}{key}": array for key, array in arrays.items()}
     module, _, function = _NAMES[backend].partition(":")
-    return getattr(importlib.import_module(module), function)(arrays)
+    return getattr(importlib.import_module(module), function)(arrays, network)

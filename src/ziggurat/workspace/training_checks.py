@@ -22,6 +22,7 @@ from ziggurat.errors import (
     ZigguratError,
     nearest_names,
 )
+from ziggurat.formatting import plural
 from ziggurat.layout import WEIGHTS_FOLDER, JobFolder, checkpoint_step
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.records.schema import Schema
@@ -47,6 +48,9 @@ __all__ = [
     "why_no_fit",
     "why_not_trainable",
 ]
+
+_CHANNELS: Final[Mapping[str, int]] = {"GRAY": 1, "RGB": 3, "BGR": 3}
+"""Color of the images of pretrained weights → channels of their first layer."""
 
 Pending = Literal["data", "pretrained"]
 """What a job that is still to be done will bring."""
@@ -292,7 +296,7 @@ def _problems(
     except SpecError as error:
         yield str(error.details["field"]), error
     if weights_name(spec.pretrained):
-        problem = None if workspace is None else _why_no_weights(spec, workspace)
+        problem = None if workspace is None else _why_no_weights(spec, workspace, data)
     else:
         is_missing = spec.pretrained is not None and "pretrained" not in pending
         problem = _no_checkpoint(spec) if is_missing and not _has_weights(Path(spec.pretrained or "")) else None
@@ -308,19 +312,29 @@ def _no_checkpoint(spec: TrainSpec) -> ZigguratError:
     )
 
 
-def _why_no_weights(spec: TrainSpec, workspace: Path) -> ZigguratError | None:
+def _why_no_weights(spec: TrainSpec, workspace: Path, data: KnownData | None) -> ZigguratError | None:
     """Return why a training cannot start from the pretrained weights that it names; None where it can."""
     try:
         entry = WeightsFolder(workspace / WEIGHTS_FOLDER).get(weights_name(spec.pretrained))
     except ZigguratError as error:
         return error
     network = "" if isinstance(spec.network, FileNetwork) else spec.network.name
-    if not entry.network or not network or entry.network == network:
+    if not entry.network or not network:
+        return None
+    if entry.network != network:
+        return ConfigurationError(
+            "Pretrained weights fit the network that they are of.",
+            received=f"`{entry.reference}` of the network `{entry.network}`, for `{network}`",
+            advice=f"Use the network `{entry.network}`, or other weights.",
+        )
+    wanted = _CHANNELS.get(str(entry.preprocessing.get("color", "")).upper())
+    channels = spec.preprocessing.channels or (None if data is None else data.channels)
+    if wanted is None or channels is None or channels == wanted:
         return None
     return ConfigurationError(
-        "Pretrained weights fit the network that they are of.",
-        received=f"`{entry.reference}` of the network `{entry.network}`, for `{network}`",
-        advice=f"Use the network `{entry.network}`, or other weights.",
+        "Pretrained weights fit images with as many color channels as those that they learned from.",
+        received=f"{plural(channels, 'channel')} for `{entry.reference}`, which are for {wanted}",
+        advice=f"Set `preprocessing.channels` to {wanted}.",
     )
 
 

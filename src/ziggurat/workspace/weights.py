@@ -153,7 +153,7 @@ class Weights:
         added_by: str = "",
         progress: Callable[[int, int | None], None] = lambda _received, _total: None,
     ) -> PretrainedWeights:
-        """Download an entry of the download list, and add it under its name.
+        """Download an entry of the download list, and add it under its name; one that comes with Ziggurat is copied.
 
         Args:
             name: of the entry.
@@ -170,15 +170,16 @@ class Weights:
         """
         entry = self.downloadable(name)
         with self.folder.adding() as folder:
-            file = folder / entry.url.rpartition("/")[2]
+            file = folder / entry.file_name
             digest = download_file(entry, file, allowed=self._allowed, progress=progress)
             new = NewWeights(
                 name=entry.name,
                 title=entry.title,
                 network=entry.network,
                 license=entry.license,
-                source=entry.url,
+                source=entry.url or entry.source,
                 class_count=entry.class_count,
+                classes=entry.classes,
                 preprocessing=entry.preprocessing,
             )
             return self._placed(file, digest, new, added_by)

@@ -1,7 +1,11 @@
-"""Download of a file of public weights: guarded addresses, a limit, and the checksum before it is used."""
+"""Download of a file of public weights: guarded addresses, a limit, and the checksum before it is used.
+
+A file that comes with Ziggurat is copied, and its checksum is compared likewise.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,7 +37,7 @@ def download_file(
 ) -> str:
     """Download the file of an entry of the download list; return its checksum, which was compared.
 
-    A download that broke off is begun anew.
+    A download that broke off is begun anew. A file that comes with Ziggurat is copied, without any connection.
 
     Args:
         public: of the list.
@@ -43,10 +47,13 @@ def download_file(
             ends the download.
 
     Raises:
-        DataError: if the server cannot be reached, has no such file, or does not send all of it.
+        DataError: if the server cannot be reached, has no such file, or does not send all of it; if a file that comes
+            with Ziggurat is not there.
         CheckpointError: if the checksum is another one.
         StorageError: if the disk is full.
     """
+    if public.is_packaged:
+        return _copy(public, target)
     client = HTTPClient(_SILENT_S)
     try:
         expected = public.sha256 or _pointed_sha256(client, public, allowed)
@@ -73,6 +80,24 @@ def check_sha256(found: str, expected: str, what: str) -> None:
             advice="Download it again; if it stays so, the file is another one: do not use it.",
             details={"field": "sha256"},
         )
+
+
+def _copy(public: PublicWeights, target: Path) -> str:
+    """Copy a file that comes with Ziggurat; return its checksum, which was compared."""
+    source = public.packaged_path
+    try:
+        content = source.read_bytes()
+    except OSError as error:
+        raise DataError(
+            "Weights that come with Ziggurat are in its folder.",
+            received=f"`{source}`: {error.strerror}",
+            advice="Install Ziggurat again.",
+        ) from None
+    found = hashlib.sha256(content).hexdigest()
+    check_sha256(found, public.sha256, str(source))
+    with storage_errors(target):
+        target.write_bytes(content)
+    return found
 
 
 def _write(

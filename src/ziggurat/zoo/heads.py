@@ -14,10 +14,11 @@ _HEADS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("mobilenet_v2", "efficientnet_b0"), "classifier.1."),
     "convnext_tiny": "classifier.2.",
     "vit_small": "head.",
+    **dict.fromkeys(("convnet", "multilabel"), "logits."),
 }
-"""Network → what the names of its last layer begin with, in torchvision and timm."""
+"""Network → what the names of its last layer begin with, in torchvision, timm and ours."""
 
-_BEGINNINGS: Final = ("fc", "classifier", "head")
+_BEGINNINGS: Final = ("fc", "classifier", "head", "logits")
 
 
 def head_keys(network: str, shapes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
@@ -25,7 +26,7 @@ def head_keys(network: str, shapes: Mapping[str, Sequence[int]]) -> tuple[str, .
 
     Args:
         network: name of the standard network; of another one, it is the last fully connected layer whose name begins
-            with ``fc``, ``classifier`` or ``head``.
+            with ``fc``, ``classifier``, ``head`` or ``logits``.
         shapes: published name → shape.
     """
     beginning = _HEADS.get(network, "")

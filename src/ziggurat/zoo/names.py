@@ -13,6 +13,10 @@ dense layer                           (O, I)                   (I, O)
 
 Tables of embeddings are not in the map: their arrays look like those of dense layers, and have the same axes on both
 sides.
+
+On TensorFlow, the networks of ``SLIM_NETWORKS`` have the names that slim gives, as they had in release 0.1, so that
+jobs of that time go on: ``conv1.weight`` is ``model/conv1/weights``, and ``conv1.norm.running_var``
+``model/conv1/BatchNorm/moving_variance``.
 """
 
 from __future__ import annotations
@@ -24,10 +28,23 @@ import numpy as np
 
 from ziggurat.errors import CheckpointError
 
-__all__ = ["MODEL_SCOPE", "to_tensorflow", "to_torch"]
+__all__ = ["MODEL_SCOPE", "SLIM_NETWORKS", "to_tensorflow", "to_torch"]
 
 MODEL_SCOPE: Final = "model/"
 """Begins the names of all variables of a network."""
+
+SLIM_NETWORKS: Final = frozenset({"convnet", "multilabel"})
+"""Standard networks whose variables on TensorFlow have slim's names; each of their layers is one of PyTorch's."""
+
+_NORM, _SLIM_NORM = "norm", "BatchNorm"
+_SLIM_LAYER: Final[Mapping[str, str]] = {"weight": "weights", "bias": "biases"}
+_SLIM_OF_NORM: Final[Mapping[str, str]] = {
+    "weight": "gamma",
+    "bias": "beta",
+    "running_mean": "moving_mean",
+    "running_var": "moving_variance",
+}
+"""PyTorch's name of an array → slim's, in a layer and in the batch norm within it."""
 
 _KERNEL: Final = "weight"
 _COUNTER: Final = "num_batches_tracked"
@@ -37,13 +54,14 @@ _OF_TRAINING: Final = ("ziggurat/", "global_step", "train/")
 _LISTED: Final = 5
 
 
-def to_tensorflow(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def to_tensorflow(arrays: Mapping[str, Any], network: str = "") -> dict[str, np.ndarray]:
     """Return the variables of a TensorFlow network from the weights of the same network on PyTorch.
 
     Counters of batches (``num_batches_tracked``) are dropped: TensorFlow has none.
 
     Args:
         arrays: key of a ``state_dict``, with or without ``model/`` before it → array, or what NumPy makes one of.
+        network: name of the standard network; those of ``SLIM_NETWORKS`` have other names there.
 
     Returns:
         name of the variable → array, in the order of the keys.
@@ -62,7 +80,7 @@ def to_tensorflow(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
             )
         if bare.rsplit(".", 1)[-1] == _COUNTER:
             continue
-        name = MODEL_SCOPE + bare.replace(".", "/")
+        name = MODEL_SCOPE + (_slim_name(bare) if network in SLIM_NETWORKS else bare).replace(".", "/")
         if name in found:
             raise CheckpointError(
                 "A weight must come once.",
@@ -73,7 +91,7 @@ def to_tensorflow(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return _known(found, "weight of PyTorch")
 
 
-def to_torch(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def to_torch(arrays: Mapping[str, Any], network: str = "") -> dict[str, np.ndarray]:
     """Return the ``state_dict`` of a PyTorch network from the variables of the same network on TensorFlow.
 
     What belongs to a training is dropped: slots of the optimizer, counters. Each batch norm gets a counter of batches
@@ -81,6 +99,7 @@ def to_torch(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
     Args:
         arrays: name of the variable → array, or what NumPy makes one of.
+        network: name of the standard network; those of ``SLIM_NETWORKS`` have other names there.
 
     Returns:
         key, without ``model/`` → array, in the order of the variables.
@@ -90,6 +109,8 @@ def to_torch(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
             numbers.
     """
     weights = {name: value for name, value in arrays.items() if not _is_of_training(name, arrays)}
+    if network in SLIM_NETWORKS:
+        weights = {_torch_name(name): value for name, value in weights.items()}
     foreign = [name for name in weights if not _has_torch_name(name)]
     if foreign:
         more = f" and {len(foreign) - _LISTED} more" if len(foreign) > _LISTED else ""
@@ -106,6 +127,25 @@ def to_torch(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
         if last == _COUNTED:
             found[".".join([*scopes, _COUNTER])] = np.zeros((), np.int64)
     return _known(found, f"variable of TensorFlow below `{MODEL_SCOPE}`")
+
+
+def _slim_name(key: str) -> str:
+    """Return slim's name, with dots, of a key of PyTorch; another one stays as it is."""
+    *scopes, last = key.split(".")
+    is_norm = bool(scopes) and scopes[-1] == _NORM
+    if is_norm:
+        scopes[-1] = _SLIM_NORM
+    return ".".join([*scopes, (_SLIM_OF_NORM if is_norm else _SLIM_LAYER).get(last, last)])
+
+
+def _torch_name(name: str) -> str:
+    """Return PyTorch's name, with slashes, of a variable of slim; another one stays as it is."""
+    *scopes, last = name.split("/")
+    is_norm = bool(scopes) and scopes[-1] == _SLIM_NORM
+    if is_norm:
+        scopes[-1] = _NORM
+    names = _SLIM_OF_NORM if is_norm else _SLIM_LAYER
+    return "/".join([*scopes, next((ours for ours, slim in names.items() if slim == last), last)])
 
 
 def _turned(last: str, array: np.ndarray, *, to_torch: bool) -> np.ndarray:

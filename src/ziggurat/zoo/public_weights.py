@@ -1,9 +1,13 @@
-"""Pretrained weights that others publish: where each file is, its checksum, license, classes and preprocessing."""
+"""Public pretrained weights: where each file is, its checksum, license, classes and preprocessing.
+
+The first ones are our own and come with Ziggurat; the other files are on the web.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.errors import UnknownNameError
@@ -13,38 +17,57 @@ __all__ = ["PUBLIC_WEIGHTS", "PublicWeights", "public_weights"]
 
 @dataclass(frozen=True, kw_only=True)
 class PublicWeights:
-    """A file of weights on the web.
+    """A file of weights on the web, or one that comes with Ziggurat.
 
     Args:
         name: of the weights in a workspace.
         title: what people call them.
         network: name of the standard network that they fit.
-        url: of the file.
+        url: of the file; empty if it comes with Ziggurat.
+        packaged_file: name of the file that comes with Ziggurat; empty if it is on the web.
         sha256: checksum of the file, or the digits that it begins with; empty if ``pointer_url`` has it.
         pointer_url: of a short text of the publisher with a line ``oid sha256:…`` (a pointer of Git LFS).
         size_bytes: of the file; for those of which only the size in MB is published, rounded.
         license: of the file, and what limits its use besides.
-        source: page of the publisher.
+        source: page of the publisher, or a sentence that says where they come from.
         class_count: classes of the last layer.
+        classes: their names by number; empty where the publisher has a list of its own.
         preprocessing: as in ``PretrainedWeights``.
     """
 
     name: str
     title: str
     network: str
-    url: str
+    url: str = ""
+    packaged_file: str = ""
     sha256: str = ""
     pointer_url: str = ""
     size_bytes: int
     license: str
     source: str
     class_count: int = 1000
+    classes: tuple[str, ...] = ()
     preprocessing: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def is_packaged(self) -> bool:
+        """Whether the file comes with Ziggurat, so that adding it needs no connection."""
+        return bool(self.packaged_file)
+
+    @property
     def host(self) -> str:
-        """Host of the file."""
-        return self.url.split("/")[2]
+        """Host of the file; empty if it comes with Ziggurat."""
+        return self.url.split("/")[2] if self.url else ""
+
+    @property
+    def file_name(self) -> str:
+        """Name of the file."""
+        return self.packaged_file or self.url.rpartition("/")[2]
+
+    @property
+    def packaged_path(self) -> Path:
+        """The file that comes with Ziggurat."""
+        return _PACKAGED / self.packaged_file
 
     @property
     def checksum_text(self) -> str:
@@ -54,6 +77,7 @@ class PublicWeights:
         return f"sha256 begins with {self.sha256}" if self.sha256 else "sha256 from the publisher"
 
 
+_PACKAGED: Final = Path(__file__).parent / "weights"
 _SHA256_DIGITS: Final = 64
 _TORCHVISION: Final = "https://download.pytorch.org/models"
 _TIMM: Final = "https://huggingface.co/timm/vit_small_patch16_224.augreg_in21k_ft_in1k"
@@ -66,10 +90,36 @@ _COLORS: Final[Mapping[str, Any]] = {
     "mean": [0.485, 0.456, 0.406],
     "std": [0.229, 0.224, 0.225],
 }
+_CLOTHES: Final = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
 
 # The names of the files end with the first digits of their checksums. Where all digits are given, they are those that
 # users report of the same file: pytorch/vision issue 7744 for EfficientNet-B0.
 PUBLIC_WEIGHTS: Final = (
+    PublicWeights(
+        name="convnet-fashion",
+        title="Small convolutional network on Fashion-MNIST",
+        network="convnet",
+        packaged_file="convnet-fashion-mnist-137364ab.safetensors",
+        sha256="137364ab44420ff65aa36ba07e38efe804d6f776f20e21d337494bd365a463d1",
+        size_bytes=1_159_464,
+        license="Apache-2.0; trained on Fashion-MNIST (MIT)",
+        source="Trained by tools/train_backbone.py on Fashion-MNIST (github.com/zalandoresearch/fashion-mnist)",
+        class_count=10,
+        classes=_CLOTHES,
+        # The network divides by 64 what comes from 0 to 255.
+        preprocessing={"color": "GRAY", "size": [28, 28], "mean": [0.0], "std": [0.251]},
+    ),
     PublicWeights(
         name="resnet18",
         title="ResNet-18 on ImageNet-1k",

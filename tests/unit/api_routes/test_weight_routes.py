@@ -105,3 +105,19 @@ def test_a_download_without_a_network_fails_in_words(ask, studio, monkeypatch):
     assert ask("POST", "/api/v1/weights-downloads/resnet19").status_code in (400, 404, 422)
     assert studio.weights.all() == []
     assert [each.action for each in studio.people.audit().entries][:2] == ["weights.cancel", "weights.download"]
+
+
+def test_weights_that_come_with_ziggurat_are_added_without_a_network(ask, studio, monkeypatch):
+    for name in ("https_proxy", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
+    first = ask("GET", "/api/v1/weights-downloads").json()[0]
+    begun = ask("POST", "/api/v1/weights-downloads/convnet-fashion")
+    wait_for(lambda: studio.weights.folder.has("convnet-fashion") and not studio.weights_downloads.all())
+    made = ask("GET", "/api/v1/weights/convnet-fashion").json()
+
+    assert (first["name"], first["url"], first["is_added"]) == ("convnet-fashion", "", False)
+    assert first["packaged_file"].startswith("convnet-fashion-mnist-")
+    assert begun.status_code == 202
+    assert made["classes"][0] == "T-shirt/top"
+    assert made["source_sha256"] == first["sha256"]

@@ -54,9 +54,26 @@ def test_the_download_list_is_shown_without_a_network(call):
     shown, content = call("weights", "download"), call("weights", "download", "--json").content
     assert "resnet18" in shown.out
     assert "f37072fd…" in shown.out
-    assert content[0]["url"] == "https://download.pytorch.org/models/resnet18-f37072fd.pth"
-    assert not content[0]["is_added"]
+    assert content[1]["url"] == "https://download.pytorch.org/models/resnet18-f37072fd.pth"
+    assert not content[1]["is_added"]
     assert call("weights", "download", "resnet19").code == 3
+
+
+def test_weights_that_come_with_ziggurat_need_no_network(call, monkeypatch):
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    listed = call("weights", "download").out.splitlines()
+    made = call("weights", "download", "convnet-fashion")
+    shown, content = call("weights", "show", "convnet-fashion"), call("weights", "download", "--json").content
+
+    (row,) = (line for line in listed if line.startswith("convnet-fashion "))
+    assert "  Ziggurat  " in row
+    assert (made.code, made.err) == (0, "")
+    assert "--pretrained weights:convnet-fashion" in made.out
+    for text in ("10: T-shirt/top, Trouser", "GRAY, 28 × 28 px", "github.com/zalandoresearch/fashion-mnist", "MIT"):
+        assert text in shown.out
+    assert content[0]["is_added"]
+    assert call("weights", "download", "convnet-fashion").code == 2
 
 
 def test_a_training_names_weights_of_the_workspace(call, tmp_path):

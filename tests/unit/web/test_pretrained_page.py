@@ -129,6 +129,23 @@ def test_a_viewer_sees_and_changes_nothing(visit_as, studio, small):
         assert viewer.post(f"/pretrained/{path}").status_code == 403, path
 
 
+def test_weights_that_come_with_ziggurat_are_added_at_once(visit, studio, monkeypatch):
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    row = html_of(visit.get("/pretrained")).one("#public-convnet-fashion")
+    assert row.one("#download-convnet-fashion").text.startswith("Add")
+    assert "comes with Ziggurat, no download needed" in row.text
+    assert "Sneaker, Bag, Ankle boot" in row.text
+    assert not row.has("a")
+    assert visit.post("/pretrained/convnet-fashion/download").status_code == 303
+    wait_for(lambda: studio.weights.folder.has("convnet-fashion") and not studio.weights_downloads.all())
+    page = html_of(visit.get("/pretrained"))
+
+    assert page.one("#public-convnet-fashion")["data-state"] == "added"
+    assert "10 classes" in page.one("#weights-convnet-fashion").text
+    assert page.has("#train-convnet-fashion")
+    assert page.text.index("Small convolutional network") < page.text.index("ResNet-18 on")
+
+
 def test_a_download_that_fails_is_told_in_the_list(visit, studio, monkeypatch):
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     assert visit.post("/pretrained/resnet50/download").status_code == 303

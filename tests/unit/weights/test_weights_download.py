@@ -111,13 +111,15 @@ def test_what_is_told_of_progress_may_end_a_download(server, content, tmp_path):
 
 def test_the_list_states_what_a_person_needs():
     names = [each.name for each in PUBLIC_WEIGHTS]
-    assert names == ["resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "convnext_tiny", "vit_small"]
+    others = ["resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "convnext_tiny", "vit_small"]
+    assert names == ["convnet-fashion", *others]
     for each in PUBLIC_WEIGHTS:
-        assert each.url.startswith("https://")
+        assert each.url.startswith("https://") != each.is_packaged
         assert each.license
+        assert each.source
         assert each.preprocessing["mean"]
-        # The names of torchvision's files end with the first digits of the checksum.
-        assert each.pointer_url or Path(each.url).stem.endswith(f"-{each.sha256[:8]}")
+        # The names of torchvision's files, and of ours, end with the first digits of the checksum.
+        assert each.pointer_url or Path(each.file_name).stem.endswith(f"-{each.sha256[:8]}")
     assert public_weights("mobilenet_v2").checksum_text == "sha256 begins with b0353104"
     assert public_weights("vit_small").checksum_text == "sha256 from the publisher"
     with pytest.raises(UnknownNameError, match="resnet18"):

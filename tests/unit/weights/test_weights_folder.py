@@ -135,6 +135,8 @@ _SHAPES = {
     "vgg16": {"classifier.0.weight": (4096, 9), "classifier.6.weight": (1000, 4096), "classifier.6.bias": (1000,)},
     "convnext_tiny": {"classifier.0.weight": (768,), "classifier.2.weight": (1000, 768), "classifier.2.bias": (1000,)},
     "vit_small": {"norm.weight": (384,), "head.weight": (1000, 384), "head.bias": (1000,)},
+    "convnet": {"conv3b.weight": (128, 128, 3, 3), "logits.weight": (1000, 128), "logits.bias": (1000,)},
+    "of mine with logits": {"conv1.weight": (4, 3, 3, 3), "logits.weight": (1000, 9), "logits.bias": (1000,)},
     "": {"classifier.9.weight": (7, 5), "classifier.10.weight": (1000, 7), "classifier.10.bias": (1000,)},
     "of mine": {"head.fc.weight": (1000, 7), "head.fc.bias": (1000,), "head.norm.weight": (7,)},
 }

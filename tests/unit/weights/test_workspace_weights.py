@@ -129,25 +129,25 @@ def test_a_training_names_weights_that_are_there(root):
 def test_the_last_layer_for_other_classes_starts_fresh(root, caplog):
     add_entry(root, network="resnet18")
     folders = [root / "weights"]
-    same = read_weights("weights:small", folders, network="", classes=3, backend="torch")
+    same = read_weights("weights:small", folders, network="", classes="abc", backend="torch")
     with caplog.at_level(logging.INFO):
-        other = read_weights("weights:small", folders, network="", classes=10, backend="torch")
+        other = read_weights("weights:small", folders, network="", classes="0123456789", backend="torch")
 
     assert set(same) == {f"model/{name}" for name in small_weights()}
     assert set(same) - set(other) == {"model/fc.weight", "model/fc.bias"}
     np.testing.assert_array_equal(other["model/conv1.weight"], small_weights()["conv1.weight"])
     assert "3 classes there, 10 here: the last layer starts fresh." in caplog.text
-    assert without_other_head(small_weights(), "", 0)[1].startswith("3 classes there, none here")
+    assert without_other_head(small_weights(), "", ())[1].startswith("3 classes there, none here")
 
 
 def test_weights_without_a_head_are_taken_whole():
     arrays = {"features.0.weight": np.zeros((4, 3, 3, 3), np.float32)}
-    assert without_other_head(arrays, "vgg16", 10) == (arrays, "")
+    assert without_other_head(arrays, "vgg16", "0123456789") == (arrays, "")
 
 
 def test_missing_weights_name_the_folders(root):
     with pytest.raises(MissingEntryError, match="weights list"):
-        read_weights("weights:small", [root / "weights"], network="", classes=3, backend="null")
+        read_weights("weights:small", [root / "weights"], network="", classes="abc", backend="null")
 
 
 def test_a_job_finds_the_weights_of_its_own_workspace(root, tmp_path):
@@ -156,6 +156,15 @@ def test_a_job_finds_the_weights_of_its_own_workspace(root, tmp_path):
     outside = weights_folders(JobFolder(tmp_path / "elsewhere"), settings)
     assert inside == (root / "weights", tmp_path / "other" / "weights")
     assert outside == (tmp_path / "other" / "weights",)
+
+
+def test_weights_of_other_color_channels_are_refused_at_once(root):
+    add_entry(root, network="mlp", preprocessing={"color": "RGB"})
+    found = obstacle_of(spec_of(pretrained="weights:small"), workspace=root)
+    assert "Received: 1 channel for `weights:small`, which are for 3." in str(found)
+    assert found.advice == "Set `preprocessing.channels` to 3."
+    colored = spec_of(pretrained="weights:small", preprocessing={"channels": 3})
+    assert obstacle_of(colored, workspace=root) is None
 
 
 def test_a_program_is_asked_for_with_the_weights(root):

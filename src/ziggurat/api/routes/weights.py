@@ -87,6 +87,7 @@ def remove(studio: StudioDep, who: TrainerUser, name: str) -> Response:
 def downloads(studio: StudioDep, _who: ViewerUser) -> Response:
     """Return the download list: ``name``, ``title``, ``url``, ``sha256``, ``license``, ``is_added``, ``download``, …
 
+    A file that comes with Ziggurat has ``packaged_file`` and no ``url``: it is copied, without a connection.
     ``download`` is null, or has ``state`` (``waiting``, ``running``, ``failed``, ``canceled``), ``received_bytes``,
     ``total_bytes`` and ``error``.
     """
