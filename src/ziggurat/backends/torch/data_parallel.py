@@ -36,6 +36,8 @@ _OF_A_RANK: Final = 0x632BE59BD9B4E019
 _OF_HOOKS: Final = 1 << 40
 """Difference between the numbers from which a step and its ``gradientUpdate`` draw at random."""
 
+_OF_OPTIMIZERS: Final = ("learning_rate", "momentum")
+
 _COMPONENTS: Final = 4
 """Parts of a batch that a program looks at: samples, labels, second labels and their shares."""
 
@@ -208,6 +210,13 @@ class FirstProgram(SharedProgram):
         """
         super().load_state(state)
         self._is_news = True
+
+    def set_hyperparameter(self, name: str, value: float) -> None:
+        """Set a hyperparameter from the next step on, on all devices."""
+        is_other = self.hyperparameters().get(name) != value
+        super().set_hyperparameter(name, value)
+        # One that changes what a step computes may let it use the statistics of norms, which are each device's own.
+        self._is_news |= is_other and name not in _OF_OPTIMIZERS
 
     def close(self) -> None:
         """End the replicas, and let memory of a GPU go; closing twice does nothing."""

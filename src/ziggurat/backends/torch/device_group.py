@@ -17,6 +17,8 @@ _LOOPBACK: Final = "127.0.0.1"
 _MEETING: Final = timedelta(minutes=5)
 """How long processes wait for each other at the beginning."""
 
+_NCCL_MORE: Final = timedelta(hours=1)
+
 
 class LostProcessError(RuntimeError):
     """Raised where another process of the group does not answer: it has ended, or takes too long."""
@@ -62,6 +64,8 @@ class DeviceGroup:
         self.size = size
         self.device = device
         self._patience = timedelta(seconds=patience_s)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
         self._processes: Any = None
 
     def meet(self, meeting: Meeting | int) -> None:
@@ -131,9 +135,8 @@ class DeviceGroup:
 
     def _by_nccl(self, store: Any) -> Any:
         nccl: Any = distributed.ProcessGroupNCCL  # pyright: ignore[reportAttributeAccessIssue]
-        torch.cuda.set_device(self.device)
         options = nccl.Options()
-        options._timeout = self._patience
+        options._timeout = self._patience + _NCCL_MORE  # NCCL's own limit ends the whole process
         return nccl(store, self.rank, self.size, options)
 
 

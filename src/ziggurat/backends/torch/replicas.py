@@ -32,6 +32,9 @@ _LAST_WORDS_S: Final = 1.0
 _ENDED_WITHIN_S: Final = 3.0
 _WATCH_S: Final = 0.25
 
+_FIRST_STEP: Final = 10
+"""How many times the patience the first step may take, in which a network may be compiled."""
+
 _WAITING: Final = "device_group.py"
 """What the stack of a process shows that waits for another one."""
 
@@ -187,7 +190,7 @@ class Replicas:
             LostProcessError: where a replica was lost meanwhile.
         """
         if self._watch is not None:
-            self._watch.began = None
+            self._watch.began, self._watch.limit_s = None, self._watch.patience_s
             if self._watch.has_lost:
                 raise LostProcessError("a process has ended")
 
@@ -243,7 +246,8 @@ class _Watch:
         self.has_lost = False
         self._processes = [each.process for each in replicas]
         self._break_off = break_off
-        self._patience_s = patience_s
+        self.patience_s = patience_s
+        self.limit_s = _FIRST_STEP * patience_s
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._look, name="ziggurat-replicas", daemon=True)
         self._thread.start()
@@ -257,7 +261,7 @@ class _Watch:
     def _look(self) -> None:
         while not self._end.wait(_WATCH_S):
             began = self.began
-            is_late = began is not None and time.monotonic() - began > self._patience_s
+            is_late = began is not None and time.monotonic() - began > self.limit_s
             if is_late or any(each.poll() is not None for each in self._processes):
                 self.has_lost = True
                 self._break_off()
@@ -265,7 +269,8 @@ class _Watch:
 
 
 def _started(settings: ReplicaSettings, device: str) -> _Replica:
-    own, other = Pipe(duplex=True)
+    ends: Any = Pipe(duplex=True)
+    own, other = ends
     memory = ShardMemory()
     log = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with the replica
     # The kernel ends a process with the thread that started it; only the main thread surely lives as long as we do.
