@@ -26,9 +26,9 @@ NORMS = """
 class UserModel(nn.Module):
     def __init__(self, nclasses, input_shape):
         super().__init__()
-        self.conv1 = nn.Conv2d(input_shape[0], 8, 3, padding=1)
+        self.conv1 = nn.Conv2d(input_shape[0], 8, 3, padding=1, bias=False)
         self.norm1 = nn.BatchNorm2d(8)
-        self.fc1 = nn.Linear(8, nclasses)
+        self.fc1 = nn.Linear(8, nclasses, bias=False)
         self.norm2 = nn.BatchNorm1d(nclasses, affine=False, momentum=None)
 
     def forward(self, x):

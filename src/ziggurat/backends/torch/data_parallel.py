@@ -179,6 +179,9 @@ class FirstProgram(SharedProgram):
         start: starts the replicas.
     """
 
+    _is_news = True
+    """Whether the replicas have not got the state yet."""
+
     def __init__(
         self,
         network: Network,
@@ -194,8 +197,6 @@ class FirstProgram(SharedProgram):
         self._replicas: Replicas | None = start(_threads_of_each(options, group.size))
         self._patience_s = options.device_timeout_s
         self._has_met = False
-        self._is_news = True
-        """Whether the replicas have not got the state yet."""
 
     @property
     def replicas(self) -> Sequence[int]:
