@@ -18,7 +18,6 @@ from ziggurat.backends.torch.reduction import GradientSum
 from ziggurat.backends.torch.shards import ShardMemory, row_ranges
 from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.errors import ConfigurationError, StateError
-from ziggurat.testing import BackendConformance
 
 PLAIN = SMALL.replace("Dropout(0.3)", "Dropout(0.0)")
 
@@ -190,18 +189,6 @@ def test_values_are_those_of_the_whole_batch():
     assert_alike(one.recorded(), three.recorded())
     assert_alike(one.evaluate(given[0], names[:6]), three.evaluate(given[0], names[:6]))
     three.close()
-
-
-class TestConformance(BackendConformance):
-    """Digits, a network with dropout, averaged weights and a part of the batch after another, on two devices."""
-
-    rows_name = "output"
-
-    def program(self) -> Any:
-        return build(SMALL, 2, ema_decay=0.9, gradient_accumulation_steps=2)
-
-    def batches(self) -> list[Any]:
-        return batches(5, 32)
 
 
 def test_random_numbers_differ_by_device_and_not_by_run():
