@@ -38,8 +38,8 @@ _OF_HOOKS: Final = 1 << 40
 
 _OF_OPTIMIZERS: Final = ("learning_rate", "momentum")
 
-_COMPONENTS: Final = 4
-"""Parts of a batch that a program looks at: samples, labels, second labels and their shares."""
+_MIXED_COMPONENTS: Final = 4
+"""Parts of a batch of mixed samples: samples, labels, second labels and their shares."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ class FirstProgram(SharedProgram):
 
     def _gradients(self, batch: Any, wanted: Sequence[str]) -> dict[str, torch.Tensor]:
         assert self._replicas is not None
-        arrays = [np.asarray(each) for each in batch[:_COMPONENTS]]
+        arrays = [np.asarray(each) for each in batch[: self._components()]]
         total, pieces = len(arrays[0]), self._steps.accumulation
         ranges = row_ranges(total, pieces, self.group.size)
         self._check(ranges, total)
@@ -270,6 +270,12 @@ class FirstProgram(SharedProgram):
         if rows:
             values |= _joined(ranges, [rows, *self._replicas.collect()])
         return values
+
+    def _components(self) -> int:
+        """Return how many parts of a batch the program looks at; others need not be arrays of numbers."""
+        if self._request.mixes_labels:
+            return _MIXED_COMPONENTS
+        return 1 if self.network.target is None else 2
 
     def _inform(self, replicas: Replicas) -> None:
         """Give the replicas the state of this process; the averages of the weights are its own."""
