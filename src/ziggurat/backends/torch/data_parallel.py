@@ -110,6 +110,8 @@ class SharedProgram(TorchProgram):
                     place = self._places[name]
                     part = value.float() * share
                     numbers[place] = numbers[place] + part if place in numbers else part
+        if not own and self._scaler is not None:  # it is made ready by what it scales
+            self._scaler.scale(torch.zeros((), device=self.options.device))
         sums = self._sum.finish(numbers)
         if self._buffers:
             self._share_buffers()
