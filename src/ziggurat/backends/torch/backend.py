@@ -125,7 +125,7 @@ def restore_pretrained(network: Network, pretrained: Mapping[str, Any], freeze: 
 
 
 def _made(request: ProgramRequest) -> tuple[Network, Callable[[str], bool], Sequence[str]]:
-    """Return the network of a request, which of its weights stay as they are, and what is told of a pretrained model."""
+    """Return the network of a request, which of its weights are frozen, and sentences on its pretrained model."""
     network = make_network(request)
     plan = None if request.pretrained is None else restore_pretrained(network, request.pretrained, request.freeze)
     return (
