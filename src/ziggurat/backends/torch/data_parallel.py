@@ -7,7 +7,8 @@ same in all of them is what a step draws at random, and the statistics of batch 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from ziggurat.backends.torch.steps import OF_THE_STEP, plain
 from ziggurat.backends.torch.tower import Tower
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.engine.checkpoints import AVERAGES
+from ziggurat.engine.feed import BatchCycle, Feed
 from ziggurat.errors import ConfigurationError, StateError
 
 __all__ = ["FirstProgram", "ReplicaProgram", "Share", "SharedProgram"]
@@ -35,6 +37,9 @@ _OF_A_RANK: Final = 0x632BE59BD9B4E019
 
 _OF_HOOKS: Final = 1 << 40
 """Difference between the numbers from which a step and its ``gradientUpdate`` draw at random."""
+
+_ENDED_WITHIN_S: Final = 3.0
+"""How long replicas may take to end by themselves."""
 
 _OF_OPTIMIZERS: Final = ("learning_rate", "momentum")
 
@@ -221,18 +226,43 @@ class FirstProgram(SharedProgram):
         # One that changes what a step computes may let it use the statistics of norms, which are each device's own.
         self._is_news |= is_other and name not in _OF_OPTIMIZERS
 
+    def connect(self, batches: BatchCycle) -> Feed:
+        """Make each batch when its step needs it, or some of them ahead; from here on, all processes are there.
+
+        Raises:
+            ZigguratError: where a replica could not build its program.
+        """
+        with self._working() as replicas:
+            self._meet(replicas)
+        return super().connect(batches)
+
     def close(self) -> None:
         """End the replicas, and let memory of a GPU go; closing twice does nothing."""
-        if self._replicas is not None:
-            self._replicas.close()
-            self._replicas = None
-            self.group.close()
-            torch.set_num_threads(self._threads)
+        self._end(within_s=_ENDED_WITHIN_S)
         super().close()
 
     # ---- inside
 
     def _take_step(self, batch: Any, wanted: Sequence[str]) -> dict[str, torch.Tensor]:
+        with self._working() as replicas:
+            self._meet(replicas)
+            if self._is_news:
+                state = self.state()
+                replicas.tell("state", {name: each for name, each in state.items() if not name.startswith(AVERAGES)})
+                self._is_news = False
+            replicas.step_begins()
+            values = super()._take_step(batch, wanted)
+            replicas.step_ends()
+        return values
+
+    @contextmanager
+    def _working(self) -> Iterator[Replicas]:
+        """Give the replicas; an error ends them, because they may be in the middle of a step.
+
+        Raises:
+            StateError: where they have ended.
+            ZigguratError: of a replica, where that is why this process cannot go on.
+        """
         replicas = self._replicas
         if replicas is None:
             raise StateError(
@@ -241,21 +271,21 @@ class FirstProgram(SharedProgram):
                 advice="Build a new one, and give it the last state.",
             )
         try:
-            if self._is_news:
-                self._inform(replicas)
-            replicas.step_begins()
-            values = super()._take_step(batch, wanted)
-            replicas.step_ends()
+            yield replicas
         except BaseException as error:
             cause = replicas.cause(error) if _is_of_a_lost_process(error) else None
-            self._replicas = None
-            replicas.close(within_s=0.0)  # they are in the middle of a step that will not be completed
-            self.group.close()
-            torch.set_num_threads(self._threads)
+            self._end(within_s=0.0)
             if cause is None:
                 raise
             raise cause from cause.__cause__
-        return values
+
+    def _end(self, within_s: float) -> None:
+        """End the replicas; calling it twice does nothing."""
+        if self._replicas is not None:
+            self._replicas.close(within_s)
+            self._replicas = None
+            self.group.close()
+            torch.set_num_threads(self._threads)
 
     def _gradients(self, batch: Any, wanted: Sequence[str]) -> dict[str, torch.Tensor]:
         assert self._replicas is not None
@@ -279,20 +309,19 @@ class FirstProgram(SharedProgram):
             return _MIXED_COMPONENTS
         return 1 if self.network.target is None else 2
 
-    def _inform(self, replicas: Replicas) -> None:
-        """Give the replicas the state of this process; the averages of the weights are its own."""
-        if not self._has_met:
-            replicas.wait_until_built()
-            meeting = Meeting(self.group.size)
-            replicas.tell("meet", meeting.port)
-            self.group.meet(meeting)
-            if self.options.device.type == "cuda":
-                replicas.watch(self.group.break_off, self._patience_s)
-            else:
-                torch.set_num_threads(_threads_of_each(self.options, self.group.size) or self._threads)
-            self._has_met = True
-        replicas.tell("state", {name: each for name, each in self.state().items() if not name.startswith(AVERAGES)})
-        self._is_news = False
+    def _meet(self, replicas: Replicas) -> None:
+        """Wait until the replicas have built their programs, and find each other; afterwards it does nothing."""
+        if self._has_met:
+            return
+        replicas.wait_until_built()
+        meeting = Meeting(self.group.size)
+        replicas.tell("meet", meeting.port)
+        self.group.meet(meeting)
+        if self.options.device.type == "cuda":
+            replicas.watch(self.group.break_off, self._patience_s)
+        else:
+            torch.set_num_threads(_threads_of_each(self.options, self.group.size) or self._threads)
+        self._has_met = True
 
     def _check(self, ranges: Sequence[Sequence[tuple[int, int]]], total: int) -> None:
         if self._needs_every_row and any(first == end for own in ranges for first, end in own):

@@ -29,7 +29,6 @@ _BUILT_WITHIN_S: Final = 600.0
 _LAST_WORDS_S: Final = 1.0
 """How long the first process looks for the reason why another one is lost."""
 
-_ENDED_WITHIN_S: Final = 3.0
 _WATCH_S: Final = 0.25
 
 _FIRST_STEP: Final = 10
@@ -208,7 +207,7 @@ class Replicas:
             "The processes of a training reach each other.", received=lost, advice="Resume the job."
         )
 
-    def close(self, within_s: float = _ENDED_WITHIN_S) -> None:
+    def close(self, within_s: float) -> None:
         """End them; closing twice does nothing.
 
         Args:
