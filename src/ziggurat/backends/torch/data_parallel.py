@@ -221,10 +221,11 @@ class FirstProgram(SharedProgram):
 
     def set_hyperparameter(self, name: str, value: float) -> None:
         """Set a hyperparameter from the next step on, on all devices."""
-        is_other = self.hyperparameters().get(name) != value
+        before = self.hyperparameters().get(name)
         super().set_hyperparameter(name, value)
-        # One that changes what a step computes may let it use the statistics of norms, which are each device's own.
-        self._is_news |= is_other and name not in _OF_OPTIMIZERS
+        # What stands still computes as in validation, by the statistics of norms, which are each device's own till then.
+        is_switched = before is not None and (before == 0) != (value == 0)
+        self._is_news |= is_switched and name not in _OF_OPTIMIZERS
 
     def connect(self, batches: BatchCycle) -> Feed:
         """Make each batch when its step needs it, or some of them ahead; from here on, all processes are there.
