@@ -223,7 +223,7 @@ class FirstProgram(SharedProgram):
         """Set a hyperparameter from the next step on, on all devices."""
         before = self.hyperparameters().get(name)
         super().set_hyperparameter(name, value)
-        # What stands still computes as in validation, by the statistics of norms, which are each device's own till then.
+        # Layers that stand still use the statistics of their norms, which are each device's own until then.
         is_switched = before is not None and (before == 0) != (value == 0)
         self._is_news |= is_switched and name not in _OF_OPTIMIZERS
 
