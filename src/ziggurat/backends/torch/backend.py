@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import torch
 
+from ziggurat.backends.torch.data_parallel import FirstProgram, ReplicaProgram
+from ziggurat.backends.torch.device_group import DeviceGroup
+from ziggurat.backends.torch.devices import device_of, devices_of
 from ziggurat.backends.torch.network import MODEL, Network, make_network
 from ziggurat.backends.torch.program import ProgramOptions, TorchProgram
 from ziggurat.backends.torch.pth_files import read_pth
+from ziggurat.backends.torch.replicas import Replicas, ReplicaSettings
 from ziggurat.backends.torch.state import give_weights, weights_of
+from ziggurat.backends.torch.sync_batch_norm import synchronize_batch_norms
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.engine.restore_plan import RestorePlan, freezes, plan_restore
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.zoo.weight_files import load_weights_file
 
-__all__ = ["TorchBackend", "device_of"]
+__all__ = ["TorchBackend"]
 
 _logger = logging.getLogger(__name__)
 
@@ -28,8 +36,19 @@ _logger = logging.getLogger(__name__)
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 _OPTIONS: Final = frozenset(
-    {"channels_last", "compile", "deterministic", "intra_threads", "memory_share", "prefetch_batches"}
+    {
+        "channels_last",
+        "compile",
+        "deterministic",
+        "device_timeout_s",
+        "intra_threads",
+        "memory_share",
+        "prefetch_batches",
+        "sync_batch_norm",
+    }
 )
+_DEVICE_TIMEOUT_S: Final = 300.0
+_PATIENCE_MORE_S: Final = 3600.0
 
 
 class TorchBackend:
@@ -51,14 +70,34 @@ class TorchBackend:
             CheckpointError: where the pretrained model does not fit.
         """
         options = _options(request)
-        network = make_network(request)
-        plan = None if request.pretrained is None else restore_pretrained(network, request.pretrained, request.freeze)
-        program = TorchProgram(
-            network, request, options, is_frozen=lambda name: freezes(name, request.pretrained, request.freeze)
-        )
-        for sentence in () if plan is None else plan.sentences():
+        network, is_frozen, sentences = _made(request)
+        devices = devices_of(request)
+        if len(devices) == 1 or getattr(network.module, "disableAutoDataParallelism", False):
+            program = TorchProgram(network, request, options, is_frozen)
+        else:
+            group = DeviceGroup(0, len(devices), devices[0], options.device_timeout_s)
+            if options.sync_batch_norm:
+                synchronize_batch_norms(network.module, group)
+            start = partial(_start_replicas, request, options.device_timeout_s)
+            program = FirstProgram(network, request, options, is_frozen, group, start)
+        for sentence in sentences:
             _logger.info(sentence)
         return program
+
+    def build_replica(self, settings: ReplicaSettings) -> ReplicaProgram:
+        """Return the program of a further process of a training.
+
+        Raises:
+            ConfigurationError: where its device cannot be had.
+            NetworkCodeError: where the user's network fails here.
+        """
+        request = settings.request
+        options = _options(request)
+        network, is_frozen, _ = _made(request)
+        group = DeviceGroup(settings.rank, settings.size, options.device, settings.patience_s)
+        if options.sync_batch_norm:
+            synchronize_batch_norms(network.module, group)
+        return ReplicaProgram(network, request, options, is_frozen, group)
 
     def read_checkpoint(self, path: Path) -> dict[str, Any]:
         """Return variable name → array of a file of weights.
@@ -72,34 +111,6 @@ class TorchBackend:
         return read_weights(path)
 
 
-def device_of(request: ProgramRequest) -> torch.device:
-    """Return where a request computes: its one device, else the GPU where PyTorch sees one, else the CPU.
-
-    Raises:
-        ConfigurationError: where PyTorch does not see it, or there are several.
-    """
-    names = [name.lower().strip("/") for name in request.devices]
-    if len(names) > 1:
-        raise ConfigurationError(
-            "The PyTorch backend trains with one device in each process.",
-            received=", ".join(request.devices),
-            advice="Give it one device.",
-        )
-    if not names:
-        return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
-    kind, _, number = names[0].partition(":")
-    if kind == "cpu":
-        return torch.device("cpu")
-    place = int(number or 0)
-    if kind not in ("gpu", "cuda") or place >= torch.cuda.device_count():
-        raise ConfigurationError(
-            "A device is `cpu`, or a GPU that PyTorch sees, such as `gpu:0`.",
-            received=f"{request.devices[0]}; PyTorch {torch.__version__} sees {torch.cuda.device_count()} GPUs",
-            advice="Leave the devices out for the best there is, or install a build of PyTorch for the GPU.",
-        )
-    return torch.device("cuda", place)
-
-
 def restore_pretrained(network: Network, pretrained: Mapping[str, Any], freeze: tuple[str, ...] = ()) -> RestorePlan:
     """Give a network the values of a pretrained model, by name; return what happened to each.
 
@@ -111,6 +122,40 @@ def restore_pretrained(network: Network, pretrained: Mapping[str, Any], freeze: 
     taken = {name: pretrained[source] for name, source in {**plan.restored, **plan.frozen}.items()}
     give_weights(network.module, {**own, **taken})
     return plan
+
+
+def _made(request: ProgramRequest) -> tuple[Network, Callable[[str], bool], Sequence[str]]:
+    """Return the network of a request, which of its weights are frozen, and sentences on its pretrained model."""
+    network = make_network(request)
+    plan = None if request.pretrained is None else restore_pretrained(network, request.pretrained, request.freeze)
+    return (
+        network,
+        lambda name: freezes(name, request.pretrained, request.freeze),
+        [] if plan is None else plan.sentences(),
+    )
+
+
+def _start_replicas(request: ProgramRequest, patience_s: float, threads: int) -> Replicas:
+    """Start a process for each device of a request but the first.
+
+    Args:
+        request: of the whole training.
+        patience_s: how long the first process waits for them.
+        threads: of the processor that each of them uses; 0 for PyTorch's choice.
+    """
+    # They wait longer than the first process: it is the one that says what went wrong.
+    settings = [
+        ReplicaSettings(
+            request=replace(request, devices=(name,), ema_decay=None),
+            rank=rank,
+            size=len(request.devices),
+            patience_s=patience_s + _PATIENCE_MORE_S,
+            threads=threads,
+            import_path=tuple(sys.path),
+        )
+        for rank, name in enumerate(request.devices[1:], 1)
+    ]
+    return Replicas(settings, request.devices[1:])
 
 
 def read_weights(path: Path) -> dict[str, np.ndarray]:
@@ -139,6 +184,11 @@ def _options(request: ProgramRequest) -> ProgramOptions:
         raise ConfigurationError(
             "`prefetch_batches` must be a whole number, 0 or more.", received=ahead, advice="2 is usual; 0 is off."
         )
+    patience_s = options.get("device_timeout_s", _DEVICE_TIMEOUT_S)
+    if not isinstance(patience_s, int | float) or not patience_s > 0:
+        raise ConfigurationError(
+            "`device_timeout_s` is above 0, in seconds.", received=patience_s, advice="300 is the default."
+        )
     device = device_of(request)
     threads = int(options.get("intra_threads", 0))
     if threads:
@@ -152,4 +202,7 @@ def _options(request: ProgramRequest) -> ProgramOptions:
         channels_last=bool(options.get("channels_last", True)),
         compile=bool(options.get("compile", False)),
         prefetch_batches=ahead,
+        intra_threads=threads,
+        sync_batch_norm=bool(options.get("sync_batch_norm", False)),
+        device_timeout_s=float(patience_s),
     )

@@ -31,12 +31,18 @@ class ProgramOptions:
         channels_last: whether images and the weights of convolutions have their channels last in memory.
         compile: whether the network is compiled by ``torch.compile``.
         prefetch_batches: batches that a thread makes ahead; 0 for none.
+        intra_threads: of the processor; 0 for PyTorch's choice.
+        sync_batch_norm: of several devices, whether batch norms see the rows of all.
+        device_timeout_s: of several devices, how long one waits for the others in a step.
     """
 
     device: torch.device
     channels_last: bool = True
     compile: bool = False
     prefetch_batches: int = 0
+    intra_threads: int = 0
+    sync_batch_norm: bool = False
+    device_timeout_s: float = 300.0
 
 
 class TorchProgram(StepProgram):

@@ -15,15 +15,16 @@ from torch import nn
 
 from ziggurat.backends.torch.averages import Averages
 from ziggurat.backends.torch.batches import row_count, rows_of
+from ziggurat.backends.torch.shards import even_counts
 from ziggurat.backends.torch.state import ProgramState
 from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import TrainingError, UnknownNameError
 
-__all__ = ["Outcome", "StepOptions", "StepProgram", "plain"]
+__all__ = ["OF_THE_STEP", "Outcome", "StepOptions", "StepProgram", "plain"]
 
 _MASK: Final = (1 << 64) - 1
 _HALF: Final = {"bf16": torch.bfloat16, "fp16": torch.float16}
-_OF_THE_STEP: Final = ("gradient_norm", "learning_rate")
+OF_THE_STEP: Final = ("gradient_norm", "learning_rate")
 """Values that a batch alone does not have."""
 
 _COST_ALONE: Final = ("cost",)
@@ -147,7 +148,7 @@ class StepProgram(ABC):
 
     def record(self, names: Sequence[str], watched: Sequence[str]) -> Sequence[str]:
         """Keep single numbers of every step to come, on the device."""
-        numbers = {*self.numbers(), *_OF_THE_STEP}
+        numbers = {*self.numbers(), *OF_THE_STEP}
         self._kept = tuple(name for name in names if name in numbers)
         self._recorded = {name: [] for name in self._kept}
         self._watched = tuple(name for name in self._kept if name in watched)
@@ -253,8 +254,7 @@ class StepProgram(ABC):
     def _take_step(self, batch: Any, wanted: Sequence[str]) -> dict[str, torch.Tensor]:
         for parameter in self._trained_parameters:
             parameter.grad = None
-        pieces = self._steps.accumulation
-        values = self._backward(batch, 1.0, wanted) if pieces == 1 else self._in_pieces(batch, pieces, wanted)
+        values = self._gradients(batch, wanted)
         self._before_optimizers()
         norm = self._apply("gradient_norm" in wanted)
         if norm is not None and "gradient_norm" in wanted:
@@ -263,10 +263,15 @@ class StepProgram(ABC):
             values["learning_rate"] = torch.tensor(self.hyperparameters()["learning_rate"], dtype=torch.float64)
         return values
 
+    def _gradients(self, batch: Any, wanted: Sequence[str]) -> dict[str, torch.Tensor]:
+        """Set the gradients of a batch, and return its values."""
+        pieces = self._steps.accumulation
+        return self._backward(batch, 1.0, wanted) if pieces == 1 else self._in_pieces(batch, pieces, wanted)
+
     def _in_pieces(self, batch: Any, pieces: int, wanted: Sequence[str]) -> dict[str, torch.Tensor]:
         """Add up the gradients of parts of a batch, each as much as it has rows; return the values of the batch."""
         total = row_count(batch)
-        counts = [count for count in _even(total, pieces) if count]
+        counts = [count for count in even_counts(total, pieces) if count]
         first, found = 0, []
         for number, count in enumerate(counts):
             piece = rows_of(batch, first, first + count)
@@ -303,7 +308,7 @@ class StepProgram(ABC):
         if wanted == _COST_ALONE:  # in nearly every step
             return {"cost": outcome.value("cost").detach()}
         with torch.no_grad():
-            return {name: outcome.value(name).detach() for name in wanted if name not in _OF_THE_STEP}
+            return {name: outcome.value(name).detach() for name in wanted if name not in OF_THE_STEP}
 
     def _add_gradients(self, losses: Sequence[torch.Tensor]) -> None:
         """Add the gradient of each loss to its own parameters alone."""
@@ -368,12 +373,6 @@ def plain(value: torch.Tensor) -> Any:
     array = value.detach().float() if value.dtype in (torch.bfloat16, torch.float16) else value.detach()
     found = array.cpu().numpy()
     return found[()] if found.ndim == 0 else np.array(found)
-
-
-def _even(total: int, pieces: int) -> list[int]:
-    """Return so many counts that add up to a total and differ by 1 at most, the larger ones first."""
-    whole, rest = divmod(total, pieces)
-    return [whole + (number < rest) for number in range(pieces)]
 
 
 def _clip(part: Sequence[nn.Parameter], limit: float | None) -> torch.Tensor:

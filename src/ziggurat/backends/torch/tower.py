@@ -91,7 +91,8 @@ class Tower(nn.Module):
     def gradientUpdate(self, grads: Sequence[tuple[Any, Any]]) -> Sequence[tuple[Any, Any]]:  # noqa: N802
         """Return the (gradient, parameter) pairs to apply; a pair left out is not trained. Override it at will.
 
-        It is called once for each loss, before the gradients of several processes are averaged.
+        It is called once for each loss, with the gradients of the whole batch: those of several devices are added up
+        before, and each device calls it with the same. What it draws at random is the same on all of them, too.
 
         Args:
             grads: pairs of a tensor and the parameter of its shape; those without a gradient, and frozen parameters,

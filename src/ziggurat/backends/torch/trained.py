@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ziggurat.backends.torch.backend import device_of
+from ziggurat.backends.torch.devices import device_of
 from ziggurat.backends.torch.gradients import class_scores, map_layers
 from ziggurat.backends.torch.network import Network, channels_last, make_network
 from ziggurat.backends.torch.recording import LayerRun, Recorder

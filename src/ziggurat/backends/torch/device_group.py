@@ -1,0 +1,148 @@
+"""Group of processes that train together on the devices of one machine, and what they tell each other."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Final
+
+import torch
+from torch import distributed
+
+__all__ = ["DeviceGroup", "LostProcessError", "Meeting"]
+
+_LOOPBACK: Final = "127.0.0.1"
+_MEETING: Final = timedelta(minutes=5)
+"""How long processes wait for each other at the beginning."""
+
+_NCCL_MORE: Final = timedelta(hours=1)
+
+
+class LostProcessError(RuntimeError):
+    """Raised where another process of the group does not answer: it has ended, or takes too long."""
+
+
+class Meeting:
+    """The place where the processes of a group meet: a port of the loopback device, which other machines cannot reach.
+
+    Only the first process makes one.
+
+    Args:
+        size: number of processes.
+    """
+
+    def __init__(self, size: int) -> None:
+        listening = socket.create_server((_LOOPBACK, 0), backlog=size)
+        self.port: int = listening.getsockname()[1]
+        self.store: Any = distributed.TCPStore(  # pyright: ignore[reportPrivateImportUsage]
+            _LOOPBACK,
+            self.port,
+            size,
+            is_master=True,
+            timeout=_MEETING,
+            wait_for_workers=False,
+            master_listen_fd=listening.detach(),
+        )
+
+
+class DeviceGroup:
+    """Sums of tensors over processes: by NCCL between GPUs, by gloo between processors.
+
+    It is no default group of ``torch.distributed``: a process may have several, one for each program.
+
+    Args:
+        rank: number of this process, from 0.
+        size: how many there are.
+        device: where this one computes.
+        patience_s: how long one waits for the others in a step.
+    """
+
+    def __init__(self, rank: int, size: int, device: torch.device, patience_s: float) -> None:
+        self.rank = rank
+        self.size = size
+        self.device = device
+        self._patience = timedelta(seconds=patience_s)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+        self._processes: Any = None
+
+    def meet(self, meeting: Meeting | int) -> None:
+        """Find the others; all processes call it.
+
+        Args:
+            meeting: where, or its port.
+
+        Raises:
+            LostProcessError: where not all come.
+        """
+        with _told():
+            store = meeting.store if isinstance(meeting, Meeting) else self._reach(meeting)
+            self._processes = self._by_nccl(store) if self.device.type == "cuda" else self._by_gloo(store)
+
+    def add_up(self, values: torch.Tensor) -> None:
+        """Replace a tensor on the device by its sum over all processes; all of them call it.
+
+        Raises:
+            LostProcessError: where another process does not answer.
+        """
+        self.wait(self.begin_sum(values))
+
+    def begin_sum(self, values: torch.Tensor) -> Any:
+        """Begin to replace a tensor by its sum; return what ``wait`` takes. All processes begin in the same order."""
+        with _told():
+            return self._processes.allreduce([values])
+
+    def wait(self, sum_under_way: Any) -> None:
+        """Wait for a sum; on a GPU, let the operations to come wait for it.
+
+        Raises:
+            LostProcessError: where another process does not answer.
+        """
+        with _told():
+            sum_under_way.wait()
+
+    def take_from_first(self, values: torch.Tensor) -> None:
+        """Replace a tensor on the device by that of the first process; all of them call it.
+
+        Raises:
+            LostProcessError: where another process does not answer.
+        """
+        with _told():
+            self._processes.broadcast([values], distributed.BroadcastOptions()).wait()
+
+    def break_off(self) -> None:
+        """End waiting that does not end by itself. Any thread may call it."""
+        if self._processes is not None and self.device.type == "cuda":  # gloo notices that a process has ended
+            self._processes.abort()
+
+    def close(self) -> None:
+        """Let go of the others."""
+        self._processes = None
+
+    def _reach(self, port: int) -> Any:
+        return distributed.TCPStore(  # pyright: ignore[reportPrivateImportUsage]
+            _LOOPBACK, port, self.size, is_master=False, timeout=_MEETING
+        )
+
+    def _by_gloo(self, store: Any) -> Any:
+        gloo: Any = distributed.ProcessGroupGloo  # pyright: ignore[reportAttributeAccessIssue]
+        options = gloo._Options()
+        options._timeout = self._patience
+        options._devices = [gloo.create_device(hostname=_LOOPBACK)]
+        return gloo(store, self.rank, self.size, options)
+
+    def _by_nccl(self, store: Any) -> Any:
+        nccl: Any = distributed.ProcessGroupNCCL  # pyright: ignore[reportAttributeAccessIssue]
+        options = nccl.Options()
+        options._timeout = self._patience + _NCCL_MORE  # NCCL's own limit ends the whole process
+        return nccl(store, self.rank, self.size, options)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise LostProcessError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
