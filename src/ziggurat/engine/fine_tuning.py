@@ -80,7 +80,7 @@ def head_of(shapes: Mapping[str, Sequence[int]], beginning: str = "") -> tuple[s
         named = tuple(name for name in shapes if _dotted(name).startswith(beginning))
         if named:
             return named
-    last = next((name for name in reversed(shapes) if len(shapes[name]) > 1), None)
+    last = next((name for name in reversed(list(shapes)) if len(shapes[name]) > 1), None)
     if last is None:
         return ()
     layer, dot, _ = _dotted(last).rpartition(".")
