@@ -25,7 +25,6 @@ from ziggurat.engine.callbacks.numerics import BlackBox
 from ziggurat.engine.callbacks.progress import EstimatedTimeLeft, ProgressBar
 from ziggurat.engine.callbacks.sample_predictions import SamplePredictionWriter, TaskSamples
 from ziggurat.engine.callbacks.saving import KeepBest, ModelSaver
-from ziggurat.engine.callbacks.setters import ScheduledHyperParamSetter
 from ziggurat.engine.callbacks.stopping import DivergenceWatch, EarlyStopping
 from ziggurat.engine.callbacks.summaries import LogScalars, SummariseBatch
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
@@ -299,8 +298,11 @@ def _callbacks(
     logged = _logged(program)
     return [
         *_learning_rate(spec),  # before the step that it is for
-        HumanHyperParamSetter("learning_rate", every_k_steps=max(1, steps // 10)),  # a person overrules a schedule
         *_frozen_epochs(spec),
+        *[
+            HumanHyperParamSetter(name, every_k_steps=max(1, steps // 10))  # a person overrules a schedule
+            for name in _rates(spec)
+        ],
         BlackBox(["cost"]),  # before anything is made of a cost that is not finite
         *_plugins("callbacks", spec.callbacks),
         LogScalars(
@@ -308,7 +310,7 @@ def _callbacks(
             spec.log_every_steps,
             per_epoch=_points(steps) if spec.log_every_steps is None else 1,
             mean=True,
-            hyperparameters=("learning_rate",) if spec.fine_tuning is None else ("learning_rate", BACKBONE_RATE),
+            hyperparameters=_rates(spec),
             per_doubling=_POINTS_PER_DOUBLING if spec.log_every_steps is None else None,
         ),
         SummariseBatch(),  # costs nothing where the network has no summaries or no monitor takes them
@@ -345,9 +347,17 @@ def _learning_rate(spec: TrainSpec) -> list[Callback]:
     return [LearningRateSchedule(make_schedule(spec.schedule.policy, **options), spec.learning_rate)]
 
 
+def _rates(spec: TrainSpec) -> tuple[str, ...]:
+    """Return the hyperparameters that a person may set, and that are logged."""
+    return ("learning_rate",) if spec.fine_tuning is None else ("learning_rate", BACKBONE_RATE)
+
+
 def _frozen_epochs(spec: TrainSpec) -> list[Callback]:
-    epochs = 0 if spec.fine_tuning is None else spec.fine_tuning.frozen_epochs
-    return [ScheduledHyperParamSetter(BACKBONE_RATE, [(0, 0.0), (epochs, 1.0)])] if epochs else []
+    if spec.fine_tuning is None:
+        return []
+    # Exact where an epoch ends: the quotients of both sides are the same number, and rounded alike.
+    end = spec.fine_tuning.frozen_epochs / spec.epochs
+    return [LearningRateSchedule(lambda progress: 0.0 if progress < end else 1.0, 1.0, BACKBONE_RATE)]
 
 
 def _offered(program: Program) -> Sequence[str]:

@@ -326,6 +326,8 @@ def _no_gradient(number: int, path: str) -> NetworkCodeError:
 
 
 def _gradients(optimizer: Any, tower: BuiltTower, number: int, options: GraphOptions, is_frozen: Any) -> list[Any]:
+    if number >= len(tower.losses):  # a network may have fewer where it is not `is_training`, as for its head alone
+        return []
     loss = tower.losses[number]
     variables = _trained(is_frozen, loss.variables)
     if not variables:
