@@ -59,12 +59,14 @@ def batch_norm(net, is_training):
             tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, tf.assign_sub(average, 0.1 * (average - value)))
         return net
 """ + TENSORFLOW.replace(
-    'scope="conv1")', 'scope="conv1", activation_fn=None)\n        net = tf.nn.relu(batch_norm(net, self.is_training))'
+    'scope="conv1")',
+    'scope="conv1", activation_fn=None, biases_initializer=None)\n'
+    "        net = tf.nn.relu(batch_norm(net, self.is_training))",
 )
 
-NORMED_TORCH = TORCH.replace("nn.Conv2d(1, 6, 3)", "nn.Conv2d(1, 6, 3)\n        self.bn1 = nn.BatchNorm2d(6)").replace(
-    "F.relu(self.conv1(self.x / 255.0))", "F.relu(self.bn1(self.conv1(self.x / 255.0)))"
-)
+NORMED_TORCH = TORCH.replace(
+    "nn.Conv2d(1, 6, 3)", "nn.Conv2d(1, 6, 3, bias=False)\n        self.bn1 = nn.BatchNorm2d(6)"
+).replace("F.relu(self.conv1(self.x / 255.0))", "F.relu(self.bn1(self.conv1(self.x / 255.0)))")
 
 TUNED = FineTuningRequest(backbone_rate=0.3, layer_decay=0.7)
 
@@ -110,10 +112,13 @@ def for_torch(given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def with_norm(given: Mapping[str, np.ndarray], separator: str) -> dict[str, np.ndarray]:
-    """Return the weights with those of a batch norm whose statistics are not those of the data."""
+    """Return the weights with those of a batch norm whose statistics are not those of the data.
+
+    It stands for the biases before it, whose gradients would be nothing but rounding: Adam makes large steps of it.
+    """
     norm = {"weight": 1.1, "bias": 0.1, "running_mean": 0.2, "running_var": 0.5}
     return {
-        **given,
+        **{name: array for name, array in given.items() if not name.startswith("model/conv1") or "weight" in name},
         **{f"model/bn1{separator}{name}": np.full(6, value, np.float32) for name, value in norm.items()},
     }
 
@@ -142,7 +147,7 @@ def main(framework: str, optimizer: str, how: str = "whole") -> None:
         **class_arrays((8, 8, 1), 10),
         batch_size=16,
         optimizer=optimizer,
-        learning_rate=0.1 if optimizer == "momentum" else 0.01,
+        learning_rate=(0.1 if optimizer == "momentum" else 0.01) * (1 if tuned is None else 0.5),
         weight_decay=0.001,
         gradient_clip=1.0,
         pretrained=first,
