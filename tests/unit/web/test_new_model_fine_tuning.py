@@ -67,6 +67,18 @@ def test_the_recipe_counts_as_applied_beside_it(visit: Any, weights: str, pets: 
     assert part.has("#fine-tune-applied"), "other data leaves it"
 
 
+def test_random_weights_take_it_out_and_others_bring_it_back(visit: Any, weights: str) -> None:
+    first = sent_by(visit.get(f"/models/new?weights={weights}"))
+    applied = click(visit, first)
+    part = html_of(visit.post("/models/new/network", data=applied | {"weights": "random"}, headers=HTMX))
+    random = {each["name"]: each["value"] for each in part.all("input[name][value]") if each["name"] in applied}
+    assert (random["learning_rate"], random["epochs"]) == (first["learning_rate"], first["epochs"])
+    assert [random[name] for name in PARTS] == ["0", "1", "1"]
+    again = applied | random | {"weights": "pretrained"}
+    back = html_of(visit.post("/models/new/network", data=again, headers=HTMX))
+    assert [back.one(f"#{name}")["value"] for name in PARTS] == ["2", "0.1", "0.7"]
+
+
 def test_random_weights_leave_it_out(studio: Any, weights: str) -> None:
     form = first_form()
     form.values.update({PARTS[0]: "2", PARTS[1]: "0.1", "standard_network": "tensorflow/resnet18"})

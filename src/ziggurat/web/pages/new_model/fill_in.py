@@ -24,6 +24,7 @@ __all__ = [
     "apply_fine_tuning",
     "apply_recipe",
     "fill_in",
+    "filled_fields",
     "put_fields",
     "recipe_state",
     "standard_network",
@@ -133,6 +134,12 @@ def undo_recipe(studio: Studio, form: ModelForm) -> None:
     """Take the recipe out of the form: its fields get their defaults, those that were typed over stay."""
     form.values["recipe"] = _OFF
     fill_in(studio, form)
+
+
+def filled_fields(form: ModelForm) -> list[str]:
+    """Return the fields that the page fills in, or has just emptied, but the rate, which has a place of its own."""
+    names = (*form.picked, *_tuning_texts(form["optimizer"]))
+    return [name for name in dict.fromkeys(names) if name in model_fields() and name != _RATE]
 
 
 def tuning_state(form: ModelForm) -> TuningState:

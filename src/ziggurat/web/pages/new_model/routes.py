@@ -23,6 +23,7 @@ from ziggurat.web.pages.new_model.fill_in import (
     apply_fine_tuning,
     apply_recipe,
     fill_in,
+    filled_fields,
     put_fields,
     recipe_state,
     standard_network,
@@ -399,7 +400,7 @@ def _filled_in(studio: Studio, form: ModelForm, problems: Mapping[str, str]) -> 
         "fields": model_fields(),
         "recipe": recipe_state(studio, form),
         "tuning": tuning_state(form),
-        "brought": [name for name in form.picked if name in model_fields() and name != "learning_rate"],
+        "brought": filled_fields(form),
     }
 
 
