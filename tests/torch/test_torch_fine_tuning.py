@@ -186,7 +186,7 @@ def test_the_learning_rate_moves_all_rates():
     assert {name for name in moved(before, tuned.state()) if "running" not in name} <= {"model/bn1.num_batches_tracked"}
 
 
-def test_patterns_that_freeze_hold_when_the_backbone_learns_again():
+def test_frozen_patterns_hold_when_the_backbone_learns_again():
     tuned = program(freeze=("conv1",))
     tuned.set_hyperparameter("backbone_rate", 0.0)
     tuned.set_hyperparameter("backbone_rate", 1.0)
