@@ -73,21 +73,21 @@ def test_fine_tune_fills_in_what_was_not_given(ziggurat, tmp_path):
     chosen = ziggurat("train", "--fine-tune", *words)
     preset = {path: value for path, value in fine_tune_fields("momentum").items() if path.startswith("fine_tuning.")}
     assert chosen.content["fine_tuning"] == {path.partition(".")[2]: value for path, value in preset.items()}
-    assert (chosen.content["learning_rate"], chosen.content["schedule"]["policy"]) == (0.01, "cosine")
+    assert (chosen.content["learning_rate"], chosen.content["schedule"]["policy"]) == (0.05, "cosine")
     assert "Fine-tune: Trains the last layer alone" in chosen.err
     assert "fine_tuning.frozen_epochs" in chosen.err
 
     parts = ("--set", "fine_tuning.layer_decay=0.9", "--set", "schedule.gamma=0.5", "--optimizer", "adam")
     given = ziggurat("train", "--fine-tune", *words, *parts, "--epochs", "4")
-    assert given.content["fine_tuning"] == {"frozen_epochs": 2, "backbone_rate": 0.1, "layer_decay": 0.9}
+    assert given.content["fine_tuning"] == {"frozen_epochs": 2, "backbone_rate": 0.3, "layer_decay": 0.9}
     assert (given.content["epochs"], given.content["schedule"]["policy"]) == (4, "step")
     assert given.content["learning_rate"] == 0.001
 
     content = {"kind": "train", "network": "mlp", "data": "digits", "fine_tuning": {"frozen_epochs": 1}, "epochs": 7}
     (tmp_path / "spec.json").write_text(json.dumps(content))
     from_file = ziggurat("train", tmp_path / "spec.json", "--fine-tune", "--recipe", "--dry-run")
-    assert from_file.content["fine_tuning"] == {"frozen_epochs": 1, "backbone_rate": 0.1, "layer_decay": 0.7}
-    assert (from_file.content["epochs"], from_file.content["learning_rate"]) == (7, 0.01)
+    assert from_file.content["fine_tuning"] == {"frozen_epochs": 1, "backbone_rate": 0.3, "layer_decay": 0.8}
+    assert (from_file.content["epochs"], from_file.content["learning_rate"]) == (7, 0.05)
 
 
 def test_fine_tuning_without_a_model_is_refused(ziggurat, tmp_path):

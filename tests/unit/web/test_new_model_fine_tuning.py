@@ -41,11 +41,11 @@ def test_one_click_fills_in_the_preset_and_one_takes_it_out(visit: Any, weights:
     assert first["weights"] == "pretrained"
     assert html_of(page).one("#fine-tune-button").text.strip() == "Fine-tune"
     applied = click(visit, first)
-    assert shown(applied) == ("2", "0.1", "0.7", "0.01", "15", "cosine")
+    assert shown(applied) == ("2", "0.3", "0.8", "0.05", "15", "cosine")
     page = html_of(visit.get(f"/models/new?weights={weights}"))
     assert page.has("#fine-tune-applied")
     assert page.one("#fine-tune-button").text.strip() == "Undo"
-    assert page.one("#fold-fine_tuning-summary").text.startswith("Last layer alone for 2 epochs, other layers at 0.1")
+    assert page.one("#fold-fine_tuning-summary").text.startswith("Last layer alone for 2 epochs, other layers at 0.3")
     assert not page.has("#fold-fine_tuning-changed"), "what the page filled in counts as no change"
     assert shown(click(visit, applied, "undo")) == shown(first)
 
@@ -62,7 +62,7 @@ def test_the_recipe_counts_as_applied_beside_it(visit: Any, weights: str, pets: 
     html_of(visit.post("/models/new/dataset", data=sent, headers=HTMX))
     kept = sent_by(visit.get("/models/new"))
     applied = click(visit, kept | {"weights": "pretrained", "pretrained_weights": weights})
-    assert applied["learning_rate"] == "0.01"
+    assert applied["learning_rate"] == "0.05"
     part = html_of(visit.post("/models/new/dataset", data=applied | {"dataset": "digits"}, headers=HTMX))
     assert part.has("#fine-tune-applied"), "other data leaves it"
 
@@ -76,7 +76,7 @@ def test_random_weights_take_it_out_and_others_bring_it_back(visit: Any, weights
     assert [random[name] for name in PARTS] == ["0", "1", "1"]
     again = applied | random | {"weights": "pretrained"}
     back = html_of(visit.post("/models/new/network", data=again, headers=HTMX))
-    assert [back.one(f"#{name}")["value"] for name in PARTS] == ["2", "0.1", "0.7"]
+    assert [back.one(f"#{name}")["value"] for name in PARTS] == ["2", "0.3", "0.8"]
 
 
 def test_random_weights_leave_it_out(studio: Any, weights: str) -> None:
@@ -133,6 +133,6 @@ def test_the_job_and_its_clone_have_it(visit: Any, studio: Any, weights: str) ->
     expected = {path: value for path, value in fine_tune_fields("momentum").items() if path.startswith("fine_tuning.")}
     assert {f"fine_tuning.{name}": value for name, value in spec.fine_tuning.model_dump().items()} == expected
     clone = sent_by(visit.get(f"/models/new?clone={job.id}"))
-    assert [clone[name] for name in PARTS] == ["2", "0.1", "0.7"]
+    assert [clone[name] for name in PARTS] == ["2", "0.3", "0.8"]
     undone = click(visit, click(visit, clone | {"epochs": "3"}), "undo")
     assert undone["epochs"] == "15", "a clone goes back to what its job has"
