@@ -87,7 +87,7 @@ class FineTuning(SpecModel):
     backbone_rate: float = spec_field(
         1.0,
         title="Backbone rate",
-        help="Factor of the learning rate of all layers but the last; typical: 0.1, 1 for the same rate.",
+        help="Factor of the learning rate of all layers but the last; typical: 0.1 to 0.3, 1 for the same rate.",
         group="Network",
         gt=0,
         le=1,

@@ -20,7 +20,7 @@ everywhere (Yosinski et al., "How transferable are features in deep neural netwo
 least."""
 
 _RATE: Final = 0.05
-"""Of the last layer, which is fresh and has few steps where there are few samples: at 0.01 it learned too little of them."""
+"""Of the last layer, which is fresh: with few samples, and so few steps, it learns too little at 0.01."""
 
 _ADAPTIVE_RATE: Final = 0.001
 _ADAPTIVE: Final = frozenset({"adam", "adamw", "rmsprop"})
