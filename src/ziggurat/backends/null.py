@@ -377,6 +377,7 @@ def _refuse_unsupported(request: ProgramRequest) -> None:
         ("optimizer", request.optimizer in ("sgd", "momentum"), "`sgd` or `momentum`", request.optimizer),
         ("nesterov", not request.optimizer_options.get("nesterov"), "false", True),
         ("pretrained", request.pretrained is None, "left out", "one"),
+        ("fine_tuning", request.fine_tuning is None, "left out", "rates of backbone and head"),
         ("freeze", not request.freeze, "empty", ", ".join(request.freeze)),
         ("class_weights", not request.class_weights, "empty", list(request.class_weights)),
         (

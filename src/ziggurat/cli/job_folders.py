@@ -16,7 +16,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.output import Output, table
 from ziggurat.cli.spec import SpecFlagsCommand, note_former_names
-from ziggurat.cli.training import local_recipe, test_batch_text, with_recipe
+from ziggurat.cli.training import local_recipe, test_batch_text, with_fine_tuning, with_recipe
 from ziggurat.cli.weights import average, is_job, show_differences, show_weights, strip
 from ziggurat.entities import RUN_KINDS
 from ziggurat.errors import UnknownNameError
@@ -50,6 +50,7 @@ def open_workspace(application: Application) -> Workspace[JobFolders]:
 @click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="Job folder; default: a new one.")
 @click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
 @click.option("--recipe", is_flag=True, help="Use the recommended recipe for the data in all that is not given.")
+@click.option("--fine-tune", is_flag=True, help="Use the preset for pretrained models in all that is not given.")
 @click.option("--test-batch", is_flag=True, help="Measure time, memory and learning rates in some steps, and exit.")
 @click.option("--dry-run", is_flag=True, help="Print the spec and exit.")
 @_DETACH
@@ -67,10 +68,13 @@ def train(
     Flags are the fields of the spec; parts of a field are set by --set, as in --set schedule.gamma=0.5.
     `ziggurat spec schema` tells all of them.
     """
-    recipe, test_batch, dry_run = (chosen.pop(name) for name in ("recipe", "test_batch", "dry_run"))
+    names = ("recipe", "fine_tune", "test_batch", "dry_run")
+    recipe, fine_tune, test_batch, dry_run = (chosen.pop(name) for name in names)
     base = None if spec is None else read_content(spec)
     given: dict[str, str] = {name: text for name, text in chosen.items() if text is not None}
     note_former_names(application, base, given, assignments)
+    if fine_tune:
+        base = with_fine_tuning(application, base, given, assignments)
     if recipe:
         base = with_recipe(application, base, given, assignments, local_recipe)
     asked = spec_from_flags(given, assignments=assignments, base=base)

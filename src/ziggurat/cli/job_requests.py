@@ -21,7 +21,7 @@ from ziggurat.cli.dataset_sources import format_options
 from ziggurat.cli.models import prediction_text
 from ziggurat.cli.output import table
 from ziggurat.cli.spec import DatasetFlagsCommand, SpecFlagsCommand, note_former_names
-from ziggurat.cli.training import studio_recipe, test_batch_text, with_recipe
+from ziggurat.cli.training import studio_recipe, test_batch_text, with_fine_tuning, with_recipe
 from ziggurat.errors import (
     DataError,
     JobError,
@@ -202,6 +202,7 @@ def job_dataset(
 @click.option("--model", metavar="ID", type=JobId(), help="Job of the studio for the initial weights.")
 @click.option("--checkpoint", metavar="NAME", help="Checkpoint of that job: a name, best or latest.")
 @click.option("--recipe", is_flag=True, help="Use the recommended recipe of the dataset in all that is not given.")
+@click.option("--fine-tune", is_flag=True, help="Use the preset for pretrained models in all that is not given.")
 @click.option("--test-batch", is_flag=True, help="Measure time, memory and learning rates in some steps, and exit.")
 @_SET
 @_says_what_it_is_for
@@ -217,10 +218,12 @@ def job_train(
     **rest: Any,
 ) -> None:
     """Train a network in the studio, from a SPEC file, from flags, or from a file with flags on top."""
-    recipe, test_batch = rest.pop("recipe"), rest.pop("test_batch")
+    recipe, fine_tune, test_batch = (rest.pop(name) for name in ("recipe", "fine_tune", "test_batch"))
     studio, said, flags = _parted(rest)
     base = None if spec is None else read_content(spec)
     note_former_names(application, base, flags, assignments)
+    if fine_tune:
+        base = with_fine_tuning(application, base, flags, assignments)
     if dataset is not None:
         flags["data"] = "of the studio"  # which puts its place there
 

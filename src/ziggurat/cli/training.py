@@ -1,4 +1,4 @@
-"""Options ``--recipe`` and ``--test-batch`` of ``train`` and ``job train``."""
+"""Options ``--recipe``, ``--fine-tune`` and ``--test-batch`` of ``train`` and ``job train``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from ziggurat.cli.output import table
 from ziggurat.errors import UsageError
 from ziggurat.formatting import as_bytes, as_duration, as_percent
 from ziggurat.specs import TrainSpec, assign, describe_fields, present_path, upgrade
+from ziggurat.workspace.fine_tuning import FINE_TUNE_SUMMARY, fine_tune_fields
 from ziggurat.workspace.recipes import Recipe, recommend
 from ziggurat.workspace.training_checks import DIGITS, known_data
 from ziggurat.zoo.backends import AUTO
 
-__all__ = ["local_recipe", "studio_recipe", "test_batch_text", "with_recipe"]
+__all__ = ["local_recipe", "studio_recipe", "test_batch_text", "with_fine_tuning", "with_recipe"]
 
 
 def with_recipe(
@@ -76,6 +77,41 @@ def with_recipe(
     application.output.note(f"Recipe: {recipe.summary} {recipe.reason}")
     application.output.note(table([(path, str(value)) for path, value in chosen.items()], ("field", "chosen")))
     return content
+
+
+def with_fine_tuning(
+    application: Application, base: Mapping[str, Any] | None, flags: Mapping[str, str], assignments: Iterable[str]
+) -> dict[str, Any]:
+    """Return the content of a spec, with the preset "Fine-tune" in the fields that were not given.
+
+    Args:
+        application: prints the fields.
+        base: decoded spec file; None if there is none.
+        flags: field → text, from the command line.
+        assignments: ``PATH=VALUE`` texts, from the command line.
+    """
+    content: dict[str, Any] = dict(upgrade(base or {"kind": "train", "version": 1}))
+    texts = {present_path(name): text for name, text in flags.items()}
+    texts |= {present_path(path.strip()): text for path, _, text in (each.partition("=") for each in assignments)}
+    fields = {field.path: field for field in describe_fields(TrainSpec)}
+    preset = fine_tune_fields(_part(texts, content, "optimizer", "name"))
+    chosen = {path: value for path, value in preset.items() if not _is_given(path, texts, content)}
+    for path, value in chosen.items():
+        assign(content, path, value, fields)
+    application.output.note(f"Fine-tune: {FINE_TUNE_SUMMARY}")
+    application.output.note(table([(path, str(value)) for path, value in chosen.items()], ("field", "chosen")))
+    return content
+
+
+def _is_given(path: str, texts: Mapping[str, str], content: Mapping[str, Any]) -> bool:
+    """Return whether a field is given: on its own or with its whole, but of fine-tuning each part counts for itself."""
+    top, _, part = path.partition(".")
+    if path in texts or top in texts:
+        return True
+    if top == "fine_tuning":
+        known = content.get(top)
+        return isinstance(known, Mapping) and part in known
+    return top in content or any(each.startswith(f"{top}.") for each in texts)
 
 
 def local_recipe(source: str, network: str | None) -> Recipe | None:

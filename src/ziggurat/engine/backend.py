@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypedDict, runtime_checkable
 
 import numpy as np
 
+from ziggurat.engine.fine_tuning import FineTuningRequest
 from ziggurat.engine.program import Program
 from ziggurat.errors import ConfigurationError
 from ziggurat.tasks.arrays import ArraySpec
@@ -42,6 +43,9 @@ class ProgramRequest:
         devices: names of devices; empty for the backend's choice.
         freeze: patterns (``conv*``) of variable names that are not trained.
         pretrained: variable name → array to start from; None to start from fresh weights.
+        fine_tuning: rates of backbone and head; None for one rate. A program that fine-tunes has a hyperparameter more,
+            ``backbone_rate``, which is 1 at first; at 0, all but the head stays as it is. Only for backends that
+            ``SupportsFineTuning``.
         seed: of first weights, dropout and everything else that is drawn in the program.
         options: what only this backend knows; it checks them.
     """
@@ -64,6 +68,7 @@ class ProgramRequest:
     devices: tuple[str, ...] = ()
     freeze: tuple[str, ...] = ()
     pretrained: Mapping[str, np.ndarray] | None = None
+    fine_tuning: FineTuningRequest | None = None
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
 

@@ -4,8 +4,8 @@ A backend without any of them can still train, evaluate and predict, through its
 training is named, by the name of the protocol, in the ``capabilities`` of its
 ``ziggurat.entities.backend_info.BackendInfo``, so that pages know it and only what is asked for is loaded. Of programs
 are ``HasEvaluationNames``, ``HasGraph``, ``HasMovingSummaries``, ``HasSummaries`` and ``SupportsSummaries``; of trained
-networks ``HasInferenceInputs`` and ``SupportsGradients``; of the backend's object ``SupportsCheckpoints`` and
-``TrainsOnMixedLabels``.
+networks ``HasInferenceInputs`` and ``SupportsGradients``; of the backend's object ``SupportsCheckpoints``,
+``SupportsFineTuning`` and ``TrainsOnMixedLabels``.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ __all__ = [
     "SupportsDebug",
     "SupportsDescribe",
     "SupportsExport",
+    "SupportsFineTuning",
     "SupportsForeign",
     "SupportsGradients",
     "SupportsGraph",
@@ -102,6 +103,19 @@ class TrainsOnMixedLabels(Protocol):
 
     trains_on_mixed_labels: bool
     """True; see ``mixes_labels`` of ``ziggurat.engine.backend.ProgramRequest``."""
+
+
+@runtime_checkable
+class SupportsFineTuning(Protocol):
+    """A backend whose programs train the head of a network and its backbone with rates of their own.
+
+    Such a program has the hyperparameter ``backbone_rate``. While it is 0, a step trains the head alone: the network
+    computes as it does in validation, without dropout and with the statistics that its batch norms have, and nothing
+    of the backbone changes.
+    """
+
+    fine_tunes: bool
+    """True; see ``fine_tuning`` of ``ziggurat.engine.backend.ProgramRequest``."""
 
 
 @runtime_checkable

@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
-__all__ = ["WEIGHTS_PREFIX", "PretrainedWeights", "WeightsUser", "preprocessing_text", "weights_name"]
+from ziggurat.errors import ConfigurationError
+
+__all__ = [
+    "WEIGHTS_PREFIX",
+    "PretrainedWeights",
+    "WeightsUser",
+    "no_model_to_tune",
+    "preprocessing_text",
+    "weights_name",
+]
 
 WEIGHTS_PREFIX: Final = "weights:"
 """``pretrained`` of a spec begins with it where it names pretrained weights of the workspace."""
@@ -119,3 +128,12 @@ def preprocessing_text(preprocessing: Mapping[str, Any]) -> str:
 
 def _numbers(values: Sequence[float]) -> str:
     return ", ".join(f"{value:g}" for value in values)
+
+
+def no_model_to_tune() -> ConfigurationError:
+    """Return the error of a training with ``fine_tuning`` and without ``pretrained``."""
+    return ConfigurationError(
+        "`fine_tuning` needs a pretrained model.",
+        received="`fine_tuning` without `pretrained`",
+        advice="Set `pretrained`, such as `weights:resnet18`, or leave `fine_tuning` out.",
+    )

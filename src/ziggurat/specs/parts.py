@@ -16,6 +16,7 @@ __all__ = [
     "Data",
     "EarlyStopping",
     "FileNetwork",
+    "FineTuning",
     "Loading",
     "Network",
     "PluginUse",
@@ -67,6 +68,38 @@ def _network(value: Any) -> Any:
     if value.endswith(".py") or "/" in value:
         return {"source": "file", "path": value}
     return {"source": "zoo", "name": value}
+
+
+class FineTuning(SpecModel):
+    """How a training goes on from a pretrained model: its head learns first and fastest, its first layers least.
+
+    The head is the last layer; the backbone is everything else.
+    """
+
+    frozen_epochs: int = spec_field(
+        0,
+        title="Frozen epochs",
+        help="First epochs, in which only the last layer is trained; typical: 1 to 3, 0 for none.",
+        unit="epochs",
+        group="Network",
+        ge=0,
+    )
+    backbone_rate: float = spec_field(
+        1.0,
+        title="Backbone rate",
+        help="Factor of the learning rate of all layers but the last; typical: 0.1 to 0.3, 1 for the same rate.",
+        group="Network",
+        gt=0,
+        le=1,
+    )
+    layer_decay: float = spec_field(
+        1.0,
+        title="Layer decay",
+        help="Rate of each stage of the network, relative to the next one; typical: 0.6 to 0.9, 1 for equal rates.",
+        group="Network",
+        gt=0,
+        le=1,
+    )
 
 
 class _Data(SpecModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ValidationInfo, field_validator, model_validator
+from pydantic import SerializerFunctionWrapHandler, ValidationInfo, field_validator, model_serializer, model_validator
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from ziggurat.specs.base import Options, SpecModel, bare_text, is_stored, spec_field
@@ -14,6 +14,7 @@ from ziggurat.specs.parts import (
     Checkpoints,
     Data,
     EarlyStopping,
+    FineTuning,
     Loading,
     Network,
     PluginUse,
@@ -106,6 +107,12 @@ class TrainSpec(SpecModel):
         factory=list,
         title="Freeze",
         help="Patterns of variables that are not trained, such as `conv*`; empty by default.",
+        group="Network",
+    )
+    fine_tuning: FineTuning | None = spec_field(
+        None,
+        title="Fine-tuning",
+        help="Frozen first epochs and lower rates for a pretrained model; not set by default.",
         group="Network",
     )
 
@@ -290,6 +297,14 @@ class TrainSpec(SpecModel):
         # A job of 0.1, which wrote every field that it knew, goes on with the pixels that it had.
         if is_stored(info) and isinstance(content, dict) and "loading" not in content and content.keys() >= _WRITTEN:
             return {**content, "loading": {"decode": "picture"}}
+        return content
+
+    @model_serializer(mode="wrap")
+    def _without_fine_tuning(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # A spec without it is byte for byte what it was before the field existed, and releases before it can read it.
+        content: dict[str, Any] = whole(self)
+        if content.get("fine_tuning", ...) is None:
+            del content["fine_tuning"]
         return content
 
     @field_validator("learning_rate")

@@ -29,14 +29,21 @@ from ziggurat.engine.callbacks.stopping import DivergenceWatch, EarlyStopping
 from ziggurat.engine.callbacks.summaries import LogScalars, SummariseBatch
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
 from ziggurat.engine.callbacks.validation import Inferencer, InferenceRunner, MetricStats, ScalarStats
-from ziggurat.engine.capabilities import HasEvaluationNames, HasSummaries, SupportsCheckpoints, TrainsOnMixedLabels
+from ziggurat.engine.capabilities import (
+    HasEvaluationNames,
+    HasSummaries,
+    SupportsCheckpoints,
+    SupportsFineTuning,
+    TrainsOnMixedLabels,
+)
 from ziggurat.engine.checkpoints import CheckpointStore, with_averages
+from ziggurat.engine.fine_tuning import BACKBONE_RATE, FineTuningRequest
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.program import Program
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities.backend_info import BackendInfo, backend_info, checkpoint_advice, open_backend
 from ziggurat.entities.best_checkpoint import PRIMARY_METRIC, best_checkpoint
-from ziggurat.entities.pretrained_weights import weights_name
+from ziggurat.entities.pretrained_weights import no_model_to_tune, weights_name
 from ziggurat.errors import CheckpointError, ConfigurationError, MissingDependencyError, NetworkCodeError
 from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.plugins import load
@@ -51,6 +58,7 @@ from ziggurat.worker.pretrained_weights import read_weights, weights_folders
 from ziggurat.worker.sample_choice import choose_samples
 from ziggurat.worker.source import DataSource, is_dataset, open_source
 from ziggurat.zoo.backends import with_backend
+from ziggurat.zoo.heads import head_beginning
 from ziggurat.zoo.network_task import network_task
 
 __all__ = [
@@ -113,6 +121,7 @@ def build_job(
     text = kept_network(spec, folder) if goes_on else keep_network(spec, folder)
     request = program_request(spec, data, backend, weights_folders(folder, settings), standard_text=text)
     _check_mixing(request, backend)
+    _check_fine_tuning(request, backend)
     with limit or nullcontext():
         program = backend.build(request)
     steps = spec.steps_per_epoch or len(data.train)
@@ -231,6 +240,7 @@ def program_request(
         devices=visible_devices(spec.devices, os.environ),
         freeze=tuple(spec.freeze),
         pretrained=_pretrained(spec, data, backend, weights),
+        fine_tuning=_fine_tuning(spec),
         seed=spec.seed,
         options=spec.backend_options,
     )
@@ -244,6 +254,29 @@ def _check_mixing(request: ProgramRequest, backend: Backend) -> None:
             received="`augmentation.mixup` or `augmentation.cutmix` above 0",
             advice="Set both to 0, or use another backend.",
         )
+
+
+def _check_fine_tuning(request: ProgramRequest, backend: Backend) -> None:
+    """Refuse fine-tuning without a model to start from, and where the backend would train everything at one rate."""
+    if request.fine_tuning is None:
+        return
+    if request.pretrained is None:
+        raise no_model_to_tune()
+    if not isinstance(backend, SupportsFineTuning):
+        raise ConfigurationError(
+            f"The backend `{backend.name}` has no rates of their own for backbone and head.",
+            received="`fine_tuning`",
+            advice="Leave it out, or use another backend.",
+        )
+
+
+def _fine_tuning(spec: TrainSpec) -> FineTuningRequest | None:
+    """Return what the backend is told; a published network names its head, others end in it."""
+    rates, network = spec.fine_tuning, spec.network
+    if rates is None:
+        return None
+    head = "" if isinstance(network, FileNetwork) else head_beginning(network.name)
+    return FineTuningRequest(head=head, backbone_rate=rates.backbone_rate, layer_decay=rates.layer_decay)
 
 
 def _pretrained(
@@ -265,7 +298,11 @@ def _callbacks(
     logged = _logged(program)
     return [
         *_learning_rate(spec),  # before the step that it is for
-        HumanHyperParamSetter("learning_rate", every_k_steps=max(1, steps // 10)),  # a person overrules a schedule
+        *_frozen_epochs(spec),
+        *[
+            HumanHyperParamSetter(name, every_k_steps=max(1, steps // 10))  # a person overrules a schedule
+            for name in _rates(spec)
+        ],
         BlackBox(["cost"]),  # before anything is made of a cost that is not finite
         *_plugins("callbacks", spec.callbacks),
         LogScalars(
@@ -273,7 +310,7 @@ def _callbacks(
             spec.log_every_steps,
             per_epoch=_points(steps) if spec.log_every_steps is None else 1,
             mean=True,
-            hyperparameters=("learning_rate",),
+            hyperparameters=_rates(spec),
             per_doubling=_POINTS_PER_DOUBLING if spec.log_every_steps is None else None,
         ),
         SummariseBatch(),  # costs nothing where the network has no summaries or no monitor takes them
@@ -308,6 +345,19 @@ def _logged(program: Program) -> list[str]:
 def _learning_rate(spec: TrainSpec) -> list[Callback]:
     options = spec.schedule.model_dump(exclude={"policy"})
     return [LearningRateSchedule(make_schedule(spec.schedule.policy, **options), spec.learning_rate)]
+
+
+def _rates(spec: TrainSpec) -> tuple[str, ...]:
+    """Return the hyperparameters that a person may set, and that are logged."""
+    return ("learning_rate",) if spec.fine_tuning is None else ("learning_rate", BACKBONE_RATE)
+
+
+def _frozen_epochs(spec: TrainSpec) -> list[Callback]:
+    if spec.fine_tuning is None:
+        return []
+    # Exact where an epoch ends: the quotients of both sides are the same number, and rounded alike.
+    end = spec.fine_tuning.frozen_epochs / spec.epochs
+    return [LearningRateSchedule(lambda progress: 0.0 if progress < end else 1.0, 1.0, BACKBONE_RATE)]
 
 
 def _offered(program: Program) -> Sequence[str]:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.datasets.formats.idx.importer import files_in, read_header_of
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos, checkpoint_advice
-from ziggurat.entities.pretrained_weights import weights_name
+from ziggurat.entities.pretrained_weights import no_model_to_tune, weights_name
 from ziggurat.errors import (
     CheckpointError,
     ConfigurationError,
@@ -302,6 +302,8 @@ def _problems(
         problem = _no_checkpoint(spec) if is_missing and not _has_weights(Path(spec.pretrained or "")) else None
     if problem is not None:
         yield "pretrained", problem
+    if spec.fine_tuning is not None and spec.pretrained is None:
+        yield "fine_tuning", no_model_to_tune()
 
 
 def _no_checkpoint(spec: TrainSpec) -> ZigguratError:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-__all__ = ["head_classes", "head_keys"]
+__all__ = ["head_beginning", "head_classes", "head_keys"]
 
 _HEADS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("resnet18", "resnet34", "resnet50"), "fc."),
@@ -21,6 +21,15 @@ _HEADS: Final[Mapping[str, str]] = {
 _BEGINNINGS: Final = ("fc", "classifier", "head", "logits")
 
 
+def head_beginning(network: str) -> str:
+    """Return what the names of the last layer of a standard network begin with; empty where it has no published name.
+
+    Args:
+        network: its name.
+    """
+    return _HEADS.get(network, "")
+
+
 def head_keys(network: str, shapes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
     """Return the names of the weights of the last layer; none where no layer looks like it.
 
@@ -29,7 +38,7 @@ def head_keys(network: str, shapes: Mapping[str, Sequence[int]]) -> tuple[str, .
             with ``fc``, ``classifier``, ``head`` or ``logits``.
         shapes: published name → shape.
     """
-    beginning = _HEADS.get(network, "")
+    beginning = head_beginning(network)
     if not any(name.startswith(beginning) for name in shapes):
         beginning = ""
     if not beginning:

@@ -10,6 +10,8 @@ import numpy as np
 from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.callbacks.learning_rate import LearningRateSchedule
+from ziggurat.engine.callbacks.setters import ScheduledHyperParamSetter
+from ziggurat.engine.fine_tuning import FineTuningRequest
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities.backend_info import open_backend
 
@@ -41,6 +43,32 @@ class UserModel(Tower):
     def loss(self):
         return digits.classification_loss(self.inference, self.y)
 """
+
+NORMED_TENSORFLOW = """
+def batch_norm(net, is_training):
+    with tf.variable_scope("bn1"):
+        channels = [net.shape[-1]]
+        weight = tf.get_variable("weight", channels, initializer=tf.ones_initializer())
+        bias = tf.get_variable("bias", channels, initializer=tf.zeros_initializer())
+        mean = tf.get_variable("running_mean", channels, initializer=tf.zeros_initializer(), trainable=False)
+        variance = tf.get_variable("running_var", channels, initializer=tf.ones_initializer(), trainable=False)
+        if not is_training:
+            return tf.nn.fused_batch_norm(net, weight, bias, mean, variance, epsilon=1e-5, is_training=False)[0]
+        net, batch_mean, batch_variance = tf.nn.fused_batch_norm(net, weight, bias, epsilon=1e-5)
+        for average, value in ((mean, batch_mean), (variance, batch_variance)):
+            tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, tf.assign_sub(average, 0.1 * (average - value)))
+        return net
+""" + TENSORFLOW.replace(
+    'scope="conv1")',
+    'scope="conv1", activation_fn=None, biases_initializer=None)\n'
+    "        net = tf.nn.relu(batch_norm(net, self.is_training))",
+)
+
+NORMED_TORCH = TORCH.replace(
+    "nn.Conv2d(1, 6, 3)", "nn.Conv2d(1, 6, 3, bias=False)\n        self.bn1 = nn.BatchNorm2d(6)"
+).replace("F.relu(self.conv1(self.x / 255.0))", "F.relu(self.bn1(self.conv1(self.x / 255.0)))")
+
+TUNED = FineTuningRequest(backbone_rate=0.3, layer_decay=0.7)
 
 STEPS_IN_EPOCH, EPOCHS = 10, 2
 
@@ -83,8 +111,31 @@ def for_torch(given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def main(framework: str, optimizer: str) -> None:
+def with_norm(given: Mapping[str, np.ndarray], separator: str) -> dict[str, np.ndarray]:
+    """Return the weights with those of a batch norm whose statistics are not those of the data.
+
+    It stands for the biases before it, whose gradients would be nothing but rounding: Adam makes large steps of it.
+    """
+    norm = {"weight": 1.1, "bias": 0.1, "running_mean": 0.2, "running_var": 0.5}
+    return {
+        **{name: array for name, array in given.items() if not name.startswith("model/conv1") or "weight" in name},
+        **{f"model/bn1{separator}{name}": np.full(6, value, np.float32) for name, value in norm.items()},
+    }
+
+
+def main(framework: str, optimizer: str, how: str = "whole") -> None:
+    """Train, and print the costs.
+
+    Args:
+        framework: backend that trains.
+        optimizer: its name.
+        how: ``whole`` for all layers alike, ``tuned`` for a frozen first epoch and rates by stage, with a batch norm.
+    """
     text, first = {"tensorflow": (TENSORFLOW, weights()), "torch": (TORCH, for_torch(weights()))}[framework]
+    tuned = None
+    if how == "tuned":
+        text, separator = {"tensorflow": (NORMED_TENSORFLOW, "/"), "torch": (NORMED_TORCH, ".")}[framework]
+        first, tuned = with_norm(first, separator), TUNED
     random = np.random.default_rng(4)
     x = random.uniform(0, 255, (STEPS_IN_EPOCH * 16, 8, 8, 1)).astype(np.float32)
     y = random.integers(0, 8, len(x))
@@ -96,14 +147,17 @@ def main(framework: str, optimizer: str) -> None:
         **class_arrays((8, 8, 1), 10),
         batch_size=16,
         optimizer=optimizer,
-        learning_rate=0.1 if optimizer == "momentum" else 0.01,
+        learning_rate=(0.1 if optimizer == "momentum" else 0.01) * (1 if tuned is None else 0.5),
         weight_decay=0.001,
         gradient_clip=1.0,
         pretrained=first,
+        fine_tuning=tuned,
     )
     costs = Costs()
-    schedule = LearningRateSchedule("cosine", request.learning_rate)
-    Trainer(open_backend(framework).build(request), batches, callbacks=[schedule, costs]).train(EPOCHS)
+    callbacks: list[Callback] = [LearningRateSchedule("cosine", request.learning_rate), costs]
+    if tuned is not None:
+        callbacks.insert(0, ScheduledHyperParamSetter("backbone_rate", [(0, 0.0), (1, 1.0)]))
+    Trainer(open_backend(framework).build(request), batches, callbacks=callbacks).train(EPOCHS)
     print(json.dumps(costs.seen))
 
 

@@ -19,12 +19,13 @@ STEPS = 20
 @pytest.mark.skipif(
     not (find_spec("tensorflow") and find_spec("torch")), reason="TensorFlow and PyTorch are not both installed"
 )
+@pytest.mark.parametrize("how", ["whole", "tuned"])
 @pytest.mark.parametrize("optimizer", ["momentum", "adam"])
-def test_both_frameworks_give_the_same_losses(optimizer: str) -> None:
+def test_both_frameworks_give_the_same_losses(optimizer: str, how: str) -> None:
     curves = []
     for framework in ("tensorflow", "torch"):
         done = subprocess.run(
-            [sys.executable, str(PROGRAM), framework, optimizer], capture_output=True, text=True, check=False
+            [sys.executable, str(PROGRAM), framework, optimizer, how], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         curves.append(np.array(json.loads(done.stdout.splitlines()[-1])))

@@ -14,6 +14,7 @@ from ziggurat.cli.job_folders import train
 from ziggurat.cli.main import VERBS
 from ziggurat.cli.spec import flag_of
 from ziggurat.specs import RENAMED, TrainSpec, describe_fields, load_train_spec
+from ziggurat.workspace.fine_tuning import fine_tune_fields
 
 FLAGS = ("--network", "mlp", "--data", "digits", "--epochs", "3")
 
@@ -27,7 +28,7 @@ def test_one_declaration_every_field_of_the_spec_is_a_flag():
             assert option.help.startswith(field.help)
     backend = next(option for option in train.params if option.name == "backend")
     assert backend.opts == ["--backend", "--framework"], "what people say instead"
-    own = {"spec", "out", "assignments", "recipe", "test_batch", "dry_run", "detach", "json", "debug"}
+    own = {"spec", "out", "assignments", "recipe", "fine_tune", "test_batch", "dry_run", "detach", "json", "debug"}
     former = {name for name in RENAMED["train"] if "." not in name}
     assert set(options) == own | former, "a flag that is no field"
     assert all(options[name].hidden for name in former)
@@ -65,6 +66,35 @@ def test_a_recipe_fills_in_what_was_not_given(ziggurat, tmp_path):
     (tmp_path / "spec.json").write_text('{"kind": "train", "network": "mlp", "data": "digits", "epochs": 7}')
     from_file = ziggurat("train", tmp_path / "spec.json", "--recipe", "--dry-run")
     assert (from_file.content["epochs"], from_file.content["batch_size"]) == (7, 32)
+
+
+def test_fine_tune_fills_in_what_was_not_given(ziggurat, tmp_path):
+    words = ("--network", "resnet18", "--pretrained", "weights:mine", "--data", "digits", "--dry-run")
+    chosen = ziggurat("train", "--fine-tune", *words)
+    preset = {path: value for path, value in fine_tune_fields("momentum").items() if path.startswith("fine_tuning.")}
+    assert chosen.content["fine_tuning"] == {path.partition(".")[2]: value for path, value in preset.items()}
+    assert (chosen.content["learning_rate"], chosen.content["schedule"]["policy"]) == (0.05, "cosine")
+    assert "Fine-tune: Trains the last layer alone" in chosen.err
+    assert "fine_tuning.frozen_epochs" in chosen.err
+
+    parts = ("--set", "fine_tuning.layer_decay=0.9", "--set", "schedule.gamma=0.5", "--optimizer", "adam")
+    given = ziggurat("train", "--fine-tune", *words, *parts, "--epochs", "4")
+    assert given.content["fine_tuning"] == {"frozen_epochs": 2, "backbone_rate": 0.3, "layer_decay": 0.9}
+    assert (given.content["epochs"], given.content["schedule"]["policy"]) == (4, "step")
+    assert given.content["learning_rate"] == 0.001
+
+    content = {"kind": "train", "network": "mlp", "data": "digits", "fine_tuning": {"frozen_epochs": 1}, "epochs": 7}
+    (tmp_path / "spec.json").write_text(json.dumps(content))
+    from_file = ziggurat("train", tmp_path / "spec.json", "--fine-tune", "--recipe", "--dry-run")
+    assert from_file.content["fine_tuning"] == {"frozen_epochs": 1, "backbone_rate": 0.3, "layer_decay": 0.8}
+    assert (from_file.content["epochs"], from_file.content["learning_rate"]) == (7, 0.05)
+
+
+def test_fine_tuning_without_a_model_is_refused(ziggurat, tmp_path):
+    answer = ziggurat("train", *FLAGS, "--fine-tune", "--out", tmp_path / "job")
+    assert answer.code != 0
+    assert "`fine_tuning` needs a pretrained model" in answer.err
+    assert not (tmp_path / "job").exists()
 
 
 def test_another_optimizer_leaves_the_rate_of_a_recipe(ziggurat):

@@ -3,10 +3,10 @@ const PREFIX = /^(validation|val|test|train)[_/]/;
 // What the tasks say of their metrics; the page gives it: titles, which are shares, and those that judge a training.
 const known = { titles: {}, shares: {}, first: [] };
 const TITLES = { cost: "Loss", loss: "Loss", accuracy: "Accuracy", error: "Error", learning_rate: "Learning rate", f1: "F1", iou: "IoU", map: "mAP", auc: "AUC" };
-const UNITS = { cost: "Mean of the samples", loss: "Mean of the samples", accuracy: "Percent of samples", error: "Percent of samples", learning_rate: "Factor of the update" };
+const UNITS = { cost: "Mean of the samples", loss: "Mean of the samples", accuracy: "Percent of samples", error: "Percent of samples", learning_rate: "Factor of the update", backbone_rate: "Share of the rates that were asked for" };
 const ORDER = ["accuracy", "cost", "loss", "error"];
 const SHARES = /(^|[_/ ])(accuracy|precision|recall|f1|iou|dice|auc|map)$|^error$/; // a mean absolute error is no share
-const NEVER_USUAL = ["learning_rate", "regularization", "weight_decay", "gradient_norm"];
+const NEVER_USUAL = ["learning_rate", "backbone_rate", "regularization", "weight_decay", "gradient_norm"];
 
 export function learnMetrics(given) {
   Object.assign(known, given);

@@ -35,6 +35,7 @@ class TensorFlowBackend:
 
     name = "tensorflow"
     trains_on_mixed_labels = True
+    fine_tunes = True
 
     def why_not(self) -> str:
         """Return an empty string: this module would not have been loaded without TensorFlow."""
@@ -101,6 +102,7 @@ def build_job_graph(request: ProgramRequest) -> JobGraph:
             gradient_accumulation_steps=request.gradient_accumulation_steps,
             ema_decay=request.ema_decay,
             mixes_labels=request.mixes_labels,
+            fine_tuning=request.fine_tuning,
         )
         return build_graph(shared, options, is_frozen=lambda name: freezes(name, request.pretrained, request.freeze))
 

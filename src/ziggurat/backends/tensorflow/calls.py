@@ -197,25 +197,35 @@ class StepRecorder:
         with tf.variable_scope(_SCOPE, reuse=False), tf.device("/cpu:0"):
             rows = _variable("rows", (_ROWS, len(values)), dtype)
             written = _variable("written", (), tf.int64)
-            numbers = {name: tf.cast(value, dtype) for name, value in values.items()}
-            row = tf.stack(list(numbers.values()))
-            place = tf.math.floormod(written.read_value(), _ROWS)
-            write = tf.raw_ops.ResourceScatterUpdate(resource=rows.handle, indices=place, updates=row)
-            with tf.control_dependencies([write]):
-                count = written.assign_add(1, read_value=False)
-            self.operations = [train_op, count]
-            """One step that is recorded."""
-            # Behind the step and the row: what fails here is complete.
-            with tf.control_dependencies(self.operations):
-                checks = [tf.raw_ops.CheckNumerics(tensor=numbers[name], message=_FAILED) for name in self.watched]
-            self.checked_operations = [check.op for check in checks]
-            """One step that is recorded, and fails where a watched value is not finite."""
+            self._rows, self._written = rows, written
+            self.operations, self.checked_operations = self.recording(values, train_op)
+            """One step that is recorded; and one that fails besides where a watched value is not finite."""
             self._reading = [rows.read_value(), written.read_value()]
             self.initializer: Any = tf.group(rows.initializer, written.initializer)
         self._read: Any = None
         self._fetched: list[np.ndarray] = []
         self._seen = 0
         self._pending = 0
+
+    def recording(self, values: Mapping[str, Any], train_op: Any) -> tuple[list[Any], list[Any]]:
+        """Return the operations of a step that is recorded, and of one that fails besides where a value is not finite.
+
+        Args:
+            values: name → tensor of one number, for the names of this recorder.
+            train_op: one step on a whole batch.
+        """
+        with tf.device("/cpu:0"):
+            numbers = {name: tf.cast(values[name], self._rows.dtype.base_dtype) for name in self.names}
+            row = tf.stack(list(numbers.values()))
+            place = tf.math.floormod(self._written.read_value(), _ROWS)
+            write = tf.raw_ops.ResourceScatterUpdate(resource=self._rows.handle, indices=place, updates=row)
+            with tf.control_dependencies([write]):
+                count = self._written.assign_add(1, read_value=False)
+            operations = [train_op, count]
+            # Behind the step and the row: what fails here is complete.
+            with tf.control_dependencies(operations):
+                checks = [tf.raw_ops.CheckNumerics(tensor=numbers[name], message=_FAILED) for name in self.watched]
+            return operations, [check.op for check in checks]
 
     def open(self, session: Any) -> None:
         """Use a session whose graph is final."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ziggurat.backends.tensorflow.mixed_labels import MixedLabels, mixed_placeholders, split_labels
 from ziggurat.backends.tensorflow.namespace.deterministic import exact_sum
-from ziggurat.backends.tensorflow.optimizers import AveragedWeights, average_weights, first_momentum, make_optimizer
+from ziggurat.backends.tensorflow.optimizers import AveragedWeights, average_weights, first_momentum
+from ziggurat.backends.tensorflow.rates import LossOptimizers, OptimizerChoice, stage_factors
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.towers import (
     BuiltTower,
@@ -20,9 +22,10 @@ from ziggurat.backends.tensorflow.towers import (
     merged_summaries,
     split_batch,
 )
+from ziggurat.engine.fine_tuning import BACKBONE_RATE, FineTuningRequest
 from ziggurat.errors import NetworkCodeError
 
-__all__ = ["GraphOptions", "JobGraph", "build_graph"]
+__all__ = ["GraphOptions", "HeadSteps", "JobGraph", "build_graph"]
 
 _PRIVATE: Final = "ziggurat"
 
@@ -42,6 +45,7 @@ class GraphOptions:
         gradient_accumulation_steps: parts that a batch is trained in, their gradients averaged.
         ema_decay: decay of the averages of the weights; None for no averages.
         mixes_labels: whether the samples of a training batch have two labels each.
+        fine_tuning: rates of backbone and head; None for one rate.
     """
 
     batch_size: int
@@ -54,6 +58,22 @@ class GraphOptions:
     gradient_accumulation_steps: int = 1
     ema_decay: float | None = None
     mixes_labels: bool = False
+    fine_tuning: FineTuningRequest | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadSteps:
+    """Steps that train the head of a network alone; the network computes as in validation meanwhile.
+
+    Args:
+        train_op: one step of the optimizers of the head, and of the averages.
+        accumulate_op: adds the gradients of a part of a batch; None without accumulation.
+        values: name → tensor of such a step; others are those of a whole step.
+    """
+
+    train_op: Any
+    accumulate_op: Any
+    values: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +97,7 @@ class JobGraph:
         inference: the tower that predicts.
         averages: of the weights; None if not requested.
         mixed: placeholders of second labels and of shares, which training steps take beside; None where there are none.
+        head: steps of the head alone; None where nothing is fine-tuned.
     """
 
     graph: Any
@@ -95,6 +116,7 @@ class JobGraph:
     inference: BuiltTower
     averages: AveragedWeights | None = None
     mixed: MixedLabels | None = None
+    head: HeadSteps | None = None
 
 
 def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = None) -> JobGraph:
@@ -115,24 +137,26 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
     x, y = make_placeholders(shared)
     hyperparameters, assignments = _hyperparameters(options)
     mixed = mixed_placeholders(y) if options.mixes_labels else None
-    training = [
-        build_tower(shared, x_part, y_part, device=_device(options.devices, number), number=number, mixed=mixed_part)
-        for number, (x_part, y_part, mixed_part) in enumerate(
-            zip(
-                split_batch(x, towers),
-                split_batch(y, towers) if y is not None else [None] * towers,
-                split_labels(mixed, towers),
-                strict=True,
-            )
-        )
-    ]
-    train_op, accumulate_op, norm = _training(training, options, hyperparameters, step, is_frozen, shared.path)
+    batch = _Batch(x, y, mixed, towers)
+    training = batch.towers_of(shared, options, "train")
+    choice = OptimizerChoice(
+        name=options.optimizer,
+        options=options.optimizer_options,
+        hyperparameters=hyperparameters,
+        factors=stage_factors(options.fine_tuning, _trained(is_frozen)),
+    )
+    optimizers = [LossOptimizers(choice) for _ in training[0].losses]
+    train_op, accumulate_op, norm = _training(training, options, optimizers, step, is_frozen, shared.path)
     validation = build_tower(shared, x, y, stage="val", device=_device(options.devices, 0))
     inference = build_tower(shared, x, None, stage="inf", device=_device(options.devices, 0))
-    averages = None
+    averages, head = None, None
+    if options.fine_tuning is not None:
+        head = _head_steps(batch, shared, options, choice, optimizers)
     if options.ema_decay is not None:  # behind everything else, so that the other operations stay what they were
-        averages = average_weights(options.ema_decay, _trained(is_frozen), step, train_op)
+        steps = [train_op] if head is None else [train_op, head.train_op]
+        averages = average_weights(options.ema_decay, _trained(is_frozen), step, *steps)
         train_op = averages.update
+        head = None if head is None else replace(head, train_op=averages.other_updates[0])
     train_values = _values(training, y, shared)
     train_values |= {"gradient_norm": norm, "learning_rate": hyperparameters["learning_rate"].read_value()}
     return JobGraph(
@@ -152,7 +176,60 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
         inference=inference,
         averages=averages,
         mixed=mixed,
+        head=head,
     )
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Placeholders of a batch, and the number of towers that share it."""
+
+    x: Any
+    y: Any
+    mixed: MixedLabels | None
+    towers: int
+
+    def towers_of(self, shared: TowerInput, options: GraphOptions, stage: str) -> list[BuiltTower]:
+        """Return a tower for each part of the batch."""
+        labels = split_batch(self.y, self.towers) if self.y is not None else [None] * self.towers
+        parts = zip(split_batch(self.x, self.towers), labels, split_labels(self.mixed, self.towers), strict=True)
+        return [
+            build_tower(shared, x, y, stage=stage, device=_device(options.devices, number), number=number, mixed=mixed)
+            for number, (x, y, mixed) in enumerate(parts)
+        ]
+
+
+def _head_steps(
+    batch: _Batch,
+    shared: TowerInput,
+    options: GraphOptions,
+    choice: OptimizerChoice,
+    optimizers: Sequence[LossOptimizers],
+) -> HeadSteps:
+    """Build the steps of the head alone, with the optimizers of the whole steps."""
+    head = {name for name, factor in choice.factors.items() if factor is None}
+    step = tf.train.get_or_create_global_step()
+    with _collections_apart():
+        towers = batch.towers_of(shared, options, "head")
+        train_op, accumulate_op, norm = _training(
+            towers, options, optimizers, step, lambda name: name not in head, shared.path
+        )
+        values = _values(towers, batch.y, shared)
+    values |= {"gradient_norm": norm}
+    return HeadSteps(train_op=train_op, accumulate_op=accumulate_op, values=values)
+
+
+@contextmanager
+def _collections_apart() -> Iterator[None]:
+    """Let what is built inside see none of the losses of other towers, and add nothing to what others collect."""
+    names = (tf.GraphKeys.LOSSES, tf.GraphKeys.SUMMARIES, tf.GraphKeys.UPDATE_OPS)
+    kept = {name: tf.get_collection(name) for name in names}
+    tf.get_collection_ref(tf.GraphKeys.LOSSES).clear()
+    try:
+        yield
+    finally:
+        for name, values in kept.items():
+            tf.get_collection_ref(name)[:] = values
 
 
 def _device(devices: Sequence[str], number: int) -> str:
@@ -164,6 +241,8 @@ def _hyperparameters(options: GraphOptions) -> tuple[dict[str, Any], dict[str, t
     momentum = first_momentum(options.optimizer, options.optimizer_options)
     if momentum is not None:
         values["momentum"] = momentum
+    if options.fine_tuning is not None:
+        values[BACKBONE_RATE] = 1.0
     variables, assignments = {}, {}
     with tf.variable_scope(_PRIVATE), tf.device("/cpu:0"):
         for name, value in values.items():
@@ -206,35 +285,30 @@ def _mean(tensors: Sequence[Any]) -> Any:
 def _training(
     towers: Sequence[BuiltTower],
     options: GraphOptions,
-    hyperparameters: Mapping[str, Any],
+    optimizers: Sequence[LossOptimizers],
     step: Any,
     is_frozen: Any,
     path: str,
 ) -> tuple[Any, Any, Any]:
-    """Return the training operation, that of accumulation (or None), and the gradients' norm."""
+    """Return the training operation, that of accumulation (or None), and the gradients' norm.
+
+    Of steps of the head alone, losses that the head has no part in are left out.
+    """
+    of_head = not towers[0].tower.is_training
     operations, accumulating, norms = [], [], []
-    for number in range(len(towers[0].losses)):
-        optimizer = make_optimizer(
-            options.optimizer,
-            options.optimizer_options,
-            hyperparameters["learning_rate"].read_value(),
-            hyperparameters["momentum"].read_value() if "momentum" in hyperparameters else None,
-        )
-        pairs = _averaged([_gradients(optimizer, tower, number, options, is_frozen) for tower in towers])
+    for number, chosen in enumerate(optimizers):
+        pairs = _averaged([_gradients(chosen.first, tower, number, options, is_frozen) for tower in towers])
         if not pairs:
-            raise NetworkCodeError(
-                "`loss` depends on at least one variable that is trained.",
-                received=f"loss {number + 1} without a gradient",
-                advice="Check what is frozen, `vars`, and that the loss is made from `self.inference`.",
-                details={"file": path},
-            )
+            if of_head and (norms or number + 1 < len(optimizers)):
+                continue
+            raise _no_gradient(number, path)
         if options.gradient_accumulation_steps > 1:
             pairs, add = _accumulated(pairs, options.gradient_accumulation_steps)
             accumulating.append(add)
         norm = tf.global_norm([gradient for gradient, _ in pairs])
         norms.append(norm)
         pairs = _clipped(pairs, options.gradient_clip, norm)
-        operations += _applied(optimizer, pairs, options, hyperparameters, accumulating)
+        operations += _applied(chosen, pairs, options, accumulating)
     with tf.control_dependencies([*operations, *towers[0].updates]):
         train_op = step.assign_add(1, read_value=False)
     with tf.control_dependencies(list(towers[0].updates)):
@@ -242,9 +316,22 @@ def _training(
     return train_op, accumulate_op, exact_sum(norms)
 
 
+def _no_gradient(number: int, path: str) -> NetworkCodeError:
+    return NetworkCodeError(
+        "`loss` depends on at least one variable that is trained.",
+        received=f"loss {number + 1} without a gradient",
+        advice="Check what is frozen, `vars`, and that the loss is made from `self.inference`.",
+        details={"file": path},
+    )
+
+
 def _gradients(optimizer: Any, tower: BuiltTower, number: int, options: GraphOptions, is_frozen: Any) -> list[Any]:
+    if number >= len(tower.losses):  # a network may have fewer where it is not `is_training`, as for its head alone
+        return []
     loss = tower.losses[number]
     variables = _trained(is_frozen, loss.variables)
+    if not variables:
+        return []
     value = loss.value
     if options.weight_decay and options.optimizer != "adamw":
         value += options.weight_decay * exact_sum([tf.nn.l2_loss(each) for each in _decayed(variables)] or [0.0])
@@ -296,27 +383,27 @@ def _clipped(pairs: Sequence[tuple[Any, Any]], limit: float | None, norm: Any) -
 
 
 def _applied(
-    optimizer: Any,
+    optimizers: LossOptimizers,
     pairs: Sequence[tuple[Any, Any]],
     options: GraphOptions,
-    hyperparameters: Mapping[str, Any],
     accumulating: Sequence[Any],
 ) -> list[Any]:
-    operations = []
     gradients = [gradient for gradient, _ in pairs]
-    if options.optimizer == "adamw" and options.weight_decay:
-        # Decoupled decay: Loshchilov and Hutter, ICLR 2019, algorithm 2. The gradients are those of the old weights.
-        rate = hyperparameters["learning_rate"].read_value()
-        with tf.control_dependencies(gradients):
-            decays = [
-                variable.assign_sub(rate * options.weight_decay * variable.read_value(), read_value=False)
-                for variable in _decayed([variable for _, variable in pairs])
-            ]
-        operations += decays
-    with tf.control_dependencies(operations):
-        applied = optimizer.apply_gradients(pairs)
+    applied = []
+    for factor, optimizer, chosen in optimizers.groups(pairs):
+        decays = []
+        if options.optimizer == "adamw" and options.weight_decay:
+            # Decoupled decay: Loshchilov and Hutter, ICLR 2019, algorithm 2. Gradients are those of the old weights.
+            rate = optimizers.rate(factor)
+            with tf.control_dependencies(gradients):
+                decays = [
+                    variable.assign_sub(rate * options.weight_decay * variable.read_value(), read_value=False)
+                    for variable in _decayed([variable for _, variable in chosen])
+                ]
+        with tf.control_dependencies(decays):
+            applied.append(optimizer.apply_gradients(chosen))
     if not accumulating:
-        return [applied]
+        return applied
     sums = [each for each in tf.global_variables() if each.op.name.startswith(f"{_PRIVATE}/sums/")]
-    with tf.control_dependencies([applied]):
+    with tf.control_dependencies(applied):
         return [tf.group(*[each.assign(tf.zeros_like(each), read_value=False) for each in sums])]

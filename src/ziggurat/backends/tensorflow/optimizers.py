@@ -121,6 +121,7 @@ class AveragedWeights:
     Args:
         start: gives each average the value of its variable.
         update: trains a step, then moves the averages.
+        other_updates: the same for steps of other kinds.
         exchange: gives each variable the value of its average, and the average that of the variable; running it again
             puts both back, bit for bit.
     """
@@ -128,9 +129,12 @@ class AveragedWeights:
     start: Any
     update: Any
     exchange: Any
+    other_updates: tuple[Any, ...] = ()
 
 
-def average_weights(decay: float, variables: Sequence[Any], step: Any, train_op: Any) -> AveragedWeights:
+def average_weights(
+    decay: float, variables: Sequence[Any], step: Any, train_op: Any, *other_ops: Any
+) -> AveragedWeights:
     """Add an average of each variable to the graph.
 
     After step t it is ``average -= (1 - d) * (average - variable)`` with ``d = min(decay, (1 + t) / (10 + t))``: the
@@ -144,9 +148,16 @@ def average_weights(decay: float, variables: Sequence[Any], step: Any, train_op:
         variables: those that are trained.
         step: the global step: t, once ``train_op`` has run.
         train_op: one step of every optimizer, on a whole batch.
+        other_ops: steps of other kinds, such as those of a part of the variables.
     """
     pairs = [(variable, _shadow(variable)) for variable in variables if not variable.dtype.base_dtype.is_integer]
     start = tf.group(*[shadow.assign(variable.read_value(), read_value=False) for variable, shadow in pairs])
+    update, *others = [_moves(decay, pairs, step, each) for each in (train_op, *other_ops)]
+    return AveragedWeights(start=start, update=update, exchange=_exchange(pairs), other_updates=tuple(others))
+
+
+def _moves(decay: float, pairs: Sequence[tuple[Any, Any]], step: Any, train_op: Any) -> Any:
+    """Return the operation that trains a step, then moves the averages."""
     with tf.control_dependencies([train_op]):
         count = tf.cast(step.read_value(), tf.float32)
         share = 1.0 - tf.minimum(decay, (1.0 + count) / (10.0 + count))
@@ -157,8 +168,7 @@ def average_weights(decay: float, variables: Sequence[Any], step: Any, train_op:
             )
             for variable, shadow in pairs
         ]
-        update = tf.group(*moves)
-    return AveragedWeights(start=start, update=update, exchange=_exchange(pairs))
+        return tf.group(*moves)
 
 
 def _shadow(variable: Any) -> Any:

@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,10 +28,16 @@ from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.backends.tensorflow.towers import inference_feeds, with_short_tags
 from ziggurat.backends.tensorflow.variables import check_state, loading
 from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed, QueueFeed
+from ziggurat.engine.fine_tuning import BACKBONE_RATE
 from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import ConfigurationError, StateError, UnknownNameError
 
 __all__ = ["TensorFlowProgram"]
+
+_WHOLE: Final = "train"
+_HEAD: Final = "train the head"
+_ACCUMULATION: Final = " in part"
+"""Behind the kind of a step that adds gradients of a part of a batch."""
 
 
 class TensorFlowProgram:
@@ -55,10 +61,9 @@ class TensorFlowProgram:
         self._load: dict[str, tuple[Any, Any]] = {}
         self._first_values: dict[str, np.ndarray] = {}
         self._recorder: StepRecorder | None = None
-        self._training = [graph.train_op]
-        # Who sets the number of threads, or has several towers, wants operations side by side.
-        is_chosen = config is not None and config.inter_op_parallelism_threads != 0
-        self._threads = ThreadChoice(not is_chosen and len(graph.training) == 1)
+        self._recordings: dict[str, tuple[list[Any], list[Any]]] = {}
+        self._training = self._plain_steps()
+        self._threads = self._thread_choice()
         self._values = {
             name: float(tf2.get_static_value(variable.initial_value))
             for name, variable in graph.hyperparameters.items()
@@ -116,7 +121,7 @@ class TensorFlowProgram:
                 return self._trained(names, self._fed(batch, self._training_feeds))
             parts = [np.array_split(array, self._parts) for array in self._fed(batch, self._training_feeds)]
             *first, last = zip(*parts, strict=True)
-            add = self._call("accumulate", ())
+            add = self._call(f"{self._kind}{_ACCUMULATION}", ())
             for part in first:
                 add(*part)
             return self._trained(names, last)
@@ -133,7 +138,7 @@ class TensorFlowProgram:
             raise explained(error, self.graph.path, self.graph.graph) from error
 
     def hyperparameters(self) -> Mapping[str, float]:
-        """Return ``learning_rate``, and ``momentum`` where the optimizer has it."""
+        """Return ``learning_rate``, ``momentum`` where the optimizer has it, ``backbone_rate`` where it fine-tunes."""
         return dict(self._values)
 
     def set_hyperparameter(self, name: str, value: float) -> None:
@@ -146,7 +151,11 @@ class TensorFlowProgram:
             placeholder, operation = self.graph.assignments[name]
             assign = self._calls[key] = prepared_call(self.session, [placeholder], [], [operation], in_own_thread=True)
         assign(np.float32(value))
+        kind = self._kind
         self._values[name] = float(value)
+        if self._kind != kind:  # another kind of step, of another length
+            self._threads = self._thread_choice()
+            self._forget_training_calls()
 
     def state(self) -> dict[str, np.ndarray]:
         """Return every variable by name: weights, slots of the optimizer, averages, hyperparameters, global step."""
@@ -201,15 +210,16 @@ class TensorFlowProgram:
             numbers = {name: value for name, value in values.items() if is_number(value)}
             with self.graph.graph.as_default():
                 self._recorder = StepRecorder(numbers, watched, self.graph.train_op) if numbers else None
+                self._recordings = self._recorded_steps(self._recorder)
         recorder = self._recorder
         known = () if recorder is None else (*recorder.names,)
         kept = [name for name in names if name in known]
         if recorder is not None:
             kept = [name for name in kept if name not in watched or name in recorder.watched]
-        self._training = [self.graph.train_op]
+        self._training = self._plain_steps()
         if recorder is not None and kept:
             is_checked = any(name in watched for name in kept)
-            self._training = recorder.checked_operations if is_checked else recorder.operations
+            self._training = {kind: both[is_checked] for kind, both in self._recordings.items()}
         self._forget_training_calls()
         return kept
 
@@ -282,6 +292,31 @@ class TensorFlowProgram:
 
     # ---- inside
 
+    @property
+    def _kind(self) -> str:
+        """Which steps are taken: those of the whole network, or of its head alone."""
+        return _HEAD if self.graph.head is not None and self._values[BACKBONE_RATE] == 0 else _WHOLE
+
+    def _plain_steps(self) -> dict[str, list[Any]]:
+        """Return kind → operations of a step that nothing is recorded of."""
+        head = self.graph.head
+        return {_WHOLE: [self.graph.train_op], **({} if head is None else {_HEAD: [head.train_op]})}
+
+    def _recorded_steps(self, recorder: StepRecorder | None) -> dict[str, tuple[list[Any], list[Any]]]:
+        """Return kind → operations of a step that is recorded, without and with a check."""
+        if recorder is None:
+            return {}
+        found = {_WHOLE: (recorder.operations, recorder.checked_operations)}
+        head = self.graph.head
+        if head is not None:
+            found[_HEAD] = recorder.recording({**self.graph.train_values, **head.values}, head.train_op)
+        return found
+
+    def _thread_choice(self) -> ThreadChoice:
+        # Who sets the number of threads, or has several towers, wants operations side by side.
+        is_chosen = self._config is not None and self._config.inter_op_parallelism_threads != 0
+        return ThreadChoice(not is_chosen and len(self.graph.training) == 1)
+
     def _open(self) -> None:
         if self._session is not None:
             return
@@ -315,7 +350,8 @@ class TensorFlowProgram:
         session.run([self._load[name][1] for name in values], feeds)
 
     def _trained(self, names: tuple[str, ...], fed: Sequence[np.ndarray]) -> Mapping[str, Any]:
-        recorder, call = self._recorder, self._calls.get(("train", names)) or self._call("train", names)
+        kind = self._kind
+        recorder, call = self._recorder, self._calls.get((kind, names)) or self._call(kind, names)
         trials = self._threads.trials_left
         began = time.perf_counter() if trials else 0.0
         try:
@@ -332,7 +368,7 @@ class TensorFlowProgram:
         return _named(names, values) if names else {}
 
     def _forget_training_calls(self) -> None:
-        self._calls = {key: call for key, call in self._calls.items() if key[0] not in ("train", "accumulate")}
+        self._calls = {key: call for key, call in self._calls.items() if not key[0].startswith(_WHOLE)}
 
     def _use_averages(self, wanted: bool) -> None:
         """Let the network compute with the averaged weights, or with those that are trained.
@@ -362,14 +398,25 @@ class TensorFlowProgram:
         prepared = self._calls.get((kind, names))
         if prepared is None:
             values = self.graph.validation_values if kind == "evaluate" else self.graph.train_values
+            head = self.graph.head
+            if kind == _HEAD and head is not None:
+                values = {**values, **head.values}
             fetches = [self._tensor(values, name) for name in names] if kind != "summarise" else [self.graph.summary]
-            targets = {"train": self._training, "accumulate": [self.graph.accumulate_op]}.get(kind, [])
-            trains = kind in ("train", "accumulate")
+            trains = kind.startswith(_WHOLE)
+            targets = self._targets(kind) if trains else []
             feeds = [feed.tensor for feed in (self._training_feeds if trains else self._feeds)]
             in_own_thread = self._threads.in_own_thread and bool(targets)
             prepared = prepared_call(self.session, feeds, fetches, targets, in_own_thread=in_own_thread)
             self._calls[(kind, names)] = prepared
         return prepared
+
+    def _targets(self, kind: str) -> list[Any]:
+        """Return the operations of a kind of step, or of a part of one."""
+        whole = kind.removesuffix(_ACCUMULATION)
+        if whole == kind:
+            return self._training[kind]
+        head = self.graph.head
+        return [self.graph.accumulate_op if whole == _WHOLE or head is None else head.accumulate_op]
 
     def _tensor(self, values: Mapping[str, Any], name: str) -> Any:
         if name not in values:

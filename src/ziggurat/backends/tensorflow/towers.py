@@ -137,7 +137,7 @@ def _changes_state(tensor: Any) -> bool:
     return False
 
 
-_STAGES: Final = ("train", "val", "inf")
+_STAGES: Final = ("train", "val", "inf", "head")
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,8 @@ def build_tower(
         shared: what all towers share.
         x: its part of the batch.
         y: its part of the labels; None for inference.
-        stage: ``train``, ``val`` or ``inf``.
+        stage: ``train``, ``val``, ``inf``, or ``head`` for steps that train the head of the network alone, which
+            computes as in validation then.
         device: where its operations go; empty for TensorFlow's choice.
         number: of the tower in its stage, from 0.
         mixed: its part of second labels and shares; None where a sample has one label.
@@ -304,7 +305,7 @@ def build_tower(
         NetworkCodeError: where the user's code fails; names file and line.
     """
     before = {key: len(tf.get_collection(key)) for key in (tf.GraphKeys.UPDATE_OPS, tf.GraphKeys.SUMMARIES)}
-    scope = stage if stage != "train" else f"train/tower_{number}"
+    scope = stage if stage in ("val", "inf") else f"{stage}/tower_{number}"
     with tf.device(device or None), tf.name_scope(f"{scope}/"):
         with users_errors(shared.path), tf.variable_scope(GraphKeys.MODEL, reuse=tf.AUTO_REUSE):
             tower = make_tower(shared, x, y, is_training=stage == "train", is_inference=stage == "inf")

@@ -56,6 +56,7 @@ class TorchBackend:
 
     name = "torch"
     trains_on_mixed_labels = True
+    fine_tunes = True
 
     def why_not(self) -> str:
         """Return an empty string: this module would not have been loaded without PyTorch."""

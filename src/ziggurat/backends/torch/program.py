@@ -13,10 +13,12 @@ from torch import nn
 from ziggurat.backends.torch.feeds import make_feed
 from ziggurat.backends.torch.network import Network, Results, channels_last
 from ziggurat.backends.torch.optimizers import first_momentum, make_optimizer
+from ziggurat.backends.torch.rates import StageRates
 from ziggurat.backends.torch.steps import StepOptions, StepProgram, plain
 from ziggurat.backends.torch.summaries import summary_of
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.engine.feed import BatchCycle, Feed
+from ziggurat.engine.fine_tuning import BACKBONE_RATE
 from ziggurat.errors import ConfigurationError, NetworkCodeError, UnknownNameError
 
 __all__ = ["ProgramOptions", "TorchProgram"]
@@ -56,6 +58,7 @@ class TorchProgram(StepProgram):
 
     Raises:
         NetworkCodeError: where a loss has nothing to train.
+        ConfigurationError: where a network that is fine-tuned has no head, or no backbone.
     """
 
     def __init__(self, network: Network, request: ProgramRequest, options: ProgramOptions, is_frozen: Any) -> None:
@@ -81,6 +84,10 @@ class TorchProgram(StepProgram):
         momentum = first_momentum(request.optimizer, request.optimizer_options)
         if momentum is not None:
             self._hyperparameters["momentum"] = momentum
+        self._rates = None if request.fine_tuning is None else StageRates(request.fine_tuning, module, optimizers)
+        if self._rates is not None:
+            self._hyperparameters[BACKBONE_RATE] = 1.0
+            self._rates.set(request.learning_rate, 1.0)
         self._forward = torch.compile(network.results) if options.compile else network.results
         self._gradient_hook = getattr(module, "gradientUpdate", None)
         steps = StepOptions(
@@ -120,7 +127,7 @@ class TorchProgram(StepProgram):
         return make_feed(batches, self.options.device, self.options.prefetch_batches)
 
     def hyperparameters(self) -> Mapping[str, float]:
-        """Return ``learning_rate``, and ``momentum`` where the optimizer has it."""
+        """Return ``learning_rate``, ``momentum`` where the optimizer has it, ``backbone_rate`` where it fine-tunes."""
         return dict(self._hyperparameters)
 
     def set_hyperparameter(self, name: str, value: float) -> None:
@@ -128,6 +135,10 @@ class TorchProgram(StepProgram):
         if name not in self._hyperparameters:
             raise UnknownNameError("hyperparameter", name, self._hyperparameters)
         self._hyperparameters[name] = float(value)
+        if self._rates is not None and name in ("learning_rate", BACKBONE_RATE):
+            if self._rates.set(self._hyperparameters["learning_rate"], self._hyperparameters[BACKBONE_RATE]):
+                self._set_layers(is_training=self._is_training)
+            return
         key = {"learning_rate": "lr"}.get(name, name)
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
@@ -174,13 +185,22 @@ class TorchProgram(StepProgram):
             )
         return found
 
+    def _set_layers(self, *, is_training: bool) -> None:
+        self.module.train(is_training and not self._is_head_alone)
+
+    @property
+    def _is_head_alone(self) -> bool:
+        """Whether steps train the head of the network alone: it computes as in validation then."""
+        return self._rates is not None and self._rates.is_frozen
+
     def _outcome(self, batch: Any, *, is_training: bool) -> _NetworkOutcome:
         x, y, second = self._tensors(batch)
         if not is_training:
             return _NetworkOutcome(self, self.network.results(x, y, is_training=False), y)
-        results = self._forward(x, y, is_training=True, step=self._step_count, second=second)
+        is_whole = not self._is_head_alone
+        results = self._forward(x, y, is_training=is_whole, step=self._step_count, second=second)
         for number, loss in enumerate(results.losses):
-            if not loss.value.requires_grad:
+            if not loss.value.requires_grad and self._learns(number):
                 raise NetworkCodeError(
                     "`loss` depends on at least one parameter that is trained.",
                     received=f"loss {number + 1} without a gradient",

@@ -124,6 +124,10 @@ class StepProgram(ABC):
     def _outcome(self, batch: Any, *, is_training: bool) -> Outcome:
         """Run the network on a batch; the mode, the random generators and the precision are set."""
 
+    def _set_layers(self, *, is_training: bool) -> None:
+        """Let the layers compute as in training, or as in validation."""
+        self.module.train(is_training)
+
     def _before_optimizers(self) -> None:
         """Change the gradients of all losses, before anything looks at them."""
 
@@ -312,22 +316,27 @@ class StepProgram(ABC):
 
     def _add_gradients(self, losses: Sequence[torch.Tensor]) -> None:
         """Add the gradient of each loss to its own parameters alone."""
+        parts = [[each for each in part if each.requires_grad] for part in self._parts]
         gradients = [
-            torch.autograd.grad(loss, part, retain_graph=True, allow_unused=True)
-            for loss, part in zip(losses, self._parts, strict=True)
+            torch.autograd.grad(loss, part, retain_graph=True, allow_unused=True) if part else ()
+            for loss, part in zip(losses, parts, strict=True)
         ]
-        for part, found in zip(self._parts, gradients, strict=True):
+        for part, found in zip(parts, gradients, strict=True):
             for parameter, gradient in zip(part, found, strict=True):
                 if gradient is not None:
                     parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
 
     def _apply(self, wants_norm: bool) -> torch.Tensor | None:
         """Take the steps of the optimizers; return the norm of the gradients where it is wanted."""
-        norms = [self._move(number, wants_norm) for number in range(len(self._optimizers))]
+        norms = [self._move(number, wants_norm) for number in range(len(self._optimizers)) if self._learns(number)]
         if self._scaler is not None:
             self._scaler.update()
         found = [each for each in norms if each is not None]
         return torch.stack(found).sum() if found else None
+
+    def _learns(self, number: int) -> bool:
+        """Return whether a loss changes anything: not where all of its parameters stand still for a while."""
+        return any(each.requires_grad for each in self._parts[number])
 
     def _move(self, number: int, wants_norm: bool) -> torch.Tensor | None:
         """Take the step of one optimizer; return the norm of its gradients where it is known."""
@@ -346,7 +355,7 @@ class StepProgram(ABC):
         if wanted == self._is_training:
             return
         self._is_training = wanted
-        self.module.train(wanted)
+        self._set_layers(is_training=wanted)
         if self._averages is not None:
             self._averages.exchange()
 

@@ -125,7 +125,7 @@ def metric_name(tag: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-UNSHOWN_TAGS: Final = ("StepTime/", "Throughput", "learning_rate", "GPU", "Memory")
+UNSHOWN_TAGS: Final = ("StepTime/", "Throughput", "learning_rate", "backbone_rate", "GPU", "Memory")
 """Beginnings of the curves that are no results."""
 _FIRST: Final = ("validation_accuracy", "validation_error", "validation_cost", "validation_loss", "accuracy", "cost")
 """Curves whose values are shown before others."""
@@ -465,7 +465,7 @@ def _find(studio: Studio, job_id: str) -> Job | None:
 
 def _importance(scalar: ScalarSummary) -> tuple[int, str]:
     base = scalar.tag.removeprefix("validation_")
-    order = {"cost": 0, "loss": 0, "accuracy": 1, "error": 2, "learning_rate": 8}
+    order = {"cost": 0, "loss": 0, "accuracy": 1, "error": 2, "learning_rate": 8, "backbone_rate": 8}
     return order.get(base, 9 if "/" in scalar.tag or " " in scalar.tag else 3), f"{base} {scalar.tag}"
 
 

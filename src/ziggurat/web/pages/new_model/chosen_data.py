@@ -15,7 +15,16 @@ from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.training_checks import KnownData, known_data
 from ziggurat.zoo.network_task import declared_task
 
-__all__ = ["data_of", "input_form", "learned_by", "mixes_samples", "task_choice", "unused_fields", "weights_classes"]
+__all__ = [
+    "data_of",
+    "input_form",
+    "learned_by",
+    "mixes_samples",
+    "task_choice",
+    "untuned_fields",
+    "unused_fields",
+    "weights_classes",
+]
 
 _FORMS: Final = {"image": "image", "row": "table", "text": "text"}
 """First part of a record → form of the input, as the style sheet knows it."""
@@ -58,6 +67,13 @@ def mixes_samples(data: KnownData | None) -> bool:
         return True
     schema = Schema(kind=data.kind, class_names=tuple(data.known_classes or ()))
     return any(not each.why_not_mixed(schema) for each in possible_tasks(data, None))
+
+
+def untuned_fields(form: ModelForm) -> frozenset[str]:
+    """Return the fields of fine-tuning where the weights start at random; none elsewhere."""
+    if form.starts_from_model:
+        return frozenset()
+    return frozenset(name for name, each in model_fields().items() if each.owner == "fine_tuning")
 
 
 def unused_fields(data: KnownData | None) -> frozenset[str]:

@@ -14,14 +14,29 @@ from ziggurat.entities.backend_info import StandardNetwork, backend_infos
 from ziggurat.errors import ZigguratError
 from ziggurat.web.forms import json_or_text
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm, field_id, first_form, model_fields, text_of
+from ziggurat.workspace.fine_tuning import FINE_TUNE_SUMMARY, fine_tune_fields
 from ziggurat.workspace.recipes import Recipe
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["RecipeState", "apply_recipe", "fill_in", "put_fields", "recipe_state", "standard_network", "undo_recipe"]
+__all__ = [
+    "RecipeState",
+    "TuningState",
+    "apply_fine_tuning",
+    "apply_recipe",
+    "fill_in",
+    "filled_fields",
+    "put_fields",
+    "recipe_state",
+    "standard_network",
+    "tuning_state",
+    "undo_fine_tuning",
+    "undo_recipe",
+]
 
 _NETWORK: Final = "standard_network"
 _RATE: Final = "learning_rate"
 _OFF: Final = "off"
+_ON: Final = "on"
 _LONGEST_NAME: Final = 120
 _TAGS: Final = {"schedule.policy": "schedule", "optimizer.name": "optimizer"}
 
@@ -36,6 +51,19 @@ class RecipeState:
     """
 
     recipe: Recipe
+    is_applied: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningState:
+    """The preset "Fine-tune" beside a form.
+
+    Args:
+        summary: of the preset, one sentence.
+        is_applied: whether the form holds what it says.
+    """
+
+    summary: str
     is_applied: bool
 
 
@@ -56,6 +84,7 @@ def fill_in(studio: Studio, form: ModelForm) -> None:
             form.values[_NETWORK] = picked[_NETWORK] = recommended.network
         recipe = None if form["recipe"] == _OFF else _recipe_of(studio, form, form[_NETWORK])
         wanted = _of_network(standard_network(form[_NETWORK])) if recipe is None else _texts_of(recipe)
+    wanted |= _tuning(form, wanted)
     wanted["name"] = _name_of(studio, form)
     first = first_form()
     for name in {*wanted, *picked} - {_NETWORK}:
@@ -81,10 +110,11 @@ def recipe_state(studio: Studio, form: ModelForm) -> RecipeState | None:
     recipe = _recipe_of(studio, form)
     if recipe is None:
         return None
+    texts = _texts_of(recipe)
     is_applied = (
         form["method"] == "standard"
         and form[_NETWORK] == recipe.network
-        and all(form[name].strip() == text for name, text in _texts_of(recipe).items())
+        and all(form[name].strip() == text for name, text in {**texts, **_tuning(form, texts)}.items())
     )
     return RecipeState(recipe=recipe, is_applied=is_applied)
 
@@ -104,6 +134,49 @@ def undo_recipe(studio: Studio, form: ModelForm) -> None:
     """Take the recipe out of the form: its fields get their defaults, those that were typed over stay."""
     form.values["recipe"] = _OFF
     fill_in(studio, form)
+
+
+def filled_fields(form: ModelForm) -> list[str]:
+    """Return the fields that the page fills in, or has just emptied, but the rate, which has a place of its own."""
+    names = (*form.picked, *_tuning_texts(form["optimizer"]))
+    return [name for name in dict.fromkeys(names) if name in model_fields() and name != _RATE]
+
+
+def tuning_state(form: ModelForm) -> TuningState:
+    """Return the preset "Fine-tune", and whether it is applied."""
+    is_applied = form["fine_tune"] == _ON and all(
+        form[name].strip() == text for name, text in _tuning_texts(form["optimizer"]).items()
+    )
+    return TuningState(summary=FINE_TUNE_SUMMARY, is_applied=is_applied)
+
+
+def apply_fine_tuning(studio: Studio, form: ModelForm) -> None:
+    """Put the preset "Fine-tune" into the form, whatever stands there."""
+    texts = _tuning_texts(form["optimizer"])
+    form.values.update(texts, fine_tune=_ON)
+    form.values["picked"] = json.dumps({**form.picked, **texts}, separators=(",", ":"), sort_keys=True)
+    fill_in(studio, form)
+
+
+def undo_fine_tuning(studio: Studio, form: ModelForm) -> None:
+    """Take the preset out of the form: its fields get what they had without it, those that were typed over stay."""
+    form.values["fine_tune"] = ""
+    if form.parent is not None:
+        for name, text in _tuning_texts(form["optimizer"]).items():
+            if form[name].strip() == text:
+                form.values[name] = form.parent[name]
+    fill_in(studio, form)
+
+
+def _tuning(form: ModelForm, wanted: Mapping[str, str]) -> dict[str, str]:
+    """Return what the preset puts into the form; nothing where it was not asked for, or there is nothing to tune."""
+    if form["fine_tune"] != _ON or not form.starts_from_model:
+        return {}
+    return _tuning_texts(wanted.get("optimizer", form["optimizer"]))
+
+
+def _tuning_texts(optimizer: str) -> dict[str, str]:
+    return _texts(fine_tune_fields(optimizer))
 
 
 def standard_network(value: str) -> StandardNetwork | None:

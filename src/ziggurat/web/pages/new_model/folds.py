@@ -10,7 +10,7 @@ from typing import Any, Final
 from ziggurat.errors import ZigguratError
 from ziggurat.formatting import as_number
 from ziggurat.tasks import Task
-from ziggurat.web.pages.new_model.chosen_data import input_form, learned_by, unused_fields
+from ziggurat.web.pages.new_model.chosen_data import input_form, learned_by, untuned_fields, unused_fields
 from ziggurat.web.pages.new_model.form import CHOICE_TEXTS, FormField, ModelForm, model_fields
 from ziggurat.workspace.previews import rate_curve
 from ziggurat.workspace.training_checks import KnownData
@@ -62,10 +62,11 @@ def folds_of(form: ModelForm, problems: Mapping[str, str], data: KnownData | Non
     every = model_fields()
     schedule, optimizer = (tuple(name for name, each in every.items() if name == path or each.owner == path)
                            for path in ("schedule", "optimizer"))  # fmt: skip
-    unused = unused_fields(data)
+    unused = unused_fields(data) | untuned_fields(form)
     sections = (
         ("schedule", "Schedule", schedule, _schedule(form)),
         ("optimizer", "Optimizer", (*optimizer, *_UPDATE), _optimizer(form)),
+        ("fine_tuning", "Fine-tuning", _below("fine_tuning"), _fine_tuning(form)),
         ("augmentation", "Augmentation", _below("augmentation"), _augmentation(form)),
         ("preprocessing", "Preprocessing", _below("preprocessing"), _preprocessing(form, input_form(data))),
         ("early_stopping", "Early stopping", _below("early_stopping"), _early_stopping(form, learned_by(form, data))),
@@ -156,6 +157,18 @@ def _optimizer(form: ModelForm) -> str:
     return ", ".join([*parts, *_differing(form, _UPDATE)])
 
 
+def _fine_tuning(form: ModelForm) -> str:
+    if not form.starts_from_model:
+        return "Only with pretrained weights, or those of a model"
+    frozen, backbone, decay = (form[name].strip() for name in _below("fine_tuning"))
+    parts = (
+        [f"last layer alone for {frozen} {'epoch' if frozen == '1' else 'epochs'}"] if frozen not in ("", "0") else []
+    )
+    parts += [f"other layers at {backbone} of its rate"] if backbone not in ("", "1") else []
+    parts += [f"{decay} of that from stage to stage"] if decay not in ("", "1") else []
+    return _sentence(parts, "All layers alike")
+
+
 def _augmentation(form: ModelForm) -> str:
     names = [each for each in _below("augmentation") if each != "augmentation-flip"]
     flip = form["augmentation-flip"]
@@ -216,7 +229,15 @@ def _process(form: ModelForm) -> str:
 @cache
 def _others() -> tuple[str, ...]:
     """Return the fields that have no other place, such as those that a later release adds."""
-    owners = ("schedule.", "optimizer.", "augmentation.", "preprocessing.", "early_stopping.", "checkpoints.")
+    owners = (
+        "schedule.",
+        "optimizer.",
+        "fine_tuning.",
+        "augmentation.",
+        "preprocessing.",
+        "early_stopping.",
+        "checkpoints.",
+    )
     placed = {*_BASICS, *_UPDATE, *_LOADING, *_DATA, "schedule", "optimizer"}
     return tuple(
         name for name, each in model_fields().items() if name not in placed and not each.path.startswith(owners)

@@ -216,6 +216,7 @@ OWN_FIELDS: Final[dict[str, str]] = {
     "standard_network": f"{DEFAULT_BACKEND}/lenet",
     "picked": "",
     "recipe": "",
+    "fine_tune": "",
     "origin": "",
     "previous_model": "",
     "previous_checkpoint": "",
@@ -240,7 +241,16 @@ OWN_FIELDS: Final[dict[str, str]] = {
 """Fields that are not simply fields of the spec, with what stands in them at first."""
 
 
-_OF_THE_PAGE: Final = ("picked", "recipe", "origin", "preview_seed", "preview_split", "preview_row", "look_limit_s")
+_OF_THE_PAGE: Final = (
+    "picked",
+    "recipe",
+    "fine_tune",
+    "origin",
+    "preview_seed",
+    "preview_split",
+    "preview_row",
+    "look_limit_s",
+)
 """Fields that do not reach the job."""
 
 
@@ -284,6 +294,20 @@ class ModelForm:
         if self.parent is not None:
             return self.is_changed(name)
         return _same_lines(self.values[name]) != _same_lines(self.first_text(name))
+
+    @property
+    def keeps_weights(self) -> bool:
+        """Whether a changed network still starts from the weights of an earlier model: as in the job that is cloned."""
+        return bool(self["previous_model"]) and self.parent is not None and self.parent["method"] == "custom"
+
+    @property
+    def starts_from_model(self) -> bool:
+        """Whether the weights start at those of a trained model, and not at random."""
+        if self["method"] == "previous":
+            return self["previous_use"] == "weights"
+        if self["method"] == "pretrained" or self["weights"] != "random":
+            return True
+        return self["method"] == "custom" and self.keeps_weights
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return names and values as a browser sends them."""

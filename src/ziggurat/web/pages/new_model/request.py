@@ -11,7 +11,7 @@ from ziggurat.entities.pretrained_weights import WEIGHTS_PREFIX
 from ziggurat.errors import JobError, UsageError, ZigguratError
 from ziggurat.specs import parse_spec
 from ziggurat.web.forms import priority_of
-from ziggurat.web.pages.new_model.chosen_data import data_of, unused_fields
+from ziggurat.web.pages.new_model.chosen_data import data_of, untuned_fields, unused_fields
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm, field_id, model_fields, value_of
 from ziggurat.workspace.network_checks import check_network
 from ziggurat.workspace.new_jobs import JobRequest, expand_sweep
@@ -28,6 +28,7 @@ _PLACES: Final = {
     "data": "dataset",
     "data.source": "dataset",
     "devices": "device",
+    "fine_tuning": "fine_tuning-frozen_epochs",
 }
 """Field of a spec → field of the form that asks for it, where that has another name."""
 
@@ -73,7 +74,7 @@ class Asked:
 
 def read_form(studio: Studio, form: ModelForm) -> Asked:
     """Return what the form asks for, with all that is wrong with it."""
-    content, sweep = _spec_content(form, unused_fields(data_of(studio, form)))
+    content, sweep = _spec_content(form, unused_fields(data_of(studio, form)) | untuned_fields(form))
     problems: dict[str, str] = {}
     model, checkpoint = _add_network(studio, form, content, problems)
     dataset = _add_data(form, content)
@@ -147,7 +148,7 @@ def _add_network(studio: Studio, form: ModelForm, content: dict[str, Any], probl
         content["network"] = {"source": "file", "path": path.rpartition("/")[2], "text": form["network_text"]}
         _check_code(form, problems)
         _add_weights(form, content, problems)
-        return (form["previous_model"], form["previous_checkpoint"]) if _keeps_weights(form) else ("", "")
+        return (form["previous_model"], form["previous_checkpoint"]) if form.keeps_weights else ("", "")
     if method == "previous":
         return _add_previous(studio, form, content, problems)
     if method == "pretrained":
@@ -218,11 +219,6 @@ def _add_network_of(studio: Studio, job_id: str, content: dict[str, Any]) -> Job
     if job.spec.get("backend_options") and "backend_options" not in content:
         content["backend_options"] = job.spec["backend_options"]
     return job
-
-
-def _keeps_weights(form: ModelForm) -> bool:
-    """Whether a changed network still starts from the weights of an earlier model: as in the job that is cloned."""
-    return bool(form["previous_model"]) and form.parent is not None and form.parent["method"] == "custom"
 
 
 def _add_data(form: ModelForm, content: dict[str, Any]) -> str:

@@ -20,11 +20,15 @@ from ziggurat.web.caches import image_cache
 from ziggurat.web.drafts import drop_draft
 from ziggurat.web.pages.new_model.chosen_data import data_of, task_choice
 from ziggurat.web.pages.new_model.fill_in import (
+    apply_fine_tuning,
     apply_recipe,
     fill_in,
+    filled_fields,
     put_fields,
     recipe_state,
     standard_network,
+    tuning_state,
+    undo_fine_tuning,
     undo_recipe,
 )
 from ziggurat.web.pages.new_model.folds import folds_of
@@ -211,6 +215,15 @@ def change_recipe(request: Request, studio: StudioDep, _who: TrainerUser, sent: 
     return _back(request, form)
 
 
+@router.post("/models/new/fine-tune", include_in_schema=False)
+def change_fine_tuning(request: Request, studio: StudioDep, _who: TrainerUser, sent: Sent) -> Response:
+    """Apply the preset "Fine-tune", or take it out of the form."""
+    form = posted_form(studio, sent)
+    change = undo_fine_tuning if sent.get("fine_tune_action") == "undo" else apply_fine_tuning
+    change(studio, form)
+    return _back(request, form)
+
+
 @router.post("/models/new/fix", include_in_schema=False)
 def fix(request: Request, studio: StudioDep, _who: TrainerUser, sent: Sent) -> Response:
     """Put what a finding of the check proposes into the form."""
@@ -386,7 +399,8 @@ def _filled_in(studio: Studio, form: ModelForm, problems: Mapping[str, str]) -> 
         "usual_rate": None if network is None else network.learning_rate,
         "fields": model_fields(),
         "recipe": recipe_state(studio, form),
-        "brought": [name for name in form.picked if name in model_fields() and name != "learning_rate"],
+        "tuning": tuning_state(form),
+        "brought": filled_fields(form),
     }
 
 
@@ -396,6 +410,7 @@ def _checked(studio: Studio, form: ModelForm, asked: Asked, *, whole: bool) -> d
         "preflight": preflight_look(studio, form, asked, whole=whole),
         "folds": folds_of(form, asked.problems, data_of(studio, form)),
         "recipe": recipe_state(studio, form),
+        "tuning": tuning_state(form),
     }
 
 
