@@ -61,6 +61,13 @@ def test_another_shape_is_refused_with_both() -> None:
         build(pretrained={"model/conv1.weight": np.zeros((4, 1, 3, 3), np.float32)})
 
 
+def test_a_model_of_which_nothing_fits_is_refused() -> None:
+    pretrained = {"model/resnet/conv_1/weights": np.zeros((3, 3, 1, 8), np.float32)}
+    with pytest.raises(CheckpointError, match=r"resnet/conv_1/weights .* model/conv1\.weight, .* its own"):
+        build(pretrained=pretrained)
+    build(pretrained={"optimizer/0/step/conv1.weight": np.zeros(()), "global_step": np.zeros(())})
+
+
 def test_renaming_and_patterns_freeze() -> None:
     pretrained = weights(build(seed=1))
     renamed = SMALL.replace("self.conv1", "self.conv1_not_in_use")
