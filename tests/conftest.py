@@ -8,6 +8,8 @@ from hypothesis import settings
 settings.register_profile("ziggurat", deadline=None)  # a loaded machine is no failure
 settings.load_profile("ziggurat")
 
+pytest.register_assert_rewrite("tests.nine_contracts")
+
 TESTS = Path(__file__).parent
 QUICK = {"arch", "backend", "unit"}
 """Folders whose tests start no studio, no demo and no browser; each of them takes less than two seconds."""

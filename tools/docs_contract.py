@@ -137,8 +137,8 @@ _TORCH_DIFFERENCES: Final = """- Images come channels first, `(N, C, H, W)`, and
 - `x` and `y` are on the job's device already. `cuda()` of a tower does nothing and says so.
 - What is drawn at random in a step, such as dropout, follows from the job's seed and the number of the step: a resumed
   job draws what it would have drawn.
-- Optimizers are those of PyTorch: `adam` and `rmsprop` add epsilon in another place than TensorFlow, and `ftrl` and
-  `adagrad_da` do not exist."""
+- Optimizers are those of PyTorch: `adam` and `rmsprop` add epsilon in another place than TensorFlow. `ftrl` and
+  `adagrad_da`, which PyTorch has not, are Ziggurat's and take TensorFlow's steps."""
 
 _TORCH_ERRORS: Final = """A file that fails is a `NetworkCodeError`: it names the user's own file and line, the layer
 with both shapes where shapes do not fit, and for a name that does not exist the nearest one. The network is run once on

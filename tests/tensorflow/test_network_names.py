@@ -19,9 +19,11 @@ from ziggurat.backends.tensorflow import digits
 from ziggurat.backends.tensorflow.namespace.tensorflow import user_slim, user_tensorflow
 from ziggurat.backends.tensorflow.network_file import load_network
 from ziggurat.backends.tensorflow.tower import Tower
-from ziggurat.workspace.network_checks import NAMES_FILE, check_network
+from ziggurat.workspace.network_checks import check_network
+from ziggurat.workspace.network_checks.frameworks import FRAMEWORKS
 from ziggurat.zoo import network_path
 
+NAMES_FILE = FRAMEWORKS["tensorflow"].names_file
 TF_PARTS = (
     "bitwise", "image", "initializers", "io", "layers", "linalg", "losses", "math", "metrics", "nn", "random", "signal",
     "sparse", "strings", "summary", "train",

@@ -1,7 +1,7 @@
 """Trainings on PyTorch: pretrained weights, freezing, several losses, mixed labels, hooks, devices and errors."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from ziggurat.engine.backend import ArraySpec, ProgramRequest, class_arrays
 from ziggurat.engine.program import NonFiniteStep
 from ziggurat.entities.backend_info import backend_info
 from ziggurat.errors import CheckpointError, ConfigurationError, NetworkCodeError, TrainingError, UnknownNameError
+from ziggurat.specs.optimizer import Optimizer
 
 
 def build(text: str = SMALL, **fields: Any) -> TorchProgram:
@@ -58,6 +59,13 @@ def test_files_of_weights_are_checkpoints(tmp_path: Path, suffix: str) -> None:
 def test_another_shape_is_refused_with_both() -> None:
     with pytest.raises(CheckpointError, match=r"has shape \(8, 1, 3, 3\), in the checkpoint \(4, 1, 3, 3\)"):
         build(pretrained={"model/conv1.weight": np.zeros((4, 1, 3, 3), np.float32)})
+
+
+def test_a_model_of_which_nothing_fits_is_refused() -> None:
+    pretrained = {"model/resnet/conv_1/weights": np.zeros((3, 3, 1, 8), np.float32)}
+    with pytest.raises(CheckpointError, match=r"resnet/conv_1/weights .* model/conv1\.weight, .* its own"):
+        build(pretrained=pretrained)
+    build(pretrained={"optimizer/0/step/conv1.weight": np.zeros(()), "global_step": np.zeros(())})
 
 
 def test_renaming_and_patterns_freeze() -> None:
@@ -168,10 +176,36 @@ def test_the_clipped_norm_is_the_limit() -> None:
     assert np.sqrt(sum(float(np.square(each).sum()) for each in moved)) == pytest.approx(0.1, rel=1e-4)
 
 
+LINEAR = """
+class UserModel(nn.Module):
+    def __init__(self, nclasses, input_shape):
+        super().__init__()
+        self.fc1 = nn.Linear(64, nclasses)
+
+    def forward(self, x):
+        return self.fc1(x.flatten(1) / 255)
+"""
+
+
+def test_every_optimizer_of_a_spec_is_there() -> None:
+    kinds = get_args(get_args(Optimizer)[0])
+    assert len(kinds) > 8
+    for kind in kinds:
+        parameters = {*kind.model_fields} - {"name"}
+        assert parameters <= OPTIMIZERS[kind.model_fields["name"].default][1], kind
+
+
+@pytest.mark.parametrize("options", [{"initial_accumulator": 0}, {"l1": -1}])
+def test_wrong_parameters_of_an_optimizer_are_told(options: dict[str, float]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(options))):
+        build(LINEAR, optimizer="adagrad_da", optimizer_options=options)
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimizer_learns_and_resumes(name: str) -> None:
     rate = {"adadelta": 1.0, "adam": 1e-3, "adamw": 1e-3, "rmsprop": 1e-3}.get(name, 0.01)
-    program, other = (build(optimizer=name, learning_rate=rate, weight_decay=1e-4) for _ in range(2))
+    text = LINEAR if name == "adagrad_da" else SMALL  # it starts weights at 0
+    program, other = (build(text, optimizer=name, learning_rate=rate, weight_decay=1e-4) for _ in range(2))
     data = batches(6, 32)
     first = program.evaluate(data[0], ("cost",))["cost"]
     for batch in data * 3:

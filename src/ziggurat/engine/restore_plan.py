@@ -17,6 +17,9 @@ __all__ = ["RestorePlan", "freezes", "plan_restore"]
 FROZEN_SUFFIX: Final = "_not_in_use"
 """A variable or scope with this suffix takes the value of the one without it, and is not trained."""
 
+_SHOWN: Final = 3
+"""Names that an error shows of each side."""
+
 _NOT_WEIGHTS: Final = ("ziggurat/", "global_step", "optimizer/", "train/")
 
 _PARTS: Final = re.compile(r"([/.])")
@@ -64,7 +67,8 @@ def plan_restore(
         freeze: patterns of names that are not trained.
 
     Raises:
-        CheckpointError: where a name is in both with different shapes; it names all of them.
+        CheckpointError: where a name is in both with different shapes, of which it names all; or where no weight of
+            the checkpoint fits, as those of a network whose layers were renamed since.
     """
     plan = RestorePlan()
     problems = []
@@ -87,6 +91,14 @@ def plan_restore(
         )
     taken = {*plan.restored.values(), *plan.frozen.values()}
     plan.unexpected.extend(name for name in checkpoint if name not in taken and not _is_of_training(name, checkpoint))
+    if plan.fresh and plan.unexpected and not taken:
+        raise CheckpointError(
+            "A pretrained model must have at least one layer by the name that the network gives it.",
+            received=f"{_some(plan.unexpected)} in the pretrained model, {_some(plan.fresh)} in the network",
+            advice="Fine-tune with the network file that the model was trained with: each job keeps its own, and "
+            "standard networks had other names of layers in release 0.1. Or leave the pretrained model out.",
+            details={"network": plan.fresh, "pretrained": plan.unexpected},
+        )
     return plan
 
 
@@ -103,6 +115,11 @@ def freezes(name: str, checkpoint: Mapping[str, np.ndarray] | None, freeze: Sequ
     inner = name.removeprefix("model/")
     prefixes = {inner[: each.start()] for each in _PARTS.finditer(inner)} | {inner}
     return any(fnmatch.fnmatchcase(each, pattern) for pattern in freeze for each in {*prefixes, name})
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 def _source(name: str, checkpoint: Mapping[str, np.ndarray]) -> str | None:

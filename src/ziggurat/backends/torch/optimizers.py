@@ -8,6 +8,7 @@ from typing import Any, Final
 import torch
 from torch import nn
 
+from ziggurat.backends.torch.dual_averaging import AdagradDA, Ftrl
 from ziggurat.errors import ConfigurationError, UnknownNameError
 
 __all__ = ["OPTIMIZERS", "first_momentum", "make_optimizer"]
@@ -19,6 +20,9 @@ _NAMES: Final[Mapping[str, str]] = {
     "momentum": "momentum",
     "nesterov": "nesterov",
     "rho": "rho",
+    "learning_rate_power": "learning_rate_power",
+    "l1": "l1",
+    "l2": "l2",
 }
 """Parameter of a spec → that of PyTorch."""
 
@@ -28,8 +32,10 @@ OPTIMIZERS: Final[Mapping[str, tuple[Callable[..., torch.optim.Optimizer], froze
     "nesterov": (torch.optim.SGD, frozenset({"momentum"})),
     "adadelta": (torch.optim.Adadelta, frozenset({"rho", "epsilon"})),
     "adagrad": (torch.optim.Adagrad, frozenset({"initial_accumulator"})),
+    "adagrad_da": (AdagradDA, frozenset({"initial_accumulator", "l1", "l2"})),
     "adam": (torch.optim.Adam, frozenset({"beta_1", "beta_2", "epsilon"})),
     "adamw": (torch.optim.AdamW, frozenset({"beta_1", "beta_2", "epsilon"})),
+    "ftrl": (Ftrl, frozenset({"learning_rate_power", "initial_accumulator", "l1", "l2"})),
     "rmsprop": (torch.optim.RMSprop, frozenset({"momentum", "decay", "epsilon"})),
 }
 """name → (class, names of its parameters). Weight decay is added to the gradients; ``adamw`` decouples it."""
@@ -40,7 +46,7 @@ _WITH_MOMENTUM: Final = {"momentum": 0.9, "nesterov": 0.9, "rmsprop": 0.9}
 def make_optimizer(
     name: str, options: Mapping[str, Any], parameters: Sequence[nn.Parameter], rate: float, weight_decay: float
 ) -> torch.optim.Optimizer:
-    """Return an optimizer of ``torch.optim``.
+    """Return an optimizer.
 
     Args:
         name: one of ``OPTIMIZERS``.

@@ -1,0 +1,7 @@
+"""The nine contracts on the backend without a framework."""
+
+from tests.nine_contracts import NineContracts
+
+
+class TestNull(NineContracts):
+    name = "null"

@@ -1,0 +1,13 @@
+"""The nine contracts on TensorFlow, of the program of a job; those of ``ziggurat.tf`` are in ``library``."""
+
+import pytest
+
+pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+
+from tests.nine_contracts import NineContracts
+
+
+class TestTensorflowJob(NineContracts):
+    name = "tensorflow"
+    modules = (*NineContracts.modules, "ziggurat.tf")
+    makes_ahead = (0, 3)
