@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +77,7 @@ class TorchProgram(StepProgram):
         momentum = first_momentum(request.optimizer, request.optimizer_options)
         if momentum is not None:
             self._hyperparameters["momentum"] = momentum
-        self._forward = torch.compile(network.results) if options.compile else network.results
+        self._forward = _compiled(network) if options.compile else network.results
         self._gradient_hook = getattr(module, "gradientUpdate", None)
         steps = StepOptions(
             device=options.device,
@@ -247,6 +249,23 @@ class _NetworkOutcome:
             wrong = (results.outputs[0].argmax(1) != y).float()
             return wrong.mean() if name == "error" else wrong
         raise UnknownNameError("value of this program", name, self._program.names())
+
+
+def _compiled(network: Network) -> Callable[..., Results]:
+    """Return the computation of results, which is compiled in the first step.
+
+    Raises:
+        ConfigurationError: where there is no compiler, without which that step would fail.
+    """
+    compiler = os.environ.get("CXX", "g++")
+    if shutil.which(compiler) is None:
+        raise ConfigurationError(
+            "`compile` needs a C++ compiler.",
+            received=f"no `{compiler}` on the path",
+            advice="Install g++ (on Debian and Ubuntu the package `g++`), name another one in the variable CXX, or "
+            "leave `compile` off.",
+        )
+    return torch.compile(network.results)
 
 
 def _add_decay(parameters: Sequence[nn.Parameter], factor: float) -> None:
