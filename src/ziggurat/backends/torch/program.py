@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from torch import nn
 
 from ziggurat.backends.torch.feeds import make_feed
 from ziggurat.backends.torch.network import Network, Results, channels_last
+from ziggurat.backends.torch.network_file import FILE_NAME
 from ziggurat.backends.torch.optimizers import first_momentum, make_optimizer
 from ziggurat.backends.torch.steps import StepOptions, StepProgram, plain
 from ziggurat.backends.torch.summaries import summary_of
@@ -265,7 +268,20 @@ def _compiled(network: Network) -> Callable[..., Results]:
             advice="Install g++ (on Debian and Ubuntu the package `g++`), name another one in the variable CXX, or "
             "leave `compile` off.",
         )
+    _give_module(type(network.module))
     return torch.compile(network.results)
+
+
+def _give_module(kind: type) -> None:
+    """Let the compiler import the module of a user's class: it looks up the names of the file there."""
+    for owner in kind.__mro__:
+        for method in vars(owner).values():
+            names = getattr(method, "__globals__", {})
+            if names.get("__name__") == FILE_NAME:
+                module = ModuleType(FILE_NAME)
+                module.__dict__.update(names)
+                sys.modules[FILE_NAME] = module
+                return
 
 
 def _add_decay(parameters: Sequence[nn.Parameter], factor: float) -> None:
