@@ -82,6 +82,7 @@ ALLOWED = {
     "ctx": "click's name in the methods of it that we override",
     "read_idx": "the name of MNIST's file format, IDX",
     "export_idx": "the name of MNIST's file format, IDX",
+    "lr": "the name of the argument in every optimizer of PyTorch",
     "num_examples": "the name that the readers of TensorFlow's tutorials give it",
     "train_dir": "the name that the readers of TensorFlow's tutorials give it",
     "tmp_path": "pytest's name for a test's folder, in the shipped conformance suites",

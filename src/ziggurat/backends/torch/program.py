@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,6 +16,7 @@ from torch import nn
 
 from ziggurat.backends.torch.feeds import make_feed
 from ziggurat.backends.torch.network import Network, Results, channels_last
+from ziggurat.backends.torch.network_file import FILE_NAME
 from ziggurat.backends.torch.optimizers import first_momentum, make_optimizer
 from ziggurat.backends.torch.rates import StageRates
 from ziggurat.backends.torch.steps import StepOptions, StepProgram, plain
@@ -88,7 +93,7 @@ class TorchProgram(StepProgram):
         if self._rates is not None:
             self._hyperparameters[BACKBONE_RATE] = 1.0
             self._rates.set(request.learning_rate, 1.0)
-        self._forward = torch.compile(network.results) if options.compile else network.results
+        self._forward = _compiled(network) if options.compile else network.results
         self._gradient_hook = getattr(module, "gradientUpdate", None)
         steps = StepOptions(
             device=options.device,
@@ -273,6 +278,36 @@ class _NetworkOutcome:
             wrong = (results.outputs[0].argmax(1) != y).float()
             return wrong.mean() if name == "error" else wrong
         raise UnknownNameError("value of this program", name, self._program.names())
+
+
+def _compiled(network: Network) -> Callable[..., Results]:
+    """Return the computation of results, which is compiled in the first step.
+
+    Raises:
+        ConfigurationError: where there is no compiler, without which that step would fail.
+    """
+    compiler = os.environ.get("CXX", "g++")
+    if shutil.which(compiler) is None:
+        raise ConfigurationError(
+            "`compile` needs a C++ compiler.",
+            received=f"no `{compiler}` on the path",
+            advice="Install g++ (on Debian and Ubuntu the package `g++`), name another one in the variable CXX, or "
+            "leave `compile` off.",
+        )
+    _give_module(type(network.module))
+    return torch.compile(network.results)
+
+
+def _give_module(kind: type) -> None:
+    """Let the compiler import the module of a user's class: it looks up the names of the file there."""
+    for owner in kind.__mro__:
+        for method in vars(owner).values():
+            names = getattr(method, "__globals__", {})
+            if names.get("__name__") == FILE_NAME:
+                module = ModuleType(FILE_NAME)
+                module.__dict__.update(names)
+                sys.modules[FILE_NAME] = module
+                return
 
 
 def _add_decay(parameters: Sequence[nn.Parameter], factor: float) -> None:

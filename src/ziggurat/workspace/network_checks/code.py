@@ -124,6 +124,7 @@ def _catches_names(handler: ast.ExceptHandler) -> bool:
 
 
 def bound_names(node: ast.AST) -> list[str]:
+    """Return the names that a statement binds."""
     return [name for name, _ in bindings(node)]
 
 
@@ -159,6 +160,7 @@ def is_of_modules(code: Code, ancestors: Iterable[ast.ClassDef]) -> bool:
 
 
 def is_named(node: ast.expr, name: str) -> bool:
+    """Return whether an expression is nothing but a name."""
     return isinstance(node, ast.Name) and node.id == name
 
 
@@ -177,6 +179,7 @@ def class_members(lineage: Iterable[ast.ClassDef]) -> dict[str, ast.stmt]:
 
 
 def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a body, and those of its branches."""
     for statement in body:
         if isinstance(statement, ast.If | ast.Try | ast.With):
             for part in ("body", "orelse", "finalbody"):

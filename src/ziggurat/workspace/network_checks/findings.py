@@ -41,10 +41,12 @@ class CodeFinding:
 
 
 def finding(line: int, column: int, end_column: int, level: Level, rule: str, advice: str = "") -> CodeFinding:
+    """Return a finding at columns of a line, all from 1."""
     return CodeFinding(line=line, column=column, end_column=end_column, level=level, rule=rule, advice=advice)
 
 
 def at(node: ast.expr | ast.stmt, level: Level, rule: str, advice: str = "", *, width: int = 0) -> CodeFinding:
+    """Return a finding at a node: its first line, or ``width`` characters of it."""
     end = (node.end_col_offset or 0) if node.end_lineno == node.lineno else node.col_offset + max(width, 1)
     last = node.col_offset + width if width else end
     return finding(node.lineno, node.col_offset + 1, last + 1, level, rule, advice)
