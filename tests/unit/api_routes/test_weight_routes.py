@@ -107,7 +107,7 @@ def test_a_download_without_a_network_fails_in_words(ask, studio, monkeypatch):
     assert [each.action for each in studio.people.audit().entries][:2] == ["weights.cancel", "weights.download"]
 
 
-def test_weights_that_come_with_ziggurat_are_added_without_a_network(ask, studio, monkeypatch):
+def test_weights_that_come_with_ziggurat_are_added_offline(ask, studio, monkeypatch):
     for name in ("https_proxy", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "")

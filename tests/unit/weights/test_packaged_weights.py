@@ -79,7 +79,7 @@ def test_packaged_file_that_is_another_one_is_refused(settings, tmp_path):
     assert weights.all() == []
 
 
-def test_last_layer_of_the_convnet_starts_fresh_for_other_classes():
+def test_the_convnet_has_a_fresh_head_for_other_classes():
     entry = public_weights("convnet-fashion")
     arrays = load_file(entry.packaged_path)
     three, sentence = without_other_head(arrays, "convnet", "abc", entry.classes)
