@@ -95,7 +95,7 @@ def test_attention_and_recurrence_are_counted() -> None:
 @pytest.mark.parametrize(
     ("text", "shape", "target", "outputs"),
     [
-        (MASKS, (16, 16, 3), ArraySpec((16, 16, 1), "int64", 4), [(None, 4, 16, 16)]),
+        (MASKS, (16, 16, 3), ArraySpec((16, 16, 1), "int64", 4), [(None, 16, 16, 4)]),
         (PAIRS, (16, 16, 2), ArraySpec((), "int64", 2), [(None, 6), (None, 6)]),
     ],
 )

@@ -147,8 +147,9 @@ def _run(network: Network, samples: torch.Tensor) -> tuple[Recorder, list[tuple[
     network.module.eval()
     flops = FlopCounterMode(display=False, custom_mapping=_FLOPS)
     with flops, Recorder(network.module, network.path) as recorder, torch.no_grad():
-        outputs = [tuple(channels_last(each).shape) for each in network.predict(samples)]
-    return recorder, outputs, flops.get_total_flops() // 2
+        outputs = network.predict(samples)
+    # The order of the axes is that of programs, and no operation of the network.
+    return recorder, [tuple(channels_last(each).shape) for each in outputs], flops.get_total_flops() // 2
 
 
 def _variables(network: Network, request: ProgramRequest) -> Iterator[VariableRow]:
