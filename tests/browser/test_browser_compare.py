@@ -57,7 +57,7 @@ def test_a_model_is_published_and_offered(server: Any, page: Any, runs: list[str
     check_page(page)
 
     page.goto(f"{server.address}/models/new")
-    page.get_by_label("Pretrained").check()
+    page.locator("#method-pretrained").check()
     page.get_by_label("Published model").select_option("Digits at <1>")
 
 
