@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from bench.parts.program_sides import LIMIT, OURS, RAW, SIDES, Network, missing
-from bench.parts.report import Options, Report, Row
+from bench.parts.report import Options, Report, Row, interval
 from bench.parts.turns import take_turns
 
 __all__ = ["run"]
@@ -33,18 +33,18 @@ def run(options: Options) -> Report:
         measured = take_turns(sides, network, network.steps, max(3, options.rounds))
         ours, raw, limit = (measured[name] for name in (OURS, RAW, LIMIT))
         notes.append(
-            f"{title}, CPU time: {OURS} / {RAW} {_interval(np.array(ours.cpu_us) / np.array(raw.cpu_us))}"
+            f"{title}, CPU time: {OURS} / {RAW} {interval(np.array(ours.cpu_us) / np.array(raw.cpu_us))}"
             + (f"; goal: at most {_GOAL}" if network.name == "tiny" else "")
         )
         own = np.array(ours.thread_us) - np.array(limit.thread_us)
         notes.append(
-            f"{title}, own CPU time of the thread that trains, beyond a prepared call: {_interval(own, 0)} µs a step; "
+            f"{title}, own CPU time of the thread that trains, beyond a prepared call: {interval(own, 0)} µs a step; "
             f"goal: at most {_GOAL_US:g}"
         )
         for name, side in measured.items():
             if name not in (OURS, RAW):
                 ratio = np.array(ours.wall_us) / np.array(side.wall_us)
-                notes.append(f"{title}, wall time: {OURS} / {name} {_interval(ratio)}")
+                notes.append(f"{title}, wall time: {OURS} / {name} {interval(ratio)}")
             rows.append(Row(f"{network.name}: {name}", side.cpu_us, side.wall_us, is_limit=name == LIMIT))
     return Report(
         "Training programs: the same network, optimizer and batches",
@@ -54,11 +54,3 @@ def run(options: Options) -> Report:
         rows,
         left_out,
     )
-
-
-def _interval(values: np.ndarray, digits: int = 3) -> str:
-    """Return the median of rounds and its 95 % interval, from 10,000 samples of them with replacement."""
-    random = np.random.default_rng(0)
-    medians = np.median(random.choice(values, (10_000, len(values))), axis=1)
-    low, high = np.percentile(medians, (2.5, 97.5))
-    return f"{np.median(values):.{digits}f} (95 % interval {low:.{digits}f} to {high:.{digits}f})"

@@ -314,6 +314,12 @@ class TrainSpec(SpecModel):
             raise PydanticKnownError("greater_than", {"gt": 0})
         return value
 
+    @field_validator("devices")
+    @classmethod
+    def _name_gpus_alike(cls, value: list[str]) -> list[str]:
+        # PyTorch's name of a GPU; the queue counts those that are called gpu:N.
+        return [f"gpu{name[4:]}" if name == "cuda" or name.startswith("cuda:") else name for name in value]
+
     @model_validator(mode="after")
     def _batches_divide(self) -> TrainSpec:
         towers = len(self.devices)

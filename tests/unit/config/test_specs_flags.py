@@ -3,7 +3,7 @@
 import pytest
 
 from ziggurat.errors import SpecError
-from ziggurat.specs import parse_spec, spec_from_flags
+from ziggurat.specs import TrainSpec, parse_spec, spec_from_flags
 
 MINIMAL = {"network": "mlp", "data": "digits"}
 
@@ -104,3 +104,9 @@ def test_wrong_flags_are_explained(flags, assignments, text):
     with pytest.raises(SpecError) as caught:
         spec_from_flags({**MINIMAL, **flags}, assignments=assignments)
     assert str(caught.value).startswith(text)
+
+
+def test_gpus_have_one_name() -> None:
+    named = parse_spec({"kind": "train", "network": "lenet", "data": "digits", "devices": ["cuda:0", "gpu:1"]})
+    assert isinstance(named, TrainSpec)
+    assert named.devices == ["gpu:0", "gpu:1"]
