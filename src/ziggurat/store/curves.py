@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
@@ -25,16 +25,21 @@ __all__ = [
 ]
 
 
+_T = TypeVar("_T")
+
 _LOADED_AT_MOST: Final = 20_000
 _MOST: Final = 1 << 62
 _LARGEST: Final = 1e300
 _OUTLINE_PARTS: Final = 40
-_OUTLINES_KEPT: Final = 4096
+_CURVES_KEPT: Final = 4096
 _HEAD: Final = (curves.c.key, curves.c.tag, curves.c["count"].label("total"))
 
 
 Outline = tuple[tuple[int, float], ...]
 """Step and value of some points, by step."""
+
+_CurveState = tuple[str, str, int, int, float]
+"""Job, tag, number of points, last step and last value: equal only while a curve has not changed."""
 
 
 class CurveRepository:
@@ -46,7 +51,8 @@ class CurveRepository:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._outlines: dict[tuple[str, str, int, int, float], Outline] = {}
+        self._outlines: dict[_CurveState, Outline | None] = {}
+        self._extremes: dict[bool, dict[_CurveState, tuple[int, int, float] | None]] = {False: {}, True: {}}
 
     def tags(self, job_id: str) -> list[str]:
         """Return the names of the curves of a job, in the order of their letters.
@@ -109,25 +115,26 @@ class CurveRepository:
                 job_id: _read(connection, found[job_id], since_step, max_points) for job_id in wanted if job_id in found
             }
 
-    def extremes(self, job_ids: Iterable[str], tag: str, *, largest: bool) -> dict[str, tuple[int, int, float]]:
-        """Return job → (step, epoch, value) of the best point of a curve, the earliest of equals, by one question.
+    def extremes(self, wanted: Mapping[str, ScalarSummary], *, largest: bool) -> dict[str, tuple[int, int, float]]:
+        """Return job → (step, epoch, value) of the best point of one of its curves, the earliest of equals.
 
         What was measured before the first step is of an untrained network and does not count. Jobs without such a
-        point are left out.
+        point are left out. Points are cached until their curves change; others are read by one query.
 
         Args:
-            job_ids: whose.
-            tag: name of the curves.
+            wanted: job → summary of its curve.
             largest: whether large values are good.
         """
+        return _cached(self._extremes[largest], wanted, lambda missing: self._read_extremes(missing, largest=largest))
+
+    def _read_extremes(self, wanted: Sequence[tuple[str, str]], *, largest: bool) -> dict[str, tuple[int, int, float]]:
         own = points.alias()
         extreme = sa.func.max(own.c.value) if largest else sa.func.min(own.c.value)
-        chosen = (jobs.c.id.in_(list(job_ids)), curves.c.tag == tag)
         # Grouped once: as a subquery of each point, SQLite reads a long curve again for every point of it.
         best = (
             sa.select(own.c.curve_key, extreme.label("value"))
             .select_from(jobs.join(curves).join(own, own.c.curve_key == curves.c.key))
-            .where(*chosen, own.c.step > 0)
+            .where(sa.tuple_(jobs.c.id, curves.c.tag).in_(wanted), own.c.step > 0)
             .group_by(own.c.curve_key)
             .subquery()
         )
@@ -150,17 +157,9 @@ class CurveRepository:
         Args:
             wanted: job → summary of its curve; jobs without a point are left out.
         """
-        keys = {job_id: (job_id, each.tag, each.count, each.last_step, each.last) for job_id, each in wanted.items()}
-        missing = [key for key in keys.values() if key not in self._outlines]
-        if missing:
-            read = self._read_outlines([key[:2] for key in missing])
-            for key in missing:
-                self._outlines[key] = tuple(read.get(key[0], ()))
-            for key in list(self._outlines)[: max(0, len(self._outlines) - _OUTLINES_KEPT)]:
-                self._outlines.pop(key, None)
-        return {job_id: found for job_id, key in keys.items() if (found := self._outlines.get(key))}
+        return _cached(self._outlines, wanted, self._read_outlines)
 
-    def _read_outlines(self, wanted: Sequence[tuple[str, str]]) -> dict[str, list[tuple[int, float]]]:
+    def _read_outlines(self, wanted: Sequence[tuple[str, str]]) -> dict[str, Outline]:
         part = points.c.step // (curves.c.last_step // sa.literal(_OUTLINE_PARTS, sa.BigInteger) + 1)
         first = sa.func.min(points.c.step)
         query = (
@@ -175,7 +174,7 @@ class CurveRepository:
         with self._database.read() as connection:
             for job_id, step, value in connection.execute(query):
                 found.setdefault(job_id, []).append((step, value))
-        return found
+        return {job_id: tuple(outline) for job_id, outline in found.items()}
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """Return the attempts of a job, the first one first.
@@ -360,3 +359,19 @@ def _first_where(wanted: np.ndarray, starts: np.ndarray) -> np.ndarray:
     owners = np.searchsorted(starts, positions, side="right") - 1
     _, first = np.unique(owners, return_index=True)
     return positions[first]
+
+
+def _cached(
+    cache: dict[_CurveState, _T | None],
+    wanted: Mapping[str, ScalarSummary],
+    read: Callable[[Sequence[tuple[str, str]]], Mapping[str, _T]],
+) -> dict[str, _T]:
+    """Return job → what is known of its curve; ``read`` gets job and tag of the curves that are not in the cache."""
+    states = {job_id: (job_id, each.tag, each.count, each.last_step, each.last) for job_id, each in wanted.items()}
+    missing = [state for state in states.values() if state not in cache]
+    if missing:
+        found = read([state[:2] for state in missing])
+        cache.update({state: found.get(state[0]) for state in missing})
+        for state in list(cache)[: max(0, len(cache) - _CURVES_KEPT)]:
+            cache.pop(state, None)
+    return {job_id: known for job_id, state in states.items() if (known := cache.get(state)) is not None}

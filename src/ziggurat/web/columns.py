@@ -169,12 +169,14 @@ def column_choices(jobs: Iterable[Job], chosen: Sequence[str]) -> tuple[list[str
         chosen: names that are chosen already; they are always offered.
     """
     curves: dict[str, None] = {}
-    settings: dict[str, set[str]] = {}
+    settings: dict[str, Any] = {}
+    differing: set[str] = set()
     for job in jobs:
         curves.update(dict.fromkeys(job.scalars))
         for name, value in _leaves(job.spec, "", _DEPTH):
-            settings.setdefault(name, set()).add(repr(value))
-    differ = [name for name, values in settings.items() if len(values) > 1 and name not in _NEVER_CHOSEN]
+            if settings.setdefault(name, value) != value:
+                differing.add(name)
+    differ = [name for name in settings if name in differing and name not in _NEVER_CHOSEN]
     scalars = sorted(set(curves) - set(settings), key=lambda tag: ("val" not in tag, tag))[:_MOST_OFFERED]
     known = {*scalars, *differ[:_MOST_OFFERED]}
     offered = [*differ[:_MOST_OFFERED], *(name for name in chosen if name not in known)]
@@ -244,19 +246,18 @@ def best_values(studio: Studio, jobs: Sequence[Job]) -> dict[str, Best]:
     gone, the note says so; the curves of those trainings alone are read.
     """
     found: dict[str, Best] = {}
-    outdone: dict[str, list[_Judged]] = {}
+    outdone: dict[Mode, dict[str, _Judged]] = {}
     for job in jobs:
         judged = _judged(job) if job.kind in RUN_KINDS else None
         best = judged.best if judged is not None else _newest(job) if job.kind in RUN_KINDS else best_of(job)
         if best is not None:
             found[job.id] = best
         if judged is not None and judged.is_outdone():
-            outdone.setdefault(judged.best.tag, []).append(judged)
-    for tag, several in outdone.items():
-        for mode in _WORDS:
-            chosen = {each.job.id: each for each in several if each.mode == mode}
-            peaks = studio.curves.extremes(chosen, tag, largest=mode == "max") if chosen else {}
-            found |= {job_id: _with_peak(chosen[job_id], *peak) for job_id, peak in peaks.items()}
+            outdone.setdefault(judged.mode, {})[job.id] = judged
+    for mode, chosen in outdone.items():
+        curves = {job_id: each.job.scalars[each.best.tag] for job_id, each in chosen.items()}
+        peaks = studio.curves.extremes(curves, largest=mode == "max")
+        found |= {job_id: _with_peak(chosen[job_id], *peak) for job_id, peak in peaks.items()}
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from store_samples import ended, message, new_job, point, started
 
@@ -105,4 +107,11 @@ def test_extremes_are_of_trained_networks_and_the_first(
     points = [point("accuracy", step, value, epoch=step // 10) for step, value in values]
     store.events.take("a", 0, 1, [started(), *points, point("accuracy", 60, float("nan"))])
 
-    assert store.curves.extremes(["a", "b"], "accuracy", largest=largest) == {"a": expected}
+    curve = store.jobs.get("a").scalars["accuracy"]
+    wanted = {"a": curve, "b": replace(curve, tag="loss")}
+    assert store.curves.extremes(wanted, largest=largest) == {"a": expected}
+
+    better = 0.875 if largest else 0.125
+    store.events.take("a", 1, 2, [point("accuracy", 70, better, epoch=7)])
+    changed = {"a": store.jobs.get("a").scalars["accuracy"]}
+    assert store.curves.extremes(changed, largest=largest) == {"a": (70, 7, better)}
