@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
 
 from ziggurat.errors import UsageError
+from ziggurat.tasks.classification_metrics import MOST_CONFUSION_CLASSES
 from ziggurat.tasks.detection_arrays import CROWD
 from ziggurat.tasks.detection_boxes import (
     DETECTION_LENGTH,
@@ -16,6 +18,8 @@ from ziggurat.tasks.detection_boxes import (
     original_targets,
 )
 from ziggurat.tasks.detection_coco import SIZES, CocoValues, coco_values
+from ziggurat.tasks.detection_errors import ERRORS, best_points, confusion, error_costs, error_counts, error_types
+from ziggurat.tasks.detection_matching import MATCH_IOU, Overlaps, list_overlaps, match
 from ziggurat.tasks.metric import Metric
 
 __all__ = ["LEAST_SCORE", "DetectionMetric"]
@@ -70,7 +74,15 @@ class DetectionMetric(Metric):
             ``map``, the mean average precision over ten thresholds of IoU, 0.50 to 0.95, and the classes that have
             objects; ``ap50`` and ``ap75`` at one threshold; ``map_small``, ``map_medium`` and ``map_large`` of objects
             up to 32² px, up to 96² px, and larger, None where there is none; ``recall``, the average recall with 100
-            detections an image. Only ``counts`` where there is no object; empty before the first image.
+            detections an image. Tables: ``classes`` (``class``, ``ap``, ``ap50``, None where there is no object, and
+            ``objects``); ``curves`` at an IoU of 0.5: ``recall``, 101 values, and ``classes`` (``class``,
+            ``precision`` and ``confidence`` at each recall; without those that have no object); ``confusion`` at an
+            IoU of 0.5 and a confidence of 0.3 (row: object, column: detection; the last row and column are the
+            background), up to 1,000 classes; ``errors`` (``error``, ``count`` at this confidence, and ``cost``, by how
+            much ``ap50`` would be higher without it); ``best_f1`` (``class``, ``confidence`` with the best F1,
+            ``precision``, ``recall``, ``f1``: over all classes, and for each class that is found). ``counts``:
+            ``images``, ``objects``, ``crowds``, ``ignored``, ``detections``. Only ``counts`` where there is no object;
+            empty before the first image.
         """
         arrays = self.state()
         images = len(arrays["target_counts"])
@@ -88,7 +100,15 @@ class DetectionMetric(Metric):
         if not counts["objects"]:
             return {"counts": counts}
         values = coco_values(detections, detection_images, targets, target_images, len(self._names))
-        return {**_figures(values), "classes": self._classes(values, targets), "counts": counts}
+        slots = np.zeros(len(detections), np.int64), np.zeros(len(targets), np.int64)  # no one asks for them here
+        overlaps = list_overlaps((detections, detection_images, slots[0]), (targets, target_images, slots[1]), images)
+        return {
+            **_figures(values),
+            "classes": self._classes(values, overlaps.objects(len(self._names))),
+            "curves": self._curves(values),
+            **self._tables(overlaps),
+            "counts": counts,
+        }
 
     def state(self) -> dict[str, np.ndarray]:
         """Return detections (D, 6) and objects (T, 6) of all images, and how many each image has."""
@@ -115,17 +135,40 @@ class DetectionMetric(Metric):
         for name in _ARRAYS:
             self._parts[name].append(np.asarray(state[name]))
 
-    def _classes(self, values: CocoValues, targets: np.ndarray) -> list[dict[str, Any]]:
-        objects = np.bincount(targets[targets[:, 5] == 0, 4].astype(np.int64), minlength=len(self._names))
+    def _classes(self, values: CocoValues, objects: np.ndarray) -> list[dict[str, Any]]:
         return [
             {
                 "class": name,
                 "ap": values.average_precision(number=number),
-                "ap50": values.average_precision(0.5, number=number),
+                "ap50": values.average_precision(MATCH_IOU, number=number),
                 "objects": int(objects[number]),
             }
             for number, name in enumerate(self._names)
         ]
+
+    def _curves(self, values: CocoValues) -> dict[str, Any]:
+        precision, confidence = (np.round(each[0, :, :, 0, -1], 4).T for each in (values.precision, values.confidence))
+        return {
+            "recall": np.round(np.linspace(0, 1, precision.shape[1]), 2).tolist(),
+            "classes": [
+                {"class": name, "precision": precision[number].tolist(), "confidence": confidence[number].tolist()}
+                for number, name in enumerate(self._names)
+                if precision[number, 0] >= 0
+            ],
+        }
+
+    def _tables(self, overlaps: Overlaps) -> dict[str, Any]:
+        classes = len(self._names)
+        matching = match(overlaps)
+        types = error_types(overlaps, matching)
+        counts, costs = error_counts(overlaps, matching, types), error_costs(overlaps, matching, types, classes)
+        points = zip(["all classes", *self._names], best_points(overlaps, matching, classes), strict=True)
+        is_small = classes <= MOST_CONFUSION_CLASSES
+        return {
+            **({"confusion": confusion(overlaps, classes).tolist()} if is_small else {}),
+            "errors": [{"error": name, "count": counts[name], "cost": costs[name]} for name in ERRORS if name],
+            "best_f1": [{"class": name, **asdict(point)} for name, point in points if point],
+        }
 
 
 def _figures(values: CocoValues) -> dict[str, float | None]:
