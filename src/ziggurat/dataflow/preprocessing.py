@@ -137,6 +137,25 @@ class Preprocessing:
         # The luminance of ITU-R BT.601, as every image library has it.
         return np.rint(image @ np.array([0.299, 0.587, 0.114])).astype(np.uint8)[:, :, None]
 
+    def placement(self, size: tuple[int, int], *, is_cropped: bool = False) -> tuple[float, float, float, float]:
+        """Return where an image lies in its fitted form: scale of y and of x, top and left in px.
+
+        Args:
+            size: (height, width) of the image in px.
+            is_cropped: whether a crop in the middle follows.
+        """
+        scale_y, scale_x, top, left = 1.0, 1.0, 0.0, 0.0
+        if tuple(size) != tuple(self.size):
+            resize = Resize(self.size, mode=self.resize_mode, background_filler=ConstantBackgroundFiller(0))
+            # Only the size of what is transformed is read, so that one column of zeros stands for the whole image.
+            image = np.broadcast_to(np.uint8(0), (*size, 1))
+            corners = resize.get_transform(image).apply_coords(np.array([(0.0, 0.0), (size[1], size[0])]))
+            (left, top), (right, bottom) = corners.tolist()
+            scale_y, scale_x = (bottom - top) / size[0], (right - left) / size[1]
+        if is_cropped:
+            top, left = (at - (whole - part) // 2 for at, whole, part in zip((top, left), self.size, self.shape))
+        return scale_y, scale_x, top, left
+
     def fit_mask(self, mask: np.ndarray, fill: int) -> np.ndarray:
         """Return a mask resized as its image is, without new numbers.
 
@@ -156,7 +175,16 @@ class Preprocessing:
         Raises:
             DatapointError: where the bytes are no image; names ``key``.
         """
-        return self.fit(data if isinstance(data, np.ndarray) else decode_image(data, channels=self.channels, key=key))
+        return self.decode_sized(data, key)[0]
+
+    def decode_sized(self, data: bytes | np.ndarray, key: Any) -> tuple[np.ndarray, tuple[int, int]]:
+        """Return what ``decode`` returns, and the (height, width) in px that the image had before.
+
+        Raises:
+            DatapointError: where the bytes are no image; names ``key``.
+        """
+        image = data if isinstance(data, np.ndarray) else decode_image(data, channels=self.channels, key=key)
+        return self.fit(image), (image.shape[0], image.shape[1])
 
     def finish(
         self, images: np.ndarray, offsets: np.ndarray | None = None, out: np.ndarray | None = None

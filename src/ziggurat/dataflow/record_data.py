@@ -32,6 +32,7 @@ class RecordData(IndexedFlow):
 
     - image-classification: ``[image, class]``; image-regression: ``[image, values (V) float32]``
     - detection: ``[image, boxes (K, 4) float32: left, top, right, bottom in pixels, classes (K) int64]``
+      or with ``whole_objects`` ``[image, objects as they are stored]``, see ``ziggurat.records.objects``
     - segmentation: ``[image, mask (H, W) uint8 or uint16]``; image-to-image: ``[image, image]``
     - image-pairs: ``[image, image, same]``; text-classification: ``[text, class]``
     - table: ``[row (a list, in the order of the columns), target]``; generic: ``[array…, label]``
@@ -43,6 +44,7 @@ class RecordData(IndexedFlow):
         content: ``image`` decodes images; ``bytes`` gives them encoded; ``record`` gives ``[key, parts, label]``.
         channels: of decoded images, 1 or 3; None for what the dataset says, or 3.
         on_error: what happens with a sample that cannot be read: "raise", "skip", "log", or an ``ErrorPolicy``.
+        whole_objects: whether all that is known of the objects of a detection dataset is given, not boxes and classes.
 
     Raises:
         DataError: where the folder holds no finished dataset.
@@ -58,6 +60,7 @@ class RecordData(IndexedFlow):
         content: Content = "image",
         channels: Literal[1, 3] | None = None,
         on_error: OnError | ErrorPolicy = "raise",
+        whole_objects: bool = False,
     ) -> None:
         super().__init__(shuffle=shuffle)
         if content not in _CONTENTS:
@@ -65,6 +68,7 @@ class RecordData(IndexedFlow):
         self.policy = ErrorPolicy.of(on_error)
         self.reader = SplitReader(Path(dataset), split)
         self._content = content
+        self.whole_objects = whole_objects
         image = self.manifest.image
         stored = image.channels if image is not None else None
         self._channels: Any = channels or (stored if stored in (1, 3) else 3)
@@ -134,6 +138,8 @@ def _measured(flow: RecordData, key: str, parts: tuple[Any, ...], label: Any) ->
 
 
 def _detected(flow: RecordData, key: str, parts: tuple[Any, ...], label: Any) -> Datapoint:
+    if flow.whole_objects:
+        return [flow.image(parts[0], key), label]
     boxes = np.array([each["box"] for each in label], np.float32).reshape(-1, 4)
     return [flow.image(parts[0], key), boxes, np.array([each["class"] for each in label], np.int64)]
 

@@ -21,6 +21,7 @@ class ArraySpec:
         categories: of a table's row, for each of its numbers how many categories it has; 0 for a measured number.
         mean: of each measured value that is to be learned, over the training split; empty where it is not known.
         std: standard deviation of each such value, above 0; likewise.
+        has_objects: whether it has the rows of objects that ``ziggurat.tasks.detection_arrays`` describes.
     """
 
     shape: tuple[int, ...] = ()
@@ -29,8 +30,14 @@ class ArraySpec:
     categories: tuple[int, ...] = ()
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
+    has_objects: bool = False
 
     @property
     def is_class_number(self) -> bool:
         """Whether it holds one class number for a sample."""
         return self.shape == () and np.issubdtype(np.dtype(self.dtype), np.integer)
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it is an image or a mask, (H, W, C)."""
+        return len(self.shape) == 3 and not self.has_objects

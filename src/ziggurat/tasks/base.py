@@ -27,6 +27,7 @@ __all__ = [
     "as_color",
     "constant_scores",
     "named_targets",
+    "prediction",
     "raw_outputs",
 ]
 
@@ -114,7 +115,13 @@ class Task(ABC):
     """Whether a list of images may give a class for each."""
 
     moves_with_image: ClassVar[tuple[str, ...]] = ()
-    """Parts of a sample after the image that its geometry moves: ``image`` or ``mask`` for each, in order."""
+    """Parts of a sample after the image that its geometry moves, in order.
+
+    For each ``image``, ``mask``, or ``boxes``: the rows of objects that ``ziggurat.tasks.detection_arrays`` describes.
+    """
+
+    fits_every_split: ClassVar[bool] = False
+    """Whether ``fit`` gets the labels of every split, as for room for the largest of all samples."""
 
     has_best: ClassVar[bool] = True
     """Whether the primary metric tells which checkpoint is better; where it does not, the newest is used."""
@@ -155,7 +162,8 @@ class Task(ABC):
 
         Args:
             schema: of the dataset.
-            labels: of the training split; they are read only where the task needs them.
+            labels: of the training split, or of all splits with ``fits_every_split``; they are read only where the
+                task needs them.
         """
         return {}
 
@@ -366,6 +374,18 @@ class Task(ABC):
             top: how many of the best classes, where there are classes.
         """
 
+    def placed(
+        self, context: TaskContext, prediction: Mapping[str, Any], original_size: tuple[int, int]
+    ) -> dict[str, Any]:
+        """Return a prediction in the coordinates of the original image, where it has coordinates.
+
+        Args:
+            context: of the job.
+            prediction: that ``decode`` returned.
+            original_size: (height, width) of the image in px, before it was fitted.
+        """
+        return dict(prediction)
+
     def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
         """Return how a prediction is made of the outputs, as JSON values, for programs without Ziggurat.
 
@@ -377,6 +397,8 @@ class Task(ABC):
         - ``values``: measured values; ``names`` has a name for each.
         - ``mask``: scores (H, W, classes); ``palette`` has the color of each class, (R, G, B).
         - ``image``: an image (H, W, C), from 0 to 1 or from 0 to 255; numbers of another shape are shown as they are.
+        - ``boxes``: boxes and scores (K, 4 + classes); ``names`` and ``colors`` of the classes, and ``iou``,
+          ``least_score`` and ``most`` say which are kept.
         - ``embedding``: a place for each image; near ones are alike.
         """
         return {"form": "numbers", "output": "output"}
@@ -391,6 +413,21 @@ class Task(ABC):
     def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
         """Return the prediction for one sample as an image (H, W, 3) uint8; None where it is none."""
         return None
+
+
+def prediction(
+    context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int, original_size: tuple[int, int] | None
+) -> dict[str, Any]:
+    """Return the prediction for one sample, in the coordinates of the original image where its size is known.
+
+    Args:
+        context: of the job.
+        outputs: name → values of this sample.
+        top: how many of the best classes, where there are classes.
+        original_size: (height, width) in px of an image before it was fitted; None for other inputs.
+    """
+    found = context.task.decode(context, outputs, top=top)
+    return found if original_size is None else context.task.placed(context, found, original_size)
 
 
 def as_color(image: np.ndarray) -> np.ndarray:

@@ -32,6 +32,7 @@ The output of a network is (N, K, 4 + classes) float32: left, top, right and bot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,6 +50,9 @@ __all__ = [
     "SCALE",
     "STATE",
     "Targets",
+    "corners_of_rows",
+    "kept_rows",
+    "moved_rows",
     "targets_of",
 ]
 
@@ -62,6 +66,9 @@ CLASS: Final = 5
 STATE: Final = 6
 CROWD: Final = 1
 IGNORED: Final = 2
+
+_LEAST_VISIBLE: Final = 0.25
+"""Share of an object's area that must stay in the image, else it is no object to find any more."""
 
 
 @dataclass(frozen=True)
@@ -97,3 +104,56 @@ def targets_of(y: np.ndarray) -> Targets:
         is_object=is_there & ~is_ignored,
         is_ignored=is_ignored,
     )
+
+
+def corners_of_rows(rows: np.ndarray) -> np.ndarray:
+    """Return the boxes of one image, (objects, 4) left, top, right, bottom.
+
+    Args:
+        rows: (M + 1, 16), the header row first.
+    """
+    body = rows[1 : 1 + int(rows[0, COUNT])]
+    return np.concatenate([body[:, :2], body[:, :2] + body[:, 2:4]], axis=1)
+
+
+def moved_rows(rows: np.ndarray, corners: np.ndarray, size: Sequence[int]) -> np.ndarray:
+    """Return the objects of one image after their boxes were moved, clipped to the image.
+
+    Args:
+        rows: (M + 1, 16), the header row first.
+        corners: (objects, 4) of ``corners_of_rows``, moved.
+        size: (height, width) of the image in px.
+    """
+    moved = rows.copy()
+    body = moved[1 : 1 + int(rows[0, COUNT])]
+    body[:, :2], body[:, 2:4] = corners[:, :2], corners[:, 2:] - corners[:, :2]
+    return kept_rows(moved, size, len(rows) - 1)
+
+
+def kept_rows(rows: np.ndarray, size: Sequence[int], most: int) -> np.ndarray:
+    """Return objects clipped to an image, (most + 1, 16), without those of which too little is left.
+
+    An object stays if at least a quarter of its area does, a region to ignore if anything of it does. Those beyond
+    ``most`` go, too. All that go are counted in the header row.
+
+    Args:
+        rows: (M + 1, 16), the header row first.
+        size: (height, width) of the image in px.
+        most: rows for objects in the result.
+    """
+    count = int(rows[0, COUNT])
+    corners = corners_of_rows(rows).astype(np.float64)
+    clipped = np.clip(corners, 0, np.array([size[1], size[0], size[1], size[0]]))
+    before, after = (np.prod(np.maximum(each[:, 2:] - each[:, :2], 0), axis=1) for each in (corners, clipped))
+    body = rows[1 : 1 + count]
+    is_ignored = (body[:, STATE] > 0) | (body[:, CLASS] < 0)
+    # One without an area is ignored already, and stays to be counted.
+    stays = np.where(is_ignored, (after > 0) | (before == 0), after >= _LEAST_VISIBLE * before)
+    kept = np.flatnonzero(stays)[:most]
+    found = np.zeros((most + 1, rows.shape[1]), np.float32)
+    found[0] = rows[0]
+    found[0, COUNT], found[0, DROPPED] = len(kept), rows[0, DROPPED] + count - len(kept)
+    found[1 : 1 + len(kept)] = body[kept]
+    found[1 : 1 + len(kept), :2] = clipped[kept, :2]
+    found[1 : 1 + len(kept), 2:4] = clipped[kept, 2:] - clipped[kept, :2]
+    return found

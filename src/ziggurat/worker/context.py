@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -71,7 +71,8 @@ def new_context(
     """
     chosen = learned or task_of(source)
     schema = chosen.completed(replace(source.schema, details={}), lambda: _readable(source))
-    statistics = chosen.fit(schema, _labels(source))
+    splits = tuple(source.splits) if chosen.fits_every_split else ("train",)
+    statistics = chosen.fit(schema, _labels(source, splits))
     plain = _new_preprocessing(source, options)
     context = TaskContext(chosen, schema, plain, statistics)
     if not with_mean or options.mean == "none" or not isinstance(plain, Preprocessing):
@@ -81,14 +82,15 @@ def new_context(
     )
 
 
-def _labels(source: DataSource) -> Iterator[Any]:
-    """Yield the label of each sample of the training split that can be read, without decoding it."""
-    for point in _readable(source):
-        yield point[-1]
+def _labels(source: DataSource, splits: Sequence[str]) -> Iterator[Any]:
+    """Yield the label of each sample of some splits that can be read, without decoding it."""
+    for split in splits:
+        for point in _readable(source, split):
+            yield point[-1]
 
 
-def _readable(source: DataSource) -> Iterator[Any]:
-    flow: Any = source.splits["train"]
+def _readable(source: DataSource, split: str = "train") -> Iterator[Any]:
+    flow: Any = source.splits[split]
     for row in range(len(flow)):
         try:
             yield flow.datapoint(row)

@@ -22,10 +22,11 @@ from ziggurat.dataflow.stages.batching import BatchBuffers, BatchData
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DataError
 from ziggurat.tasks.base import Task, TaskContext
+from ziggurat.tasks.detection_arrays import PLACE, corners_of_rows, moved_rows
 from ziggurat.worker.mixing import MixSamples, Mixture, check_mixing
 from ziggurat.worker.source import DataSource, FilePath, ImportedSplit, labels_of
 
-__all__ = ["DataOptions", "JobData", "Pipeline", "TrainingStages", "prepare_data"]
+__all__ = ["DataOptions", "JobData", "Pipeline", "TrainingStages", "middle_crop", "prepare_data"]
 
 
 _MOST_WORKERS: Final = 16
@@ -320,13 +321,17 @@ class Pipeline:
         images = [0, *(place for place, kind in enumerate(self._moving, 1) if kind == "image")]
         masks = [place for place, kind in enumerate(self._moving, 1) if kind == "mask"]
         labels: Any = {"mask_index": masks, "mask_fill": self.context.task.mask_fill(self.context)} if masks else {}
-        stages = [ComponentAugmentation(geometric, images, labels=labels)] if geometric else []
+        stages: list[Any] = []
+        if geometric:
+            boxes = [place for place, kind in enumerate(self._moving, 1) if kind == "boxes"]
+            if boxes:
+                labels["boxes_index"] = boxes
+            moving = ComponentAugmentation(geometric, images, labels=labels)
+            stages.append(_WithBoxes(moving, boxes) if boxes else moving)
         return _InTurn([*stages, *([ComponentAugmentation(photometric, 0)] if photometric else [])])
 
     def _moving_crop(self, *, at_random: bool) -> _MovingCrop | None:
-        if self._image is None or not self._moving or not self.crops:
-            return None
-        return _MovingCrop(self._image, len(self._moving), at_random=at_random)
+        return _moving_crop(self.context, at_random=at_random)
 
     def _batched(self, rows: IndexedFlow, vary: Any) -> TrainingStages:
         batches = BatchData(rows if vary is None else vary, self.options.batch_size)
@@ -494,13 +499,35 @@ class _Numbered(IndexedFlow):
 class _InTurn:
     """Varies a sample in several stages: its geometry with what moves with it, then the colors of the image."""
 
-    def __init__(self, stages: Sequence[ComponentAugmentation]) -> None:
+    def __init__(self, stages: Sequence[Callable[..., Any]]) -> None:
         self._stages = stages
 
     def __call__(self, point: Any, rng: np.random.RandomState) -> Any:
         for stage in self._stages:
             point = stage(point, rng)
         return point
+
+
+class _WithBoxes:
+    """Varies the geometry of a sample whose rows of objects are to be moved with the image.
+
+    Args:
+        vary: moves boxes (objects, 4) at ``places``.
+        places: of the rows in a sample.
+    """
+
+    def __init__(self, vary: ComponentAugmentation, places: Sequence[int]) -> None:
+        self._vary = vary
+        self._places = places
+
+    def __call__(self, point: Any, rng: np.random.RandomState) -> Any:
+        with_boxes = list(point)
+        for place in self._places:
+            with_boxes[place] = corners_of_rows(point[place])
+        found = self._vary(with_boxes, rng)
+        for place in self._places:
+            found[place] = moved_rows(point[place], found[place], found[0].shape[:2])
+        return found
 
 
 class _Encode:
@@ -555,20 +582,42 @@ class _MovingCrop:
 
     Args:
         preprocessing: has a crop that is smaller than the images.
-        moving: how many parts after the image are cropped with it.
+        moving: what is cropped with the image, see ``Task.moves_with_image``.
         at_random: at a random place; in the middle otherwise.
     """
 
-    def __init__(self, preprocessing: Preprocessing, moving: int, *, at_random: bool) -> None:
+    def __init__(self, preprocessing: Preprocessing, moving: Sequence[str], *, at_random: bool) -> None:
         self._height, self._width, _ = preprocessing.output_shape
         self._most = (preprocessing.size[0] - self._height, preprocessing.size[1] - self._width)
-        self._parts = 1 + moving
+        self._kinds = ("image", *moving)
         self._at_random = at_random
 
     def __call__(self, arrays: list[np.ndarray], rng: np.random.RandomState) -> list[np.ndarray]:
         top, left = (rng.randint(0, most + 1) if self._at_random else most // 2 for most in self._most)
         window = np.s_[top : top + self._height, left : left + self._width]
-        return [array[window] if place < self._parts else array for place, array in enumerate(arrays)]
+        cropped = [
+            self._rows(array, top, left) if kind == "boxes" else array[window]
+            for kind, array in zip(self._kinds, arrays, strict=False)
+        ]
+        return [*cropped, *arrays[len(self._kinds) :]]
+
+    def _rows(self, rows: np.ndarray, top: int, left: int) -> np.ndarray:
+        """Return objects as the crop has them; its header row says where the original image lies in it."""
+        moved = moved_rows(rows, corners_of_rows(rows) - (left, top, left, top), (self._height, self._width))
+        moved[0, PLACE] -= (top, left)
+        return moved
+
+
+def middle_crop(context: TaskContext) -> Callable[..., list[np.ndarray]] | None:
+    """Return what crops a sample in the middle, as an evaluation does; None where its batch is cropped, or nothing."""
+    return _moving_crop(context, at_random=False)
+
+
+def _moving_crop(context: TaskContext, *, at_random: bool) -> _MovingCrop | None:
+    image, moving = context.preprocessing, context.task.moves_with_image
+    if not isinstance(image, Preprocessing) or not moving or image.output_shape[:2] == image.size:
+        return None
+    return _MovingCrop(image, moving, at_random=at_random)
 
 
 class _Finish:

@@ -152,7 +152,7 @@ def _dataset(folder: Path, options: Mapping[str, Any]) -> DataSource:
     in_memory = _fits_in_memory(manifest, size, channels)
     content: Any = "image" if in_memory else "bytes"
     splits = {
-        split: RecordData(folder, split, content=content, channels=channels, on_error=policy)
+        split: RecordData(folder, split, content=content, channels=channels, on_error=policy, whole_objects=True)
         for split in manifest.splits
     }
     _check_trainable(splits, folder)

@@ -138,6 +138,23 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             "deeplab", "DeepLabv3 on ResNet-18 (2017)", "segmentation", (256, 256, 3), 0.02, "Chen et al., 2017", 16
         ),
         StandardNetwork(
+            "detector_nano",
+            "Small detector",
+            "detection",
+            (128, 128, 3),
+            0.004,
+            "ours, after FCOS, YOLOX and TOOD",
+            32,
+            recipe={
+                "epochs": 30,
+                "optimizer.name": "adamw",
+                "weight_decay": 0.01,
+                "batch_size": 32,
+                "preprocessing.resize_mode": "fill",
+                "augmentation.flip": "fliplr",
+            },
+        ),
+        StandardNetwork(
             "multilabel", "Small network for several labels", "multi-label", (32, 32, 3), 0.02, "none: ours", 8
         ),
         StandardNetwork(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ziggurat.backends.tensorflow.detection import anchor_points, boxes_of, detection_loss, generalized_iou
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.tower import model_property
 from ziggurat.errors import UsageError
@@ -13,13 +14,17 @@ __all__ = [
     "STAGE_TRAIN",
     "STAGE_VAL",
     "GraphKeys",
+    "anchor_points",
     "bgr_to_rgb",
+    "boxes_of",
     "chw_to_hwc",
     "classification_accuracy",
     "classification_accuracy_top_n",
     "classification_loss",
     "constrastive_loss",
     "contrastive_loss",
+    "detection_loss",
+    "generalized_iou",
     "get_available_gpus",
     "hwc_to_chw",
     "model_property",

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from ziggurat.backends.torch.detection import anchor_points, boxes_of, detection_loss, generalized_iou
 from ziggurat.engine.network_files import model_property
 from ziggurat.errors import UsageError
 
@@ -18,13 +19,17 @@ __all__ = [
     "STAGE_INF",
     "STAGE_TRAIN",
     "STAGE_VAL",
+    "anchor_points",
     "bgr_to_rgb",
+    "boxes_of",
     "chw_to_hwc",
     "classification_accuracy",
     "classification_accuracy_top_n",
     "classification_loss",
     "constrastive_loss",
     "contrastive_loss",
+    "detection_loss",
+    "generalized_iou",
     "get_available_gpus",
     "histogram",
     "hwc_to_chw",

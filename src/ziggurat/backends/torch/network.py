@@ -34,7 +34,6 @@ __all__ = [
     "Results",
     "channels_first",
     "channels_last",
-    "is_image",
     "make_network",
     "source_of",
 ]
@@ -73,11 +72,6 @@ class Results:
     losses: list[Loss] = field(default_factory=list)
     scalars: dict[str, torch.Tensor] = field(default_factory=dict)
     summaries: list[digits.Summary] = field(default_factory=list)
-
-
-def is_image(shape: Sequence[int]) -> bool:
-    """Return whether one sample of a shape has channels, which a batch has last and PyTorch first."""
-    return len(shape) == 3
 
 
 def channels_first(tensor: torch.Tensor) -> torch.Tensor:
@@ -167,8 +161,8 @@ class Network:
         target = self.target
         return {
             "nclasses": self.classes,
-            "input_shape": _axes(self.source.shape),
-            "target_shape": [] if target is None else _axes(target.shape),
+            "input_shape": _axes(self.source),
+            "target_shape": [] if target is None else _axes(target),
             "target_mean": [] if target is None else list(target.mean),
             "target_std": [] if target is None else list(target.std),
             "categories": list(self.source.categories),
@@ -306,7 +300,7 @@ class Network:
             )
         tensor = torch.from_numpy(values if values.flags.c_contiguous else np.ascontiguousarray(values))
         tensor = tensor.to(self.device, _torch_type(spec), non_blocking=True)
-        if not is_image(spec.shape):
+        if not spec.is_image:
             return tensor
         if np.dtype(spec.dtype).kind in "iu":  # a mask: its one channel holds class numbers
             return tensor[..., 0]
@@ -417,9 +411,9 @@ def source_of(request: ProgramRequest) -> tuple[str, str]:
         ) from error
 
 
-def _axes(shape: Sequence[int]) -> list[int]:
+def _axes(spec: ArraySpec) -> list[int]:
     """Return the shape of one sample as PyTorch has it: the channels of an image first."""
-    return [shape[2], shape[0], shape[1]] if is_image(shape) else list(shape)
+    return [spec.shape[2], spec.shape[0], spec.shape[1]] if spec.is_image else list(spec.shape)
 
 
 def _torch_type(spec: ArraySpec) -> torch.dtype:
@@ -452,15 +446,22 @@ def _usual_loss(output: Any, y: torch.Tensor | None, target: ArraySpec | None, p
             advice="Write `def loss(self, output, y):`.",
             details={"file": path},
         )
+    if target.has_objects:
+        raise NetworkCodeError(
+            "Of a detector, `UserModel` says what is minimized.",
+            received="no method `loss`",
+            advice="Write `def loss(self, output, y):`, or take `digits.detection_loss` in a `Tower`.",
+            details={"file": path},
+        )
     integers = np.dtype(target.dtype).kind in "iu"
     _check_form(output, y, target, path)
-    if integers and is_image(target.shape):
+    if integers and target.is_image:
         return digits.segmentation_loss(output, y)
     if integers:
         return digits.classification_loss(output, y)
     if target.classes is not None and target.shape == (target.classes,):
         return functional.binary_cross_entropy_with_logits(output, y)
-    if is_image(target.shape):
+    if target.is_image:
         return digits.mse_loss(output, y / 255.0)
     return digits.mse_loss(output, y.reshape(output.shape))
 
@@ -472,7 +473,7 @@ def _check_form(output: torch.Tensor, y: torch.Tensor, target: ArraySpec, path: 
     if integers:
         wanted = (count, classes if classes is not None else output.shape[-1], *y.shape[1:])
     fits = tuple(output.shape) == wanted
-    if not integers and not is_image(target.shape):  # rows of numbers, whatever their axes
+    if not integers and not target.is_image:  # rows of numbers, whatever their axes
         fits = output.numel() == y.numel() and len(output) == count
     if not fits:
         raise NetworkCodeError(
@@ -485,16 +486,16 @@ def _check_form(output: torch.Tensor, y: torch.Tensor, target: ArraySpec, path: 
 
 def _usual_scalars(output: Any, y: torch.Tensor | None, target: ArraySpec | None) -> dict[str, torch.Tensor]:
     """Return the curves that follow from what is to be learned."""
-    if target is None or y is None or not isinstance(output, torch.Tensor):
+    if target is None or y is None or target.has_objects or not isinstance(output, torch.Tensor):
         return {}
     integers = np.dtype(target.dtype).kind in "iu"
-    if integers and is_image(target.shape):
+    if integers and target.is_image:
         return {"pixel_accuracy": digits.pixel_accuracy(output, y)}
     if integers:
         return {"accuracy": digits.classification_accuracy(output, y)} if output.ndim == 2 else {}
     if target.classes is not None and target.shape == (target.classes,):
         return {"label_accuracy": ((output > 0) == (y > 0.5)).float().mean()}
-    if is_image(target.shape):
+    if target.is_image:
         return {}
     return {"mean_absolute_error": (output - y.reshape(output.shape)).abs().mean()}
 

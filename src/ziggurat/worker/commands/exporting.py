@@ -28,6 +28,7 @@ from ziggurat.specs import FileNetwork
 from ziggurat.tasks import TaskContext
 from ziggurat.tasks.base import named_targets
 from ziggurat.worker.commands.trained import TrainedJob, open_trained_job, provider_of
+from ziggurat.worker.pipeline import middle_crop
 from ziggurat.worker.source import DataSource, FilePath, labels_of, open_source
 
 __all__ = ["export"]
@@ -222,13 +223,11 @@ def _made_rows(job: TrainedJob, source: DataSource, flow: IndexedFlow) -> Indexe
 
 def _cropped(context: TaskContext, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Return the arrays of samples; what moves with the image is cropped in the middle, as ``finish`` crops images."""
-    before, moving = context.preprocessing, len(context.task.moves_with_image)
-    if not moving or not isinstance(before, Preprocessing):
+    crop = middle_crop(context)
+    if crop is None:
         return list(arrays)
-    return [
-        np.stack([before.in_the_middle(each) for each in array]) if 0 < place <= moving else array
-        for place, array in enumerate(arrays)
-    ]
+    samples = [crop(list(each), np.random.RandomState(0)) for each in zip(*arrays, strict=True)]
+    return [arrays[0], *(np.stack(part) for part in list(zip(*samples, strict=True))[1:])]
 
 
 def _spread(flow: DataFlow, count: int) -> Iterator[Any]:

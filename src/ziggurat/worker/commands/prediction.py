@@ -18,6 +18,8 @@ from ziggurat.layout import JobFolder
 from ziggurat.records.offered_folders import check_file, watched_source
 from ziggurat.specs import InferSpec
 from ziggurat.tasks import Task
+from ziggurat.tasks.base import prediction
+from ziggurat.tasks.preprocessing import decoded_input
 from ziggurat.worker.commands.given_inputs import generated_count, given_inputs
 from ziggurat.worker.commands.picture_folder import PictureFolder
 from ziggurat.worker.commands.prediction_inputs import named_inputs
@@ -61,14 +63,16 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
             beside = {name: rows[part] for name, rows in given.items()}
             if count:
                 names = [str(number + 1) for number in range(count)[part]]
-                places, outputs = list(range(len(names))), generated_outputs(job, network, len(names), beside)
+                places, sizes = list(range(len(names))), [None] * len(names)
+                outputs = generated_outputs(job, network, len(names), beside)
             else:
                 names = [name for name, _ in inputs[part]]
-                places, outputs, bad = predict_inputs(job, network, inputs[part], beside)
+                readable, outputs, bad = predict_inputs(job, network, inputs[part], beside)
+                places, sizes = [place for place, _ in readable], [size for _, size in readable]
                 failures += bad
-            for row, place in enumerate(places):
+            for row, (place, size) in enumerate(zip(places, sizes, strict=True)):
                 one = {name: each[row] for name, each in outputs.items()}
-                found = job.task.decode(job.context, one, top=request.get("top") or 5)
+                found = prediction(job.context, one, top=request.get("top") or 5, original_size=size)
                 if pictures is not None:
                     found["picture"] = pictures.add(names[place], job.task.picture(job.context, one))
                 predictions.append({"file": names[place], **found})
@@ -80,7 +84,7 @@ def predict_inputs(
     network: TrainedNetwork,
     inputs: Sequence[tuple[str, Any]],
     given: Mapping[str, np.ndarray] | None = None,
-) -> tuple[list[int], dict[str, np.ndarray], list[dict[str, Any]]]:
+) -> tuple[list[tuple[int, tuple[int, int] | None]], dict[str, np.ndarray], list[dict[str, Any]]]:
     """Predict for one batch.
 
     Args:
@@ -90,21 +94,23 @@ def predict_inputs(
         given: what the network is given beside them, a row for each; nothing by default.
 
     Returns:
-        The places of the inputs that could be read, the outputs for them, and the failures: ``file`` and the error's
-        JSON shape.
+        The places of the inputs that could be read, each with the (height, width) in px of an image before it was
+        fitted; the outputs for them; and the failures: ``file`` and the error's JSON shape.
     """
     decoded, failures = [], []
     for place, (name, data) in enumerate(inputs):
         try:
             content = read_file(data) if isinstance(data, FilePath) else data
-            decoded.append((place, job.context.preprocessing.decode(content, name)))
+            decoded.append((place, *decoded_input(job.context.preprocessing, content, name)))
         except DataError as error:
             failures.append({"file": name, **error.as_dict()})
     if not decoded:
         return [], {}, failures
-    places = [place for place, _ in decoded]
-    x = job.task.input_batch(job.context, np.stack([array for _, array in decoded]), job.context.preprocessing.finish)
-    return places, _outputs(network, x, {name: rows[places] for name, rows in (given or {}).items()}), failures
+    places = [place for place, _, _ in decoded]
+    stacked = np.stack([array for _, array, _ in decoded])
+    x = job.task.input_batch(job.context, stacked, job.context.preprocessing.finish)
+    sizes = [(place, size) for place, _, size in decoded]
+    return sizes, _outputs(network, x, {name: rows[places] for name, rows in (given or {}).items()}), failures
 
 
 def generated_outputs(
@@ -279,7 +285,7 @@ def _predict(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | Non
             places, outputs, bad = predict_inputs(job, network, files)
             failures += bad
             if places:
-                _take(results, job.task, images, [start + place for place in places], outputs)
+                _take(results, job.task, images, [start + place for place, _ in places], outputs)
             watch.progress("predict", min(part.stop, len(images.files)), len(images.files))
             if watch.stop_requested():
                 return None

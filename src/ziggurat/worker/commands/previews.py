@@ -15,6 +15,7 @@ from ziggurat.dataflow.image_codec import encode_image, shrink_image
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.errors import UnknownNameError, UsageError
 from ziggurat.specs import TrainSpec, parse_spec
+from ziggurat.tasks.detection_arrays import CLASS, corners_of_rows
 from ziggurat.tasks.segmentation import palette
 from ziggurat.worker.build import data_options, learned_task
 from ziggurat.worker.context import new_context
@@ -147,7 +148,7 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
     is_class = target is not None and target.is_class_number and target.classes is not None
     key = flow.key(row)
     parts = pipeline.context.task.moves_with_image
-    mask, second = (parts.index(kind) + 1 if kind in parts else None for kind in ("mask", "image"))
+    mask, second, boxes = (parts.index(kind) + 1 if kind in parts else None for kind in ("mask", "image", "boxes"))
     mixed: list[list[dict[str, Any]]] = []
     if split == "train":
         variants = _variants(rows, row, epochs)
@@ -166,8 +167,16 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
         "augmented_png": [_base64(arrays[0]) for arrays in shown],
         "mixed": mixed,
         "mask_png": [] if mask is None else [_mask_png(arrays[mask], pipeline) for arrays in shown],
+        "boxes": [] if boxes is None else [_boxes(arrays[boxes]) for arrays in shown],
         "second_png": [] if second is None else _second_png([(arrays[0], arrays[second]) for arrays in shown]),
     }
+
+
+def _boxes(rows: np.ndarray) -> list[dict[str, Any]]:
+    """Return the boxes of objects in px of the image that the network gets: ``box``, and ``number`` of the class."""
+    numbers = rows[1:, CLASS].astype(int).tolist()
+    boxes = corners_of_rows(rows).round(1).tolist()
+    return [{"box": box, "number": number} for box, number in zip(boxes, numbers, strict=False)]
 
 
 def _variants(rows: TrainingStages, row: int, count: int) -> list[tuple[int, list[np.ndarray]]]:

@@ -9,7 +9,7 @@ from ziggurat.engine.capabilities import HasInferenceInputs
 from ziggurat.errors import UsageError
 from ziggurat.worker.commands.given_inputs import generated_count, given_inputs
 from ziggurat.worker.commands.prediction import generated_outputs
-from ziggurat.worker.inference.handlers import AT_ONCE, PredictRequest, WarmModel, prediction_of
+from ziggurat.worker.inference.handlers import AT_ONCE, PredictedSample, PredictRequest, WarmModel, prediction_of
 
 __all__ = ["generate"]
 
@@ -42,7 +42,7 @@ def generate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
         outputs = generated_outputs(model.job, model.network, size, beside)
         for row in range(size):
             one = {name: each[row] for name, each in outputs.items()}
-            predictions.append(prediction_of(str(start + row + 1), one, asked, model.job.context))
+            predictions.append(prediction_of(PredictedSample(str(start + row + 1), one), asked, model.job.context))
     declared = network.inference_inputs() if isinstance(network, HasInferenceInputs) else {}
     return {
         **model.job.summary(),

@@ -27,12 +27,14 @@ from ziggurat.layout import CheckpointFiles, JobFolder
 from ziggurat.records.codec import DecodingError, read_frame
 from ziggurat.specs import FileNetwork
 from ziggurat.tasks import InputPreprocessing, MeansMetric, TaskContext
-from ziggurat.tasks.base import as_color
+from ziggurat.tasks.base import as_color, prediction
+from ziggurat.tasks.preprocessing import decoded_input
 from ziggurat.worker.commands.prediction_inputs import named_inputs
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 
 __all__ = [
     "PredictRequest",
+    "PredictedSample",
     "Requests",
     "WarmModel",
     "decoded_image",
@@ -197,17 +199,16 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
         fitted = []
         for request, name, content in waiting[start : start + AT_ONCE]:
             try:
-                fitted.append((request, name, context.preprocessing.decode(content, name)))
+                fitted.append((request, name, *decoded_input(context.preprocessing, content, name)))
             except DataError as error:
                 request.failures.append({"file": name, **error.as_dict()})
         if fitted:
-            stacked = np.stack([array for _, _, array in fitted])
+            stacked = np.stack([array for _, _, array, _ in fitted])
             batch = context.task.input_batch(context, stacked, context.preprocessing.finish)
             outputs = {name: np.asarray(each) for name, each in model.network.predict(batch).items()}
-            for row, (request, name, decoded) in enumerate(fitted):
-                before = context.preprocessing
-                seen = before.in_the_middle(decoded) if isinstance(before, Preprocessing) else None
-                request.predictions.append(prediction_of(name, _row(outputs, row), request, context, seen))
+            for row, (request, name, decoded, size) in enumerate(fitted):
+                sample = PredictedSample(name, _row(outputs, row), decoded, size)
+                request.predictions.append(prediction_of(sample, request, context))
 
 
 def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -374,28 +375,39 @@ def _input_of(preprocessing: InputPreprocessing) -> dict[str, Any]:
     return {"picture": {"size": list(size), "channels": channels, "resize_mode": mode}}
 
 
-def prediction_of(
-    name: str,
-    outputs: Mapping[str, np.ndarray],
-    request: PredictRequest,
-    context: TaskContext,
-    seen: np.ndarray | None = None,
-) -> dict[str, Any]:
-    """Return what the task says of one sample, and what else a request asks for.
+@dataclass(frozen=True)
+class PredictedSample:
+    """One sample of a request, and what the network gave for it.
 
     Args:
         name: of the sample.
         outputs: name → values of this sample.
+        decoded: the input, as ``InputPreprocessing.decode`` returns it; None where there is none.
+        size: (height, width) in px of an image before it was fitted; None where there is none.
+    """
+
+    name: str
+    outputs: Mapping[str, np.ndarray]
+    decoded: np.ndarray | None = None
+    size: tuple[int, int] | None = None
+
+
+def prediction_of(sample: PredictedSample, request: PredictRequest, context: TaskContext) -> dict[str, Any]:
+    """Return what the task says of one sample, and what else a request asks for.
+
+    Args:
+        sample: with the outputs of the network.
         request: how it is asked.
         context: of the job.
-        seen: the image as the network gets it; None where there is none.
     """
-    found = {"file": name, **context.task.decode(context, outputs, top=request.top)}
+    said = prediction(context, sample.outputs, top=request.top, original_size=sample.size)
+    found = {"file": sample.name, **said}
     if request.drawn:
-        picture = context.task.picture(context, outputs)
+        picture = context.task.picture(context, sample.outputs)
         found["picture"] = None if picture is None else png_of(picture)
-        if picture is not None and seen is not None:
-            found["input"] = png_of(as_color(seen))
+        before = context.preprocessing
+        if picture is not None and sample.decoded is not None and isinstance(before, Preprocessing):
+            found["input"] = png_of(as_color(before.in_the_middle(sample.decoded)))
     return found
 
 

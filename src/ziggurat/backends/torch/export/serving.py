@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ziggurat.backends.torch.network import Network, channels_first, is_image
+from ziggurat.backends.torch.network import Network, channels_first
 from ziggurat.backends.torch.trained import named_outputs
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.table_preprocessing import TablePreprocessing
@@ -62,7 +62,7 @@ class _AsItIs(nn.Module):
 
     def __init__(self, network: Network) -> None:
         super().__init__()
-        self._is_image = is_image(network.source.shape)
+        self._is_image = network.source.is_image
         self._is_integer = np.dtype(network.source.dtype).kind in "iu"
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,258 @@
+"""Object detection: a box and a class for each object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.records.objects import ImageObject, objects_from_json
+from ziggurat.records.schema import Schema
+from ziggurat.tasks.arrays import ArraySpec
+from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, as_color, raw_outputs
+from ziggurat.tasks.detection_arrays import COUNT, CROWD, IGNORED, ORIGINAL_SIZE, PLACE, ROW_LENGTH, SCALE, kept_rows
+from ziggurat.tasks.detection_boxes import best_detections, original_detections, original_targets
+from ziggurat.tasks.detection_matching import image_scores
+from ziggurat.tasks.detection_metrics import LEAST_SCORE, DetectionMetric
+from ziggurat.tasks.metric import Metric
+from ziggurat.tasks.report import SHARE, MetricInfo, ScoreInfo
+from ziggurat.tasks.segmentation import class_colors
+
+__all__ = ["DETECTION", "detection_colors"]
+
+_MOST: Final = 100
+"""Detections of an image that count."""
+_IOU: Final = 0.65
+_SHOWN_FROM: Final = 0.05
+"""Least score of a prediction."""
+
+
+class Detection(Task):
+    """Target: (1, most + 1, 16), see ``ziggurat.tasks.detection_arrays``.
+
+    Output of the network: (N, K, 4 + classes), boxes in px of its input and a score from 0 to 1 for each class.
+    """
+
+    name = "detection"
+    title = "object detection"
+    primary_metric = PrimaryMetric("map", "max", "mAP 50:95")
+    order = 10
+    moves_with_image = ("boxes",)
+    fits_every_split = True
+    score = ScoreInfo("F1", SHARE)
+    metric_info = {
+        "map": MetricInfo("mAP 50:95", SHARE, help="Average precision, mean over classes and IoU from 0.50 to 0.95."),
+        "ap50": MetricInfo("AP50", SHARE, help="Average precision at an IoU of 0.50, mean over classes."),
+        "ap75": MetricInfo("AP75", SHARE, help="Average precision at an IoU of 0.75, mean over classes."),
+        "map_small": MetricInfo("mAP, small", SHARE, help="Of objects below 32 × 32 px of the original image."),
+        "map_medium": MetricInfo("mAP, medium", SHARE, help="Of objects from 32 × 32 to 96 × 96 px."),
+        "map_large": MetricInfo("mAP, large", SHARE, help="Of objects above 96 × 96 px."),
+        "recall": MetricInfo("Recall", SHARE, help="Largest recall with 100 detections, mean over classes and IoU."),
+        "precision": MetricInfo("Precision", SHARE),
+        "f1": MetricInfo("F1", SHARE),
+        "ap": MetricInfo("AP 50:95", SHARE),
+        "objects": MetricInfo("Objects", mode=""),
+    }
+    sample_pictures = ("image",)
+
+    def accepts(self, schema: Schema) -> str:
+        """Return why a dataset has no boxes; empty where it has."""
+        if schema.kind != "detection":
+            return f"Object detection needs images with boxes; this dataset is of kind {schema.kind}."
+        return ""
+
+    def completed(self, schema: Schema, points: Callable[[], Iterable[Sequence[Any]]]) -> Schema:
+        """Return the schema with numbers as names, where the dataset names no classes."""
+        if schema.class_names:
+            return schema
+        numbers = (each["class"] for point in points() for each in point[1])
+        return Schema(
+            kind=schema.kind,
+            parts=schema.parts,
+            class_names=tuple(f"class {number}" for number in range(max(numbers, default=0) + 1)),
+        )
+
+    def fit(self, schema: Schema, labels: Iterable[Any]) -> dict[str, Any]:
+        """Return ``most``, the largest number of objects in an image."""
+        return {"most": max((len(label) for label in labels), default=0)}
+
+    def target(self, context: TaskContext) -> ArraySpec:
+        """Return a header row and a row for each object."""
+        shape = (1, int(context.statistics["most"]) + 1, ROW_LENGTH)
+        return ArraySpec(shape, "float32", len(context.class_names), has_objects=True)
+
+    def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec:
+        """Return room for 16 objects."""
+        return ArraySpec((1, ROW_LENGTH + 1, ROW_LENGTH), "float32", classes, has_objects=True)
+
+    def sample(self, context: TaskContext, point: Sequence[Any], key: Any) -> list[np.ndarray]:
+        """Return the fitted image (H, W, C) uint8, and its objects (most + 1, 16) float32, the header row first.
+
+        Raises:
+            DatapointError: where the image cannot be read.
+        """
+        preprocessing = context.preprocessing
+        assert isinstance(preprocessing, Preprocessing)
+        image, size = preprocessing.decode_sized(point[0], key)
+        return [image, self._rows(context, point[1], size)]
+
+    def encode(self, context: TaskContext, label: Any, key: Any) -> np.ndarray:
+        """Return the objects of an image that has the size of the network's input."""
+        height, width = context.preprocessing.shape[:2]
+        return self._rows(context, label, (height, width))[None]
+
+    def _rows(self, context: TaskContext, label: Any, size: tuple[int, int]) -> np.ndarray:
+        preprocessing = context.preprocessing
+        assert isinstance(preprocessing, Preprocessing)
+        most = int(context.statistics["most"])
+        placement = preprocessing.placement(size)
+        scale, place = placement[:2], placement[2:]
+        objects = objects_from_json(label)
+        rows = np.zeros((len(objects) + 1, ROW_LENGTH), np.float32)
+        rows[0, [COUNT, 1]] = len(objects), ROW_LENGTH
+        rows[0, ORIGINAL_SIZE], rows[0, SCALE], rows[0, PLACE] = size, scale, place
+        for row, each in zip(rows[1:], objects, strict=True):
+            left, top, right, bottom = each.box
+            row[:4] = (
+                left * scale[1] + place[1],
+                top * scale[0] + place[0],
+                (right - left) * scale[1],
+                (bottom - top) * scale[0],
+            )
+            row[5], row[6] = each.class_number, _state(each)
+            row[4], row[7:] = _kitti_columns(each.details)
+        return kept_rows(rows, preprocessing.size, most)
+
+    def batch(self, context: TaskContext, arrays: Sequence[np.ndarray], finish: Any) -> list[np.ndarray]:
+        """Return images, and objects (N, 1, most + 1, 16)."""
+        return [finish(arrays[0]), arrays[1][:, None]]
+
+    def metrics(self, context: TaskContext) -> Sequence[Metric]:
+        """Return average precision, recall, confusion and kinds of errors."""
+        return [DetectionMetric(context.class_names)]
+
+    def result_arrays(self, context: TaskContext, samples: int, top: int) -> dict[str, np.ndarray]:
+        """Return F1, detections and objects of each image in px of the original, and its size."""
+        most = int(context.statistics["most"])
+        targets = np.zeros((samples, most, 6), np.float32)
+        targets[..., 4] = -1
+        return {
+            "score": np.zeros(samples, np.float32),
+            "detections": np.zeros((samples, _MOST, 6), np.float32),
+            "targets": targets,
+            "size": np.zeros((samples, 2), np.int32),
+        }
+
+    def results(
+        self, context: TaskContext, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """Return the results of a batch; the score is F1 at an IoU of 0.5 and a confidence of 0.3."""
+        y = np.asarray(targets["y"])
+        found = best_detections(np.asarray(outputs["output"]), least_score=LEAST_SCORE, iou=_IOU, most=_MOST)
+        detections, objects = original_detections(found, y), original_targets(y)
+        return {
+            "score": image_scores(detections, objects).astype(np.float32),
+            "detections": detections,
+            "targets": objects,
+            "size": np.rint(y[:, 0, 0, ORIGINAL_SIZE]).astype(np.int32),
+        }
+
+    def summary_fields(self, context: TaskContext, is_known: bool) -> Mapping[str, Any]:
+        """Return the names and colors of the classes."""
+        colors = detection_colors(len(context.class_names)).tolist()
+        return {"classifier": False, "classes": list(context.class_names), "palette": colors}
+
+    def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
+        """Return that there are boxes, and how the best of them are found."""
+        return {
+            "form": "boxes",
+            "output": "output",
+            "names": list(context.class_names),
+            "colors": detection_colors(len(context.class_names)).tolist(),
+            "iou": _IOU,
+            "least_score": _SHOWN_FROM,
+            "most": _MOST,
+        }
+
+    def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
+        """Return ``size`` (height, width) and ``boxes`` in px of the network's input, the best first."""
+        classes = len(context.class_names)
+        output = np.asarray(outputs.get("output"))
+        if output.ndim != 2 or output.shape[1] != 4 + classes:
+            return raw_outputs(outputs)
+        found = best_detections(output[None], least_score=_SHOWN_FROM, iou=_IOU, most=_MOST)[0]
+        colors = detection_colors(classes)
+        return {
+            "size": list(context.preprocessing.shape[:2]),
+            "boxes": [
+                {
+                    "class": context.class_names[int(number)],
+                    "number": int(number),
+                    "score": float(score),
+                    "box": [float(each) for each in box],
+                    "color": "#{:02x}{:02x}{:02x}".format(*colors[int(number)].tolist()),
+                }
+                for *box, score, number in found[found[:, 4] > 0].astype(np.float64).tolist()
+            ],
+        }
+
+    def placed(
+        self, context: TaskContext, prediction: Mapping[str, Any], original_size: tuple[int, int]
+    ) -> dict[str, Any]:
+        """Return the prediction with boxes in px of the original image, clipped to it."""
+        preprocessing = context.preprocessing
+        if "boxes" not in prediction or not isinstance(preprocessing, Preprocessing):
+            return dict(prediction)
+        height, width = original_size
+        scale_y, scale_x, top, left = preprocessing.placement(original_size, is_cropped=True)
+        limits = np.array([width, height, width, height])
+        boxes = []
+        for each in prediction["boxes"]:
+            moved = (np.array(each["box"]) - (left, top, left, top)) / (scale_x, scale_y, scale_x, scale_y)
+            boxes.append({**each, "box": np.clip(moved, 0, limits).round(2).tolist()})
+        return {**prediction, "size": [height, width], "boxes": boxes}
+
+    def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
+        """Return the boxes of one sample."""
+        found = self.decode(context, outputs)
+        return found if "boxes" in found else None
+
+    def pictures(
+        self, context: TaskContext, arrays: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """Return the image as the network gets it; pages draw boxes over the original."""
+        return {"image": as_color(arrays[0])}
+
+
+def detection_colors(count: int) -> np.ndarray:
+    """Return (count, 3) uint8, RGB of the classes by number; none is black."""
+    return class_colors(count + 1)[1:]
+
+
+def _state(each: ImageObject) -> int:
+    """Return whether an object counts: one without an area or a class does not."""
+    if each.crowd:
+        return CROWD
+    is_empty = each.width_px <= 0 or each.height_px <= 0
+    return IGNORED if each.difficult or each.class_number < 0 or is_empty else 0
+
+
+def _kitti_columns(details: Mapping[str, Any]) -> tuple[float, tuple[float, ...]]:
+    """Return ``alpha``, and the columns from the rotation on; 0 where KITTI's columns are not there."""
+    height, width, length = _numbers(details.get("dimensions"))
+    names = ("rotation_y", "truncated", "occluded")
+    alpha, rotation, truncated, occluded = (_numbers([details.get(each)] * 3)[0] for each in ("alpha", *names))
+    return alpha, (rotation, truncated, occluded, length, width, height, *_numbers(details.get("location")))
+
+
+def _numbers(values: Any) -> tuple[float, float, float]:
+    """Return three numbers, zeros where they are none."""
+    is_known = isinstance(values, Sequence) and len(values) == 3
+    if not is_known or not all(isinstance(each, int | float) for each in values):
+        return (0.0, 0.0, 0.0)
+    return (float(values[0]), float(values[1]), float(values[2]))
+
+
+DETECTION: Final = Detection()
