@@ -107,7 +107,8 @@ def detection_loss(
     class_loss = tf.reduce_sum(entropy * tf.cast((share > 0) | is_free, tf.float32)) / total
     # Rows without an object have a box of no size: their overlap is not defined, and their share is 0.
     is_learned = share > 0
-    wanted_boxes = tf.where(is_learned, tf.gather(objects.boxes, target, batch_dims=1), tf.stop_gradient(boxes))
+    there = tf.cast(is_learned, tf.float32)[..., None]
+    wanted_boxes = tf.gather(objects.boxes, target, batch_dims=1) * there + tf.stop_gradient(boxes) * (1.0 - there)
     overlap = tf.where(is_learned, generalized_iou(boxes, wanted_boxes), tf.zeros_like(share))
     box_loss = tf.reduce_sum((1.0 - overlap) * share) / total
     return tf.add(class_loss, box_weight * box_loss, name="detection_loss")
@@ -158,7 +159,7 @@ def _assigned(objects: Objects, boxes: Any, scores: Any, points: Any, candidates
     # A row learns one object: of several, the one that its box overlaps the most.
     target = tf.argmax(tf.where(is_chosen, iou, -tf.ones_like(iou)), axis=1)
     rows = tf.range(tf.shape(suits, out_type=tf.int64)[1])
-    is_chosen &= rows[None, :, None] == target[:, None]
+    is_chosen &= tf.equal(rows[None, :, None], target[:, None])  # `==` compares the tensors themselves
     chosen = tf.cast(is_chosen, tf.float32)
     suits, overlap = suits * chosen, iou * chosen
     # The best row of an object shall have the score of its IoU, the others in proportion.
