@@ -41,7 +41,7 @@ def run(options: Options) -> Report:
     )
     measure(report, sides, options, batches=1, batch_size=_IMAGES)
     if len(report.rows) == len(sides):
-        ratios = np.divide(*(row.cpu_us for row in report.rows))
+        ratios = np.array(report.rows[0].cpu_us) / np.array(report.rows[1].cpu_us)
         report.notes.append(f"CPU time, {_OURS} / {_THEIRS}: {interval(ratios)}; goal: at most {_GOAL}")
     return report
 
