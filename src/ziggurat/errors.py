@@ -49,6 +49,7 @@ __all__ = [
     "NetworkCodeError",
     "NonFiniteError",
     "NotThereError",
+    "OutdatedError",
     "PluginError",
     "ProgramCodeError",
     "SettingsError",
@@ -169,6 +170,12 @@ class UsageError(ZigguratError):
 
 class MissingEntryError(UsageError, NotThereError):
     """A user, token, project or upload is not there."""
+
+
+class OutdatedError(UsageError):
+    """What is to be changed was changed meanwhile; ``details["current"]`` has it as it is now."""
+
+    code = "outdated"
 
 
 class ConfigurationError(ZigguratError):

@@ -36,6 +36,7 @@ The folder of a dataset is that of the job that creates it, and also has (see ``
       train.lmdb         the records of a split (``.hdf5``, ``.tfrecord``), likewise val and test
       mean.npy           mean image of the training split
       test-openings.jsonl  log of evaluations on the test split: time and reason of each
+      pending-boxes.sqlite     corrected boxes of its images that are not a version of it yet
       work/              intermediate results while it is created
 
 A workspace::

@@ -10,6 +10,7 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
+from ziggurat.cli.dataset_boxes import boxes
 from ziggurat.cli.dataset_sources import (
     create,
     format_options,
@@ -310,5 +311,5 @@ def dataset() -> None:
 
 for _command in (create, guess, preview, formats, list_, show, explore, problems, check, export, versions):
     dataset.add_command(_command)
-for _command in (relabel, exclude, move, classes, split, merge, append):
+for _command in (relabel, exclude, move, classes, boxes, split, merge, append):
     dataset.add_command(_command)

@@ -107,6 +107,46 @@ class DatasetClient:
         content = {"labels": dict(labels), "excluded": list(excluded), **body}
         return self._connection.ask("POST", f"/datasets/{job_id}/corrections", json=content)
 
+    def boxes(self, job_id: str, sample: str) -> dict[str, Any]:
+        """Return the boxes of an image, ``SPLIT/ROW``, as they stand: ``version``, ``objects``, …"""
+        return self._connection.ask("GET", f"/datasets/{job_id}/boxes/{sample}")
+
+    def save_boxes(
+        self, job_id: str, sample: str, objects: Sequence[Mapping[str, Any]], *, version: int
+    ) -> dict[str, Any]:
+        """Replace the boxes of an image, ``SPLIT/ROW``; they become a dataset by ``make_boxes_version``.
+
+        Args:
+            job_id: of the dataset.
+            sample: ``SPLIT/ROW``.
+            objects: ``class`` (number or name), ``box`` (left, top, right, bottom in px), ``source`` as it was read.
+            version: as it was read; a save on an outdated one is refused.
+        """
+        body = {"version": version, "objects": [_object(each) for each in objects]}
+        return self._connection.ask("PUT", f"/datasets/{job_id}/boxes/{sample}", json=body)
+
+    def undo_boxes(self, job_id: str, sample: str, *, version: int) -> dict[str, Any]:
+        """Bring the boxes back that an image had before the newest change."""
+        return self._connection.ask("POST", f"/datasets/{job_id}/boxes/{sample}/undo", json={"version": version})
+
+    def discard_boxes(self, job_id: str, sample: str, *, version: int) -> dict[str, Any]:
+        """Take the boxes of the dataset again; Undo brings the corrections back."""
+        return self._connection.ask("DELETE", f"/datasets/{job_id}/boxes/{sample}", params={"version": version})
+
+    def pending_boxes(self, job_id: str) -> list[dict[str, Any]]:
+        """Return the images with corrected boxes that are not a version yet."""
+        return self._connection.ask("GET", f"/datasets/{job_id}/boxes")
+
+    def make_boxes_version(self, job_id: str, *, samples: Sequence[str] = (), name: str = "") -> dict[str, Any]:
+        """Make a version of the corrected boxes of some images, or of all."""
+        body = {"samples": list(samples), "name": name}
+        return self._connection.ask("POST", f"/datasets/{job_id}/boxes/versions", json=body)
+
+    def proposed_boxes(self, job_id: str, sample: str, *, source: str = "") -> dict[str, Any]:
+        """Return boxes that a detection model finds in an image: ``sources`` and ``proposals``."""
+        params = {"source": source}
+        return self._connection.ask("GET", f"/datasets/{job_id}/boxes/{sample}/proposals", params=params)
+
     def exclude(self, job_id: str, samples: Sequence[str] = (), **body: Any) -> dict[str, Any]:
         """Make a version without some samples, or without those that have a ``problem``."""
         return self._connection.ask("POST", f"/datasets/{job_id}/exclude", json={"samples": list(samples), **body})
@@ -123,6 +163,11 @@ class DatasetClient:
         """Write a zip archive of a dataset in a format of others to ``target``."""
         body = {"format": format, "options": options}
         return self._connection.save("POST", f"/datasets/{job_id}/export", target, json=body)
+
+
+def _object(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is sent of an object; the studio knows the rest."""
+    return {name: content[name] for name in ("class", "box", "source") if name in content}
 
 
 def _batches(files: Sequence[Path]) -> Iterator[list[Path]]:

@@ -148,6 +148,13 @@ class Dataset:
         before = sum(counts[name] for name in self.splits[: self.splits.index(split)])
         return self.catalogue.entries([before + row])[0]  # numbers go split by split, row by row
 
+    def stored_size(self, entry: Entry) -> tuple[int, int] | None:
+        """Return (width, height) of a sample's image as its label means it; None if unknown."""
+        image = self.manifest.image
+        if image is not None and image.width_px and image.height_px:
+            return image.width_px, image.height_px
+        return (entry.width_px, entry.height_px) if entry.width_px and entry.height_px else None
+
     def picture(self, split: str, row: int, part: int = 0) -> np.ndarray:
         """Return an image of a sample, decoded: (H, W, C) uint8, RGB; a mask as (H, W).
 

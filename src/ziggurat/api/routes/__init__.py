@@ -10,6 +10,7 @@ ROUTERS: Final = (
     "ziggurat.api.routes.job_records:router",
     "ziggurat.api.routes.training:previews_router",
     "ziggurat.api.routes.datasets:router",
+    "ziggurat.api.routes.dataset_boxes:router",
     "ziggurat.api.routes.datasets:uploads_router",
     "ziggurat.api.routes.training:router",
     "ziggurat.api.routes.network_checks:router",

@@ -201,12 +201,9 @@ class Source:
 
     def stored_size(self, entry: Entry) -> tuple[int, int] | None:
         """Return (width, height) of a sample's image as its label means it; None if unknown."""
-        image = None if self.dataset is None else self.dataset.manifest.image
-        if image is not None and image.width_px is not None and image.height_px is not None:
-            return image.width_px, image.height_px
-        if entry.width_px and entry.height_px:
-            return entry.width_px, entry.height_px
-        return None
+        if self.dataset is not None:
+            return self.dataset.stored_size(entry)
+        return (entry.width_px, entry.height_px) if entry.width_px and entry.height_px else None
 
 
 def chosen_entries(catalog: Catalogue, at_most: int, seed: int) -> Iterator[Entry]:

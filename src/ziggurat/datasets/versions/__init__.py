@@ -3,6 +3,7 @@
 from ziggurat.datasets.versions.classes import checked_label, label_fault
 from ziggurat.datasets.versions.draft import (
     Change,
+    CorrectObjects,
     DropClass,
     Exclude,
     KeepClasses,
@@ -18,6 +19,7 @@ from ziggurat.datasets.versions.matching import Matching, SplitSamples, match_sa
 
 __all__ = [
     "Change",
+    "CorrectObjects",
     "Differences",
     "DropClass",
     "Exclude",

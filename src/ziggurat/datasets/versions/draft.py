@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from ziggurat.records.schema import Schema
 __all__ = [
     "LEFT_OUT",
     "Change",
+    "CorrectObjects",
     "Draft",
     "DropClass",
     "Exclude",
@@ -232,6 +233,21 @@ class Relabel:
 
 
 @dataclass(frozen=True)
+class CorrectObjects:
+    """Give images other objects.
+
+    Args:
+        split: that they are in.
+        labels: row → its objects, in the form of a label (``ziggurat.records.objects``).
+        summary: what differs, such as ``3 added, 1 deleted``; for people.
+    """
+
+    split: str
+    labels: Mapping[int, Sequence[Mapping[str, Any]]]
+    summary: str = ""
+
+
+@dataclass(frozen=True)
 class Exclude:
     """Leave samples out.
 
@@ -321,5 +337,5 @@ class KeepClasses:
     names: Sequence[str]
 
 
-Change = Relabel | Exclude | Move | Resplit | RenameClass | MergeClasses | DropClass | KeepClasses
+Change = Relabel | CorrectObjects | Exclude | Move | Resplit | RenameClass | MergeClasses | DropClass | KeepClasses
 """Anything that makes a new version."""

@@ -24,6 +24,7 @@ from ziggurat.datasets.versions.classes import (
 from ziggurat.datasets.versions.draft import (
     LEFT_OUT,
     Change,
+    CorrectObjects,
     Draft,
     DropClass,
     Exclude,
@@ -155,6 +156,16 @@ def _relabel(draft: Draft, change: Relabel) -> str:
     return f"Gave {_samples(numbers)} of {change.split} the label {_short(shown)}."
 
 
+def _correct_objects(draft: Draft, change: CorrectObjects) -> str:
+    if draft.schema.kind != "detection":
+        raise DataError("Objects are corrected in datasets of kind detection.", received=f"kind {draft.schema.kind}")
+    numbers = draft.numbers(change.split, list(change.labels))
+    for number, label in zip(numbers.tolist(), change.labels.values(), strict=True):
+        draft.labels[number] = checked_label(draft.schema, [dict(each) for each in label])
+    summary = f": {change.summary}" if change.summary else ""
+    return f"Corrected the boxes of {_samples(numbers)} of {change.split}{summary}."
+
+
 def _exclude(draft: Draft, change: Exclude) -> str:
     reason = change.reason or "Somebody left it out."
     count = draft.leave_out(draft.numbers(change.split, change.samples), "excluded", reason)
@@ -242,6 +253,7 @@ def _short(value: Any) -> str:
 
 _APPLIERS: Final[Mapping[type, Callable[[Draft, Any], str]]] = {
     Relabel: _relabel,
+    CorrectObjects: _correct_objects,
     Exclude: _exclude,
     Move: _move,
     Resplit: _resplit,

@@ -25,6 +25,7 @@ from ziggurat.records.offered_folders import only_offered, watched_source
 from ziggurat.specs import DatasetSpec, parse_spec
 from ziggurat.store import Store
 from ziggurat.workspace import dataset_versions
+from ziggurat.workspace.box_corrections import BoxCorrections, corrected_version
 from ziggurat.workspace.datasets import Datasets, check_new_dataset, recognize_source, source_name, stored_source
 from ziggurat.workspace.new_jobs import JobRequest, claim_folder, dataset_needs, make_jobs, new_job_ids
 from ziggurat.workspace.previews import preview_dataset
@@ -52,6 +53,7 @@ class StudioDatasets(Datasets):
 
     Attributes:
         thumbnails: small images of samples that were made once.
+        boxes: corrections of boxes that are not a version yet.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class StudioDatasets(Datasets):
         self._clock = clock
         self._offered = offered
         self.thumbnails = ThumbnailCache(folder.parent / CACHE_FOLDER / "thumbnails")
+        self.boxes = BoxCorrections(self, clock)
 
     # ---- making
 
@@ -210,6 +213,17 @@ class StudioDatasets(Datasets):
             owner,
             lambda old, new: dataset_versions.correct(old, labels, excluded, new, reason=reason, name=name),
         )
+
+    def correct_boxes(self, job_id: str, samples: Sequence[str] = (), *, name: str = "", owner: str = "") -> Job:
+        """Make a version of the corrected boxes of some samples (``SPLIT/ROW`` or key), or of all.
+
+        Raises:
+            UsageError: where no boxes are corrected.
+        """
+        states = self.boxes.states(job_id, samples)
+        job = self._version(job_id, name, owner, lambda old, new: corrected_version(old, states, new, name))
+        self.boxes.note_applied(job_id, states, job.name)
+        return job
 
     def exclude(
         self,

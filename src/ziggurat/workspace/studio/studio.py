@@ -14,6 +14,7 @@ from ziggurat.settings import Settings
 from ziggurat.store import Store
 from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.new_jobs import JobMaker
+from ziggurat.workspace.studio.box_proposals import BoxProposals, EvaluationProposals, ModelProposals
 from ziggurat.workspace.studio.datasets import StudioDatasets
 from ziggurat.workspace.studio.evaluations import Evaluations
 from ziggurat.workspace.studio.exports import Exports
@@ -81,6 +82,7 @@ class Studio(Workspace[Jobs]):
         models: that trainings made.
         graphs: of networks that are not trained, in TensorBoard.
         evaluations: models on whole splits and on many images.
+        box_proposals: boxes that models find in the images of datasets.
         programs: programs that are submitted.
         retrainings: trainings that are repeated on another version of their dataset.
         exports: trained models in formats of other programs.
@@ -130,6 +132,12 @@ class Studio(Workspace[Jobs]):
         self.graphs = NetworkGraphs(parts.graphs, self.networks.describe, parts.graph_boards)
         maker = JobMaker(root / "jobs", supervisor.submit, clock)
         self.evaluations = Evaluations(jobs, maker, self.paths)
+        self.box_proposals = BoxProposals(
+            [
+                EvaluationProposals(jobs, self.evaluations, self.datasets),
+                ModelProposals(jobs, self.models, self.datasets),
+            ]
+        )
         self.programs = Programs(jobs, maker, self.paths)
         self.retrainings = Retrainings(jobs, self.datasets, self.training, self.evaluations)
         self.published = Published(jobs, store.settings, clock)

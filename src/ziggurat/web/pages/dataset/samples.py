@@ -24,7 +24,6 @@ __all__ = [
     "label_in_words",
     "mask_png",
     "shape_of",
-    "stored_size",
     "view_sample",
 ]
 
@@ -129,7 +128,7 @@ def view_sample(
     """
     schema, image = dataset.schema, dataset.manifest.image
     parts = list(enumerate(schema.parts))
-    size = stored_size(entry, image)
+    size = dataset.stored_size(entry)
     shown: dict[str, Any] = {}
     if schema.kind == "detection" and isinstance(entry.label, list):
         shown["shapes"] = tuple(
@@ -225,13 +224,6 @@ def class_title(number: int, names: Sequence[str]) -> str:
     if number < 0:
         return "ignored"
     return names[number] if number < len(names) else f"class {number}"
-
-
-def stored_size(entry: Any, image: Any) -> tuple[int, int] | None:
-    """Return width and height of a sample's stored image; None if unknown."""
-    if image is not None and image.width_px and image.height_px:
-        return image.width_px, image.height_px
-    return (entry.width_px, entry.height_px) if entry.width_px and entry.height_px else None
 
 
 def _content(dataset: Any, entry: Any, *, is_whole: bool) -> dict[str, Any]:
