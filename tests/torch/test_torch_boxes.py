@@ -88,6 +88,7 @@ class Operator(torch.nn.Module):
         return best_detections(output, **LIMITS, kept=kept_by_operator)
 
 
+@pytest.mark.filterwarnings("ignore")  # of what PyTorch's exporter itself calls
 @pytest.mark.parametrize("rows", [336, 12])
 def test_detections_are_those_of_numpy(rows: int, tmp_path: Path) -> None:
     pytest.importorskip("onnxscript", reason="onnxscript is not installed")

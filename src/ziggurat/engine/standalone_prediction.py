@@ -514,8 +514,8 @@ class _Task:
                 "class": self._how["names"][int(number)],
                 "number": int(number),
                 "score": float(score),
-                "box": box.tolist(),
-                "color": self._how["colors"][int(number)],
+                "box": box.round(2).tolist(),
+                "color": "#{:02x}{:02x}{:02x}".format(*self._how["colors"][int(number)]),
             }
             for box, score, number in zip(corners, found[:, 4], found[:, 5])
         ]
@@ -565,7 +565,7 @@ def drawn(picture: np.ndarray, boxes: Sequence[Mapping[str, Any]]) -> np.ndarray
         picture: (H, W, C) uint8.
         boxes: ``box`` (left, top, right, bottom in px), ``color`` (``#rrggbb``), ``class`` and ``score``.
     """
-    found = np.ascontiguousarray(np.broadcast_to(picture, (*picture.shape[:2], 3)))
+    found = np.array(np.broadcast_to(picture, (*picture.shape[:2], 3)))
     height, width = found.shape[:2]
     line = max(1, round(max(height, width) / 300))
     for each in reversed(boxes):

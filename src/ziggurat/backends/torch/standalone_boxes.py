@@ -1,23 +1,44 @@
 """Boxes in PyTorch without torchvision: non-maximum suppression, RoI align, and the detections of an output.
 
 A box is left, top, right, bottom in px. The module needs PyTorch alone: an export of weights contains it, for network
-files that call ``digits.nms`` or ``digits.roi_align``.
+files that call ``digits.anchor_points``, ``digits.nms`` or ``digits.roi_align``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import torch
 from torch.nn import functional
 
-__all__ = ["Kept", "best_detections", "first_kept", "nms", "overlaps", "roi_align"]
+__all__ = ["Kept", "anchor_points", "best_detections", "first_kept", "nms", "overlaps", "roi_align"]
 
 _BLOCK: Final = 1024
 """Boxes that are compared with each other at once: 1024² overlaps are 4 MiB."""
 
 _MOST_CANDIDATES: Final = 1000
+
+
+def anchor_points(height: int, width: int, strides: Sequence[int] = (8, 16, 32)) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the places that a detector predicts a box at: the centers of the cells of its feature maps.
+
+    Args:
+        height: of the input in px; feature maps are rounded up.
+        width: likewise.
+        strides: px of the input for one cell of each feature map.
+
+    Returns:
+        points: (K, 2) float32 x and y in px, feature map by feature map, row by row.
+        sizes: (K, 1) float32 the stride of each.
+    """
+    points, sizes = [], []
+    for stride in strides:
+        rows, columns = (torch.arange(-(-side // stride), dtype=torch.float32) for side in (height, width))
+        y, x = torch.meshgrid((rows + 0.5) * stride, (columns + 0.5) * stride, indexing="ij")
+        points.append(torch.stack([x.flatten(), y.flatten()], dim=1))
+        sizes.append(torch.full((x.numel(), 1), float(stride)))
+    return torch.cat(points), torch.cat(sizes)
 
 
 def overlaps(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -52,11 +73,10 @@ def nms(boxes: torch.Tensor, scores: torch.Tensor, iou: float = 0.65, most: int 
     order = scores.argsort(descending=True, stable=True)
     if most is None:
         return _all_kept(boxes, order, iou)
-    missing = max(0, most - len(boxes))
-    rows = functional.pad(boxes[order], (0, 0, 0, missing))[None]
-    is_there = functional.pad(torch.ones_like(scores), (0, missing))[None]
+    rows = functional.pad(boxes[order], (0, 0, 0, most))[None]  # there may be fewer than are returned
+    is_there = functional.pad(torch.ones_like(scores), (0, most))[None]
     places, is_found = first_kept(rows, is_there, torch.zeros_like(is_there), 1, iou, most)
-    return torch.where(is_found[0], functional.pad(order, (0, missing), value=-1)[places[0]], -1)
+    return torch.where(is_found[0], functional.pad(order, (0, most), value=-1)[places[0]], -1)
 
 
 def roi_align(

@@ -158,7 +158,8 @@ def _namespace(path: str) -> dict[str, Any]:
     names: dict[str, Any] = {}
     boxes = Path(path).with_name("standalone_boxes.py")
     exec(compile(boxes.read_text(encoding="utf-8"), str(boxes), "exec"), names)
-    digits.nms, digits.roi_align = names["nms"], names["roi_align"]
+    for name in ("anchor_points", "nms", "roi_align"):
+        setattr(digits, name, names[name])
     model: Any = ModuleType("model")
     model.Tower, model.model_property = Tower, model_property
     aliases = {"model": model, "utils": digits, "digits": digits}
