@@ -23,8 +23,8 @@ SAMPLES = 4
 Y = ArraySpec((1, 4, 16), classes=3, has_objects=True)
 CASES = {
     "detector_nano": ((33, 70, 3), 66, 0.004),
-    "detector_small": ((65, 70, 1), 123, 0.001),
-    "detector_medium": ((65, 70, 3), 123, 0.001),
+    "detector_small": ((65, 70, 1), 115, 0.001),
+    "detector_medium": ((65, 70, 3), 115, 0.001),
 }
 """Network → shape of its input, rows of its output, rate of AdamW; sides that the feature maps round up."""
 
