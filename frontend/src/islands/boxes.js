@@ -91,7 +91,10 @@ export function mount(place) {
   function showPending({ changes }) {
     const pending = field("boxes-pending");
     const isChanged = Boolean(changes);
-    if (pending && isChanged !== wasChanged) pending.textContent = String(Number(pending.textContent) + (isChanged ? 1 : -1));
+    if (pending && isChanged !== wasChanged) {
+      pending.textContent = String(Number(pending.textContent) + (isChanged ? 1 : -1));
+      pending.hidden = pending.textContent === "0";
+    }
     wasChanged = isChanged;
     field("boxes-applied")?.remove();
     field("boxes-who")?.remove();

@@ -92,7 +92,7 @@ def test_saved_boxes_wait_for_their_version(boxes):
     assert (saved.state.version, saved.state.user, str(saved.changes)) == (1, "ada", "1 added, 1 deleted")
     (pending,) = boxes.pending()
     assert (pending.split, pending.row, pending.key, pending.changes) == ("train", 0, "0.png", "1 added, 1 deleted")
-    assert boxes.counted() == 1
+    assert boxes.places() == ["train/0"]
 
 
 def test_a_class_is_given_by_name_too(boxes):

@@ -26,12 +26,20 @@ function setBox(rect, [left, top, right, bottom]) {
   rect.setAttribute("height", Math.max(bottom - top, 0));
 }
 
+// A frame in the color of a class, on a wider one that is seen on any image.
+function framed() {
+  const rects = [svgEl("rect", { class: "under" }), svgEl("rect")];
+  const group = svgEl("g");
+  group.append(...rects);
+  return { group, rects };
+}
+
 export function stageOf({ svg, size, names, model, proposals, mayWrite, act }) {
   const layers = ["proposed", "drawn", "held"].map((name) => svgEl("g", { class: `marks ${name}` }));
   svg.querySelector("#boxes-marks").remove();
   svg.append(...layers);
   const [proposed, drawn, held] = layers;
-  const shown = new Map(); // id → { each, group, rect, label }
+  const shown = new Map(); // id → { each, group, rects, label }
   const view = { x: 0, y: 0, unit: 1, isFitted: true };
   const pointers = new Map();
   let drag = null;
@@ -90,17 +98,15 @@ export function stageOf({ svg, size, names, model, proposals, mayWrite, act }) {
   // ---- drawing
 
   function drawnFor(each) {
-    const group = svgEl("g");
-    const rect = svgEl("rect");
-    group.append(rect);
-    drawn.append(group);
-    return { each: null, group, rect, label: null };
+    const mark = framed();
+    drawn.append(mark.group);
+    return { each: null, label: null, ...mark };
   }
 
   function paint(mark, each, isSelected, hasLabel) {
     const text = hasLabel ? (names[each.class] ?? "ignored") : "";
     if (mark.each === each && mark.isSelected === isSelected && mark.text === text) return;
-    setBox(mark.rect, each.box);
+    mark.rects.forEach((rect) => setBox(rect, each.box));
     mark.group.setAttribute("class", `${colour(each.class)}${isSelected ? " selected" : ""}`);
     if (text && !mark.label) mark.group.append((mark.label = svgEl("text")));
     if (mark.label) {
@@ -146,12 +152,12 @@ export function stageOf({ svg, size, names, model, proposals, mayWrite, act }) {
   function showProposals() {
     proposed.replaceChildren(
       ...proposals.shown().map((each) => {
-        const group = svgEl("g", { class: `${colour(each.class)}${each === proposals.chosen ? " selected" : ""}` });
-        const rect = svgEl("rect");
-        setBox(rect, each.box);
+        const { group, rects } = framed();
+        group.setAttribute("class", `${colour(each.class)}${each === proposals.chosen ? " selected" : ""}`);
+        rects.forEach((rect) => setBox(rect, each.box));
         const label = svgEl("text", { x: each.box[0], y: each.box[1] });
         label.textContent = `${names[each.class] ?? ""} ${each.score.toFixed(2)}`;
-        group.append(rect, label);
+        group.append(label);
         return group;
       }),
     );
