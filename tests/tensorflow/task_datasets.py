@@ -68,6 +68,22 @@ def _write(path: Path, image: np.ndarray) -> Path:
     return path
 
 
+def _objects(source: Path, random: np.random.Generator) -> Options:
+    images, annotations = [], []
+    for number, image, inside in _drawn(random):
+        _write(source / "images" / f"{number}.png", image)
+        images.append({"id": number, "file_name": f"{number}.png", "height": SIDE, "width": SIDE})
+        (top, left), (bottom, right) = np.argwhere(inside).min(axis=0), np.argwhere(inside).max(axis=0) + 1
+        box = [int(each) for each in (left, top, right - left, bottom - top)]
+        annotation = {"id": number + 1, "image_id": number, "category_id": 1 + number % 2, "iscrowd": 0}
+        if number % 7:  # some images have no object
+            annotations.append({**annotation, "bbox": box, "area": box[2] * box[3]})
+    categories = [{"id": 1, "name": "even"}, {"id": 2, "name": "odd"}]
+    content = {"images": images, "annotations": annotations, "categories": categories}
+    (source / "instances.json").write_text(json.dumps(content))
+    return {"format": "coco"}
+
+
 def _masks(source: Path, random: np.random.Generator) -> Options:
     for number, image, inside in _drawn(random):
         mask = inside.astype(np.uint8) * (1 + number % 2)
@@ -174,6 +190,7 @@ def _pairs(source: Path, random: np.random.Generator) -> Options:
 
 MAKERS: dict[str, Callable[[Path, np.random.Generator], Options]] = {
     "masks": _masks,
+    "objects": _objects,
     "measured images": _measured_images,
     "measured rows": _measured_rows,
     "classified rows": _classified_rows,

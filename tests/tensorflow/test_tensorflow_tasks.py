@@ -81,6 +81,15 @@ CASES = {
         picture=True,
         fields=IMAGES,
     ),
+    "objects": Case(
+        data="objects",
+        network="detector_nano",
+        task="detection",
+        metrics=("map", "ap50"),
+        arrays=("detections", "targets", "size"),
+        predicted=("size", "boxes"),
+        fields={**IMAGES, "optimizer": {"name": "adamw"}, "learning_rate": 0.004},
+    ),
     "measured images": Case(
         data="measured images",
         network="image_regression",

@@ -285,14 +285,14 @@ class Pipeline:
         else:
             points = list(self.fitted("train"))
             rows = DataFromArrays(*(np.stack(part) for part in zip(*points, strict=True)), shuffle=shuffle)
-        vary = self._variation()
+        vary = self.variation()
         return self._batched(rows, None if vary is None else MapData(rows, vary))
 
     def _files(self) -> TrainingStages:
         rows = self._rows("train", shuffle=self.options.shuffle) or _Keyed(
             self.source.splits["train"], shuffle=self.options.shuffle
         )
-        decode = _Decode(self.context, self._variation(), self._moving_crop(at_random=True))
+        decode = _Decode(self.context, self.variation(), self._moving_crop(at_random=True))
         return self._batched(rows, self._in_workers(rows, decode))
 
     def _rows(self, split: str, *, shuffle: bool) -> IndexedFlow | None:
@@ -307,7 +307,7 @@ class Pipeline:
             schema, flow, lambda: labels_of(flow), shuffle=shuffle, seed=self.options.seed if shuffle else 0
         )
 
-    def _variation(self) -> ComponentAugmentation | _InTurn | None:
+    def variation(self) -> ComponentAugmentation | _InTurn | None:
         """Return what varies the arrays of a sample: images, and what moves with them; None for nothing."""
         if self._image is None:
             return None

@@ -87,6 +87,32 @@ class TestSegmentation(OfImages):
         return {"output": np.random.default_rng(1).normal(size=(*batch[1].shape[:3], 3))}
 
 
+class TestDetection(OfImages):
+    def task(self):
+        return task("detection")
+
+    def schema(self):
+        return Schema(kind="detection", class_names=("a", "b"))
+
+    def points(self):
+        boxes = [(1, 1, 6, 7), (4, 2, 9, 11), (0, 5, 4, 12)]
+        labels = [
+            [{"class": place % 2, "box": box} for place, box in enumerate(boxes[: number % 4])]
+            for number in range(COUNT)
+        ]
+        return [[image, label] for image, label in zip(images(), labels, strict=True)]
+
+    def perfect(self, batch):
+        rows = batch[1][:, 0, 1:]
+        there = np.arange(rows.shape[1]) < batch[1][:, 0, :1, 0]
+        scores = np.eye(2)[rows[..., 5].astype(int)] * there[..., None] * 0.9
+        return {"output": np.concatenate([rows[..., :2], rows[..., :2] + rows[..., 2:4], scores], axis=-1)}
+
+    def poor(self, batch):
+        output = self.perfect(batch)["output"]
+        return {"output": output + np.where(np.arange(6) < 4, 2.5, 0)}
+
+
 class TestImageRegression(OfImages):
     def task(self):
         return task("regression")
