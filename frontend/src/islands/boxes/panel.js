@@ -25,6 +25,7 @@ export function panelOf({ place, model, size, setClass, selected }) {
   const sides = ["left", "top", "width", "height"].map((name) => place.querySelector(`#box-${name}`));
   const name = (number) => model.names[number] ?? "ignored region";
   const items = new Map(); // id → { each, item }
+  let waiting = 0;
   let forNew = 0; // class of the next new box
 
   function itemOf(each) {
@@ -56,6 +57,13 @@ export function panelOf({ place, model, size, setClass, selected }) {
     count.textContent = String(model.boxes.length);
   }
 
+  // Only the list scrolls, and once a frame: to measure costs a layout.
+  function follow(item) {
+    const [above, below] = [item.offsetTop, item.offsetTop + item.offsetHeight];
+    if (above < list.scrollTop) list.scrollTop = above;
+    else if (below > list.scrollTop + list.clientHeight) list.scrollTop = below - list.clientHeight;
+  }
+
   function showSelected() {
     const each = model.selected;
     for (const old of list.querySelectorAll('[aria-selected="true"]')) old.setAttribute("aria-selected", "false");
@@ -63,9 +71,8 @@ export function panelOf({ place, model, size, setClass, selected }) {
     if (item) {
       item.setAttribute("aria-selected", "true");
       list.setAttribute("aria-activedescendant", item.id);
-      const [above, below] = [item.offsetTop, item.offsetTop + item.offsetHeight];
-      if (above < list.scrollTop) list.scrollTop = above;
-      else if (below > list.scrollTop + list.clientHeight) list.scrollTop = below - list.clientHeight;
+      cancelAnimationFrame(waiting);
+      waiting = requestAnimationFrame(() => follow(item));
     } else list.removeAttribute("aria-activedescendant");
     showFields();
   }

@@ -41,6 +41,7 @@ export function stageOf({ svg, size, names, model, proposals, mayWrite, act }) {
   const [proposed, drawn, held] = layers;
   const shown = new Map(); // id → { each, group, rects, label }
   const view = { x: 0, y: 0, unit: 1, isFitted: true };
+  const screen = { width: svg.clientWidth, height: svg.clientHeight }; // asked for at each key, they would cost a layout
   const pointers = new Map();
   let drag = null;
   let isDrawing = false;
@@ -50,7 +51,7 @@ export function stageOf({ svg, size, names, model, proposals, mayWrite, act }) {
   // ---- view
 
   function show() {
-    const { clientWidth: width, clientHeight: height } = svg;
+    const { width, height } = screen;
     svg.setAttribute("viewBox", `${view.x} ${view.y} ${Math.max(width, 1) * view.unit} ${Math.max(height, 1) * view.unit}`);
     svg.style.setProperty("--unit", `${view.unit}px`);
     act.zoomed(1 / view.unit);
@@ -58,7 +59,7 @@ export function stageOf({ svg, size, names, model, proposals, mayWrite, act }) {
   }
 
   function fit() {
-    const { clientWidth: width, clientHeight: height } = svg;
+    const { width, height } = screen;
     view.unit = Math.max(size[0] / Math.max(width, 1), size[1] / Math.max(height, 1));
     view.x = (size[0] - width * view.unit) / 2;
     view.y = (size[1] - height * view.unit) / 2;
@@ -67,7 +68,7 @@ export function stageOf({ svg, size, names, model, proposals, mayWrite, act }) {
   }
 
   function zoom(factor, at = null) {
-    const { clientWidth: width, clientHeight: height } = svg;
+    const { width, height } = screen;
     const [x, y] = at ?? [view.x + (width * view.unit) / 2, view.y + (height * view.unit) / 2];
     const largest = 2 * Math.max(size[0] / Math.max(width, 1), size[1] / Math.max(height, 1));
     const unit = Math.min(Math.max(view.unit / factor, 1 / MOST_ZOOM), Math.max(largest, 1 / MOST_ZOOM));
@@ -80,7 +81,7 @@ export function stageOf({ svg, size, names, model, proposals, mayWrite, act }) {
 
   // Brings a box into sight where it is not.
   function reveal(box) {
-    const { clientWidth: width, clientHeight: height } = svg;
+    const { width, height } = screen;
     const right = view.x + width * view.unit;
     const bottom = view.y + height * view.unit;
     if (box[0] < right && box[2] > view.x && box[1] < bottom && box[3] > view.y) return;
@@ -302,7 +303,11 @@ export function stageOf({ svg, size, names, model, proposals, mayWrite, act }) {
     cancel();
   });
   svg.addEventListener("wheel", turned, { passive: false });
-  const watcher = new ResizeObserver(() => (view.isFitted ? fit() : show()));
+  const watcher = new ResizeObserver(() => {
+    Object.assign(screen, { width: svg.clientWidth, height: svg.clientHeight });
+    if (view.isFitted) fit();
+    else show();
+  });
   watcher.observe(svg);
 
   return {
@@ -328,7 +333,7 @@ export function stageOf({ svg, size, names, model, proposals, mayWrite, act }) {
     },
     // A box in the middle of what is seen, for those who draw by keyboard.
     usualBox() {
-      const { clientWidth: width, clientHeight: height } = svg;
+      const { width, height } = screen;
       const seen = [Math.max(view.x, 0), Math.max(view.y, 0), Math.min(view.x + width * view.unit, size[0]), Math.min(view.y + height * view.unit, size[1])];
       const [w, h] = [seen[2] - seen[0], seen[3] - seen[1]];
       return between([seen[0] + 0.4 * w, seen[1] + 0.4 * h], [seen[0] + 0.6 * w, seen[1] + 0.6 * h], size);
