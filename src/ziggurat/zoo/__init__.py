@@ -27,6 +27,16 @@ _ADAM: Final[Mapping[str, Any]] = {"optimizer.name": "adam"}
 _OWN_COLORS: Final[Mapping[str, Any]] = {"preprocessing.mean": "none"}
 """In a recipe: the network scales the colors itself, as its published weights expect it."""
 
+_DETECTOR: Final[Mapping[str, Any]] = {
+    **_OWN_COLORS,
+    "epochs": 60,
+    "optimizer.name": "adamw",
+    "weight_decay": 0.01,
+    "preprocessing.resize_mode": "fill",
+    "augmentation.flip": "fliplr",
+}
+"""In a recipe: of the detectors."""
+
 STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
     network.name: network
     for network in (
@@ -145,14 +155,27 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             0.004,
             "ours, after FCOS, YOLOX and TOOD",
             32,
-            recipe={
-                "epochs": 30,
-                "optimizer.name": "adamw",
-                "weight_decay": 0.01,
-                "batch_size": 32,
-                "preprocessing.resize_mode": "fill",
-                "augmentation.flip": "fliplr",
-            },
+            recipe={**_DETECTOR, "batch_size": 32},
+        ),
+        StandardNetwork(
+            "detector_small",
+            "Detector on ResNet-18",
+            "detection",
+            (320, 320, 3),
+            0.001,
+            "ours, after FCOS, YOLOX and TOOD",
+            32,
+            recipe={**_DETECTOR, "batch_size": 16},
+        ),
+        StandardNetwork(
+            "detector_medium",
+            "Detector on ResNet-50",
+            "detection",
+            (512, 512, 3),
+            0.001,
+            "ours, after FCOS, YOLOX and TOOD",
+            32,
+            recipe={**_DETECTOR, "batch_size": 8},
         ),
         StandardNetwork(
             "multilabel", "Small network for several labels", "multi-label", (32, 32, 3), 0.02, "none: ours", 8
