@@ -1,6 +1,7 @@
 // The explorer of a dataset and the page of one sample: keys, the drawer, corrections that are collected until they
 // become a version, the strength of masks, and pages of the list. Without it all of this is links and forms.
 import htmx from "../htmx-setup.js";
+import { areLettersOff } from "../keys.js";
 import { pressedLink } from "../links.js";
 import { changesOf } from "./explorer/changes.js";
 
@@ -51,11 +52,6 @@ function changed(place, { target }) {
   if (target.id === "show-marks") place.classList.toggle("hide-marks", !target.checked);
   if (target.matches("[data-auto]")) target.form.requestSubmit();
   showCount(place);
-}
-
-// A person may switch off keys that are a single letter or digit.
-function areLettersOff() {
-  return /(^|; )ziggurat_keys=off(;|$)/.test(document.cookie);
 }
 
 function steps(place) {

@@ -21,6 +21,8 @@ ICONS: Final = {
     "arrow-down": _lines("M8 3v10M4 9l4 4 4-4"),
     "arrow-up": _lines("M8 13V3M4 7l4-4 4 4"),
     "bell": _lines("M4 11V7a4 4 0 0 1 8 0v4l1.2 1.5H2.8zM6.8 14.3h2.4"),
+    "box": '<rect x="3" y="4" width="10" height="8"/><g class="filled"><rect x="1.8" y="2.8" width="2.4" height="2.4"/>'
+    '<rect x="11.8" y="10.8" width="2.4" height="2.4"/></g>',
     "bolt": _lines("M9 1.8 3.5 9H8l-1 5.2L12.5 7H8z"),
     "check": _lines("m3.5 8.5 3 3 6-7"),
     "check-circle": _RING + _lines("m5.4 8.2 1.8 1.8 3.4-3.9"),
@@ -60,6 +62,8 @@ ICONS: Final = {
     + _lines("M6.4 6.3a1.7 1.7 0 1 1 2.4 1.6c-.6.3-.8.6-.8 1.2M8 11.1v.1"),
     "help": _RING + _lines("M6.4 6.3a1.7 1.7 0 1 1 2.4 1.6c-.6.3-.8.6-.8 1.2M8 11.1v.1"),
     "queue-ring": '<circle cx="8" cy="8" r="6" stroke-dasharray="2.4 2.3"/>',
+    "minus": _lines("M3 8h10"),
+    "redo": _lines("M10.5 4 13 6.5 10.5 9M13 6.5H6.5a3.5 3.5 0 0 0 0 7H9"),
     "refresh": _lines("M13 8a5 5 0 1 1-1.5-3.6L13 6M13 3v3h-3"),
     "search": '<circle cx="7" cy="7" r="4.5"/>' + _lines("M10.5 10.5 14 14"),
     "sparkle": _lines("M8 2v3.5M8 10.5V14M2 8h3.5M10.5 8H14M4 4l1.5 1.5M10.5 10.5 12 12M12 4l-1.5 1.5M5.5 10.5 4 12"),

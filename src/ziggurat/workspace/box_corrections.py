@@ -190,9 +190,9 @@ class BoxCorrections:
             _check_kind(dataset)
             return [_pending_image(dataset, state) for state in self._chosen(name, dataset, samples)]
 
-    def counted(self, name: str) -> int:
-        """Return how many images are corrected and not a version yet."""
-        return len(self._pending(name).changed())
+    def places(self, name: str) -> list[str]:
+        """Return the images that are corrected and not a version yet, as ``SPLIT/ROW``."""
+        return [f"{state.split}/{state.row}" for state in self._pending(name).changed()]
 
     def states(self, name: str, samples: Sequence[str] = ()) -> list[BoxState]:
         """Return what a version is made of; arguments are those of ``pending``.

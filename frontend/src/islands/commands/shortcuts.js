@@ -1,13 +1,10 @@
 // Single keys: `?` lists them, `/` searches on the page, J and K go through rows, X selects, C compares.
 //
 // They never act in a field or with a dialog open, and not at all where the person switched them off (WCAG 2.1.4).
+import { areLettersOff } from "../../keys.js";
 import { dialogAt } from "./fetched-dialog.js";
 
 const TYPED = "textarea, select, [contenteditable], [role=combobox], input:not([type=checkbox], [type=radio], [type=range], [type=button], [type=submit])";
-
-function areOff() {
-  return /(^|; )ziggurat_keys=off(;|$)/.test(document.cookie);
-}
 
 function isShown(element) {
   return element.checkVisibility ? element.checkVisibility() : element.offsetParent !== null;
@@ -88,7 +85,7 @@ const ACTS = { "?": () => (showHelp(), true), "/": search, j: () => go(1), k: ()
 function pressed(event) {
   if (event.defaultPrevented || !event.key || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const target = event.target instanceof Element ? event.target : document.body;
-  if (target.closest(TYPED) || document.querySelector("dialog[open]") || areOff()) return;
+  if (target.closest(TYPED) || document.querySelector("dialog[open]") || areLettersOff()) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : "";
   const act = ACTS[key] ?? (key ? () => press(key) : null);
   if (act?.()) event.preventDefault();

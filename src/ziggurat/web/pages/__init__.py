@@ -24,6 +24,7 @@ ROUTERS: Final = (
     # These come last: `/models/{job_id}` would take `/models/new`.
     "ziggurat.web.pages.dataset.routes:router",
     "ziggurat.web.pages.dataset.explore:router",
+    "ziggurat.web.pages.dataset.boxes:router",
     "ziggurat.web.pages.dataset.checks:router",
     "ziggurat.web.pages.dataset.versions:router",
     "ziggurat.web.pages.dataset.retrain:router",

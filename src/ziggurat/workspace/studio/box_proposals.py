@@ -24,6 +24,7 @@ __all__ = ["BoxProposals", "EvaluationProposals", "ModelProposals", "Proposal", 
 _TASK: Final = "detection"
 _MOST_SOURCES: Final = 20
 _LEAST_PX: Final = 1e-3
+_LEAST_SCORE: Final = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +164,9 @@ class EvaluationProposals:
             rows = np.asarray(found.task_arrays["detections"][place], np.float64)
             height, width = np.asarray(found.task_arrays["size"][place], np.float64).tolist()
             boxes = [
-                (found.class_names[int(each[5])], each[:4].tolist(), float(each[4])) for each in rows if each[4] > 0
+                (found.class_names[int(each[5])], each[:4].tolist(), float(each[4]))
+                for each in rows
+                if each[4] >= _LEAST_SCORE
             ]
             return _of_dataset(boxes, (width, height), dataset, size)
 
@@ -212,6 +215,8 @@ class ModelProposals:
                 received=str(next((each.get("message") for each in answer["failures"]), "no prediction")),
             )
         found: Mapping[str, Any] = answer["predictions"][0]
+        if "boxes" not in found:
+            raise JobError("Boxes are proposed by a network that gives boxes.", received=", ".join(found))
         with self._datasets.opened(job_id) as dataset:
             height, width = found["size"]
             boxes = [(str(each["class"]), list(each["box"]), float(each["score"])) for each in found["boxes"]]

@@ -194,7 +194,13 @@ def _explorer(
         filter_problem, status = error.as_dict(), status_of(error)
         wanted = wanted.without("split", "class_name")  # the names that may be unknown
         found = explored(studio, job_id, wanted)
-    shown = {**_correcting(job, found.schema, refused), "found": found, "wanted": wanted, "orders": _orders(found)}
+    shown = {
+        **_correcting(job, found.schema, refused),
+        "found": found,
+        "wanted": wanted,
+        "orders": _orders(found),
+        "corrected": set(studio.datasets.boxes.places(job_id)),
+    }
     if is_part(request, "found"):
         answer = part(request, "dataset/found.html", status, job=job, **shown)
         place = {**wanted.query, "offset": wanted.offset or None}
