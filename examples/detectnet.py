@@ -4,7 +4,7 @@ After Tao, Barker and Sarathy, "DetectNet: deep neural network for object detect
 smaller convolutional network in place of GoogLeNet. An object *covers* a cell whose center lies in the middle part of
 its box. Coverage learns by the squared difference, boxes by the absolute one, as in DetectNet.
 
-    ziggurat train examples/detectnet.py --data shapes --optimizer adam --learning-rate 0.002
+    ziggurat train --network examples/detectnet.py --data shapes-set --optimizer adam --learning-rate 0.003
 """
 
 import tf_slim as slim
