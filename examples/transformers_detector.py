@@ -7,6 +7,8 @@ multiples of 32, such as 640; the preprocessing takes no mean off.
 The names of the weights are those of the library, so that a ``model.safetensors`` of theirs can be started from.
 """
 
+import sys
+
 import torch
 import utils as digits
 from model import Tower
@@ -26,6 +28,11 @@ BACKBONE = {"depths": [2, 2, 2, 2], "hidden_sizes": [64, 128, 256, 512], "layer_
 CONFIG = {"encoder_in_channels": [128, 256, 512], "decoder_layers": 3, "hidden_expansion": 0.5}
 
 
+def rows(each):
+    """Return the length of anything, of a tensor as it is while an export looks on."""
+    return each.shape[0] if isinstance(each, torch.Tensor) else len(each)
+
+
 class UserModel(Tower):
     def build(self):
         options = dict(CONFIG, num_labels=self.nclasses)
@@ -34,6 +41,8 @@ class UserModel(Tower):
             options["backbone_config"] = transformers.RTDetrResNetConfig(out_features=stages, **BACKBONE)
         config = getattr(transformers, f"{KIND}Config")(**options)
         detector = getattr(transformers, f"{KIND}ForObjectDetection")(config)
+        # `len` of a tensor makes a constant of the number of samples, which an export must leave open.
+        vars(sys.modules[type(detector).__module__])["len"] = rows
         for name, child in detector.named_children():
             self.add_module(name, child)  # under the library's names
         self.__dict__["detector"] = detector  # not a module of this one a second time

@@ -53,8 +53,9 @@ def test_a_detector_of_transformers_trains(kind: str, tmp_path: Path) -> None:
     assert found["task"] == "detection"
     assert 0 <= found["ap50"] <= 1
     assert found["scalars"]["cost"] > 0
-    report = export({"folder": job, "format": "safetensors", "out": str(tmp_path / "out")})["parity"]
-    assert report["holds"], report
+    for form, place in (("safetensors", "out"), *([("pt2", "program")] if kind == "RTDetrV2" else [])):
+        report = export({"folder": job, "format": form, "out": str(tmp_path / place)})["parity"]
+        assert report["holds"], report
     names = {name.partition(".")[0] for name in load_file(tmp_path / "out" / "model.safetensors")}
     assert "model" in names
     assert names <= {"model", "class_embed", "bbox_embed"}  # as in the library's own files
