@@ -13,11 +13,12 @@ from tests.unit.datasets.small_task_datasets import (
     SIDE,
     picture,
     row,
+    shapes,
     small_dataset,
     text,
 )
 
-__all__ = ["COLUMNS", "DATASETS", "JOBS", "SIDE", "picture", "row", "task_job", "text"]
+__all__ = ["COLUMNS", "DATASETS", "JOBS", "SIDE", "picture", "row", "shapes", "task_job", "text"]
 
 JOBS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "classification": ("digits", "lenet", {}),
@@ -29,6 +30,7 @@ JOBS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "image-to-image": ("digits", "autoencoder", {}),
     "pairs": ("digits", "siamese", {"preprocessing": {"mean": "pixel"}}),
     "free": ("digits", "gan", {}),
+    "detection": ("shapes", "detector_nano", {"preprocessing": {"resize_mode": "fill"}}),
 }
 """Name → data, network and fields of the spec."""
 

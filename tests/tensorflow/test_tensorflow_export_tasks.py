@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from task_jobs import COLUMNS, JOBS, picture, row, task_job, text
+from task_jobs import COLUMNS, JOBS, picture, row, shapes, task_job, text
 from tensorflow_jobs import digit_pictures, save_pictures
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
@@ -38,6 +38,7 @@ METRICS = {
     "image-to-image": "PSNR",
     "pairs": "accuracy of pairs",
     "free": "",
+    "detection": "mAP 50:95",
 }
 BESIDE_ONLY = {("classification of rows", "tflite"), ("regression", "tflite")}
 NEVER = {("free", "onnx"), ("free", "tflite")}
@@ -71,7 +72,8 @@ def test_every_format_that_can_hold_a_task_does(jobs: dict[str, str], name: str,
         report = export(request)["parity"]
         assert report["holds"], report
         assert report["metric"] == METRICS[name]
-        assert report["metric_after"] == (pytest.approx(report["metric_before"], rel=1e-5) if METRICS[name] else None)
+        expected = pytest.approx(report["metric_before"], rel=1e-5, abs=1e-3 if name == "detection" else 0)
+        assert report["metric_after"] == (expected if METRICS[name] else None)
 
 
 @pytest.mark.parametrize("name", ["classification of rows", "multi-label", "segmentation", "regression"])
@@ -91,6 +93,16 @@ def test_masks_are_cropped_as_their_images_are(tmp_path: Path) -> None:
     assert report["metric_before"] == pytest.approx(evaluate({"folder": job})["mean_iou"], rel=1e-6)
     described = json.loads((tmp_path / "out" / "model.json").read_text())
     assert (described["input"]["shape"], described["outputs"]["output"]) == ([None, 16, 16, 3], [None, 8, 8, 2])
+
+
+@pytest.mark.parametrize("form", ["savedmodel", "tflite"])
+def test_detections_are_compared_box_by_box(jobs: dict[str, str], form: str, tmp_path: Path) -> None:
+    report = export({"folder": jobs["detection"], "format": form, "out": str(tmp_path / "out")})["parity"]
+    described = json.loads((tmp_path / "out" / "model.json").read_text())
+    assert described["outputs"] == {"detections": [None, 100, 6]}
+    assert report["boxes"] > report["samples"]
+    assert report["boxes_apart"] <= report["boxes"] / 1000
+    assert abs(report["metric_before"] - report["metric_after"]) <= 1e-3
 
 
 def test_the_page_tells_which_format_holds_which_task() -> None:
@@ -123,6 +135,8 @@ def inputs(name: str, folder: Path) -> list[str]:
         rows = [dict(zip(names, row(number), strict=True)) for number in (202, 203)]
         (folder / "rows.json").write_text(json.dumps(rows))
         return [str(folder / "rows.csv"), str(folder / "rows.json")]
+    if data == "shapes":
+        return save_pictures(folder, np.stack([shapes(200)[:50], shapes(201)[:50]]))
     files = [str(folder / f"{number}.png") for number in (200, 201)]
     for number, file in zip((200, 201), files, strict=True):
         Image.fromarray(picture(number)).save(file)
@@ -132,6 +146,9 @@ def inputs(name: str, folder: Path) -> list[str]:
 def approximately(value: Any) -> Any:
     if isinstance(value, float):
         return pytest.approx(value, rel=1e-4, abs=1e-4)
+    if isinstance(value, dict) and "box" in value:  # rounded to hundredths
+        others = {name: approximately(each) for name, each in value.items() if name != "box"}
+        return {**others, "box": pytest.approx(value["box"], abs=0.011)}
     if isinstance(value, dict):
         return {name: approximately(each) for name, each in value.items()}
     return [approximately(each) for each in value] if isinstance(value, list) else value
@@ -155,13 +172,14 @@ def test_predict_py_gives_what_ziggurat_predicts(
         assert [list(each) for each in found] == [["file", "size", "mean", "least", "largest"]] * 2
     else:
         assert found == approximately(expected)
-    has_picture = name in ("segmentation", "image-to-image", "free")
+    has_picture = name in ("detection", "segmentation", "image-to-image", "free")
     assert all(bool(each) == has_picture for each in pictures)
     for each in pictures if has_picture else ():
-        size = job.images.size
+        size = (50, 64) if name == "detection" else job.images.size  # boxes are drawn on the original
         assert np.asarray(Image.open(each)).shape[:2] == size
     assert main([*files, "--out", str(tmp_path / "pictures")]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(found)
+    lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("  ")]
+    assert len(lines) == len(found)
 
 
 def test_inputs_that_cannot_be_read_are_named(

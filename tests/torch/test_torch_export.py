@@ -18,7 +18,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch
 from torch_jobs import JOBS, digit_pictures, quick_job, save_pictures, task_job
 
-from tests.unit.datasets.small_task_datasets import COLUMNS, picture, row, text
+from tests.unit.datasets.small_task_datasets import COLUMNS, picture, row, shapes, text
 from ziggurat.backends.torch.export.formats import FORMATS
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.worker.commands.evaluation import evaluate
@@ -35,13 +35,14 @@ METRICS = {
     "multi-label": "mean AP",
     "free": "",
     "pairs": "accuracy of pairs",
+    "detection": "mAP 50:95",
 }
 BESIDE = {"MODEL_CARD.md", "labels.txt", "mean.npy", "model.json", "parity.json", "predict.py", "preprocessing.json"}
 BESIDE |= {"task.json"}
 MODEL = {
     "pt2": {"model.pt2"},
     "onnx": {"model.onnx"},
-    "safetensors": {"model.safetensors", "network.py", "network.json", "standalone_network.py"},
+    "safetensors": {"model.safetensors", "network.py", "network.json", "standalone_boxes.py", "standalone_network.py"},
 }
 ALONE = """
 import runpy, sys
@@ -75,6 +76,8 @@ def inputs(name: str, folder: Path) -> list[str]:
     data = JOBS[name][0]
     if data == "digits":
         return save_pictures(folder, digit_pictures()[0][:2])
+    if data == "shapes":
+        return save_pictures(folder, np.stack([shapes(200)[:50], shapes(201)[:50]]))
     if data in ("masks", "labels"):
         return save_pictures(folder, np.stack([picture(200), picture(201)]))
     if data == "texts":
@@ -88,6 +91,9 @@ def inputs(name: str, folder: Path) -> list[str]:
 def approximately(value: Any) -> Any:
     if isinstance(value, float):
         return pytest.approx(value, rel=1e-4, abs=1e-4)
+    if isinstance(value, dict) and "box" in value:  # rounded to hundredths
+        others = {name: approximately(each) for name, each in value.items() if name != "box"}
+        return {**others, "box": pytest.approx(value["box"], abs=0.011)}
     if isinstance(value, dict):
         return {name: approximately(each) for name, each in value.items()}
     return [approximately(each) for each in value] if isinstance(value, list) else value
@@ -105,7 +111,8 @@ def test_an_export_holds_and_predicts_the_same(
     assert report["holds"], report
     assert report["relative_difference"] <= report["tolerance"] == 1e-5
     assert report["metric"] == METRICS[name]
-    assert report["metric_after"] == (pytest.approx(report["metric_before"], rel=1e-5) if METRICS[name] else None)
+    expected = pytest.approx(report["metric_before"], rel=1e-5, abs=1e-3 if name == "detection" else 0)
+    assert report["metric_after"] == (expected if METRICS[name] else None)
     assert MODEL[form] <= set(found["files"])
     described = json.loads((out / "model.json").read_text())
     is_inside = form != "safetensors" and name != "classification of texts"
@@ -115,11 +122,32 @@ def test_an_export_holds_and_predicts_the_same(
     assert main([*files, "--json", "--out", str(tmp_path / "made")]) == 0
     predicted = json.loads(capsys.readouterr().out)["predictions"]
     images = [each.pop("picture", "") for each in predicted]
-    assert all(bool(each) == (name in ("segmentation", "image-to-image", "free")) for each in images)
+    assert all(bool(each) == (name in ("detection", "segmentation", "image-to-image", "free")) for each in images)
     if name == "free":  # the noise depends on the place of a sample in its batch
         assert [each["size"] for each in predicted] == [[28, 28]] * 2
         return
     assert predicted == approximately(predict({"folder": jobs[name], "images": files})["predictions"])
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_detections_are_compared_box_by_box(jobs: dict[str, str], form: str, tmp_path: Path) -> None:
+    needed(form)
+    out = tmp_path / "out"
+    report = export({"folder": jobs["detection"], "format": form, "out": str(out)})["parity"]
+    described = json.loads((out / "model.json").read_text())
+    card = (out / "MODEL_CARD.md").read_text()
+    if form == "safetensors":  # weights give the boxes and scores of the network
+        assert (report["boxes"], described["outputs"]) == (None, {"output": [None, 84, 7]})
+        assert "| boxes" not in card
+        return
+    assert described["outputs"] == {"detections": [None, 100, 6]}
+    assert report["boxes"] > report["samples"]
+    assert report["boxes_apart"] <= report["boxes"] / 1000
+    assert abs(report["metric_before"] - report["metric_after"]) <= 1e-3
+    assert f"| boxes | {report['boxes']} |" in card
+    if form == "onnx":
+        model = pytest.importorskip("onnx", reason="onnx is not installed").load(out / "model.onnx")
+        assert [each.op_type for each in model.graph.node].count("NonMaxSuppression") == 1
 
 
 def test_the_files_and_shapes_of_an_export(jobs: dict[str, str], tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ JOBS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "multi-label": ("labels", "multilabel", {}),
     "free": ("digits", "gan", {}),
     "pairs": ("digits", PAIRS, {"preprocessing": {"mean": "pixel"}}),
+    "detection": ("shapes", "detector_nano", {"preprocessing": {"resize_mode": "fill"}}),
 }
 """Name → data, network and fields of the spec."""
 

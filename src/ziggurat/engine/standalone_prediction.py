@@ -1,9 +1,10 @@
 """Predictions with an exported model without Ziggurat: an export contains this file as ``predict.py``.
 
-    python predict.py FILE... [--top 5] [--json] [--out FOLDER]
+    python predict.py FILE... [--top 5] [--score 0.3] [--json] [--out FOLDER]
 
 The files are images; tables (CSV with the names of the columns in the first line, or JSON, a list of objects); or
-texts, one in each line: what the model takes. Predicted masks and images are written as PNG files.
+texts, one in each line: what the model takes. Predicted masks and images, and images with the boxes that were found,
+are written as PNG files.
 
 It needs NumPy, OpenCV or Pillow for images, and the runtime of the model's format. ``preprocessing.json`` describes the
 preprocessing, ``task.json`` what the outputs mean, ``labels.txt`` lists the names of the classes, and ``model.json``
@@ -25,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["finish", "fit", "load_model", "main", "read_picture"]
+__all__ = ["best_detections", "drawn", "finish", "fit", "load_model", "main", "placement", "read_picture"]
 
 Run = Callable[[np.ndarray], "dict[str, np.ndarray]"]
 
@@ -35,8 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Predict with the model in this folder.")
     parser.add_argument("files", nargs="+", metavar="FILE", help="images, tables (CSV, JSON), or texts line by line")
     parser.add_argument("--top", type=int, default=5, metavar="N", help="classes that are shown for each input")
+    parser.add_argument("--score", type=float, default=0.3, metavar="S", help="least score of boxes that are shown")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--out", default=".", metavar="FOLDER", help="where predicted masks and images go")
+    parser.add_argument("--out", default=".", metavar="FOLDER", help="where masks and images go")
     given = parser.parse_args(arguments)
     folder = Path(__file__).resolve().parent
     model, inside = load_model(folder)
@@ -50,12 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 failures.append({"file": name, "message": batch})
                 continue
             outputs = {output: np.asarray(values[0]) for output, values in model(batch).items()}
-            found = {"file": name, **task.described(outputs, given.top)}
+            found = {"file": name, **task.described(outputs, given.top, reader.picture)}
             picture = task.picture(outputs)
+            if "boxes" in found:
+                picture = drawn(reader.picture, [each for each in found["boxes"] if each["score"] >= given.score])
             if picture is not None:
                 found["picture"] = _written(picture, Path(given.out), Path(path).stem)
             predictions.append(found)
-    _show(predictions, failures, as_json=given.json)
+    _show(predictions, failures, least_score=given.score, as_json=given.json)
     return 4 if failures else 0
 
 
@@ -68,9 +72,13 @@ class _Reader:
     Args:
         folder: of the export.
         inside: whether the model preprocesses by itself.
+
+    Attributes:
+        picture: the newest image, (H, W, C) uint8; without a pixel where the model takes none.
     """
 
     def __init__(self, folder: Path, inside: bool) -> None:
+        self.picture = np.zeros((0, 0, 3), np.uint8)
         self._folder = folder
         self._inside = inside
         self._content = json.loads((folder / "preprocessing.json").read_text(encoding="utf-8"))
@@ -99,8 +107,8 @@ class _Reader:
                 yield name, f"It cannot be used: {error}"
 
     def _image(self, data: bytes) -> np.ndarray:
-        picture = read_picture(data, self._content["channels"])
-        fitted = fit(picture, self._content["size"], self._content["resize_mode"])[None]
+        self.picture = read_picture(data, self._content["channels"])
+        fitted = fit(self.picture, self._content["size"], self._content["resize_mode"])[None]
         taken = fitted if self._inside else finish(fitted, self._content, self._folder)
         # A model for pairs gets the image twice: it gives the place of each.
         return np.concatenate([taken] * self._model["images"], axis=3).astype(self._model["dtype"])
@@ -180,15 +188,7 @@ def fit(picture: np.ndarray, size: Sequence[int], mode: str) -> np.ndarray:
     height, width = size
     if picture.shape[:2] == (height, width):
         return picture
-    ratios = (picture.shape[0] / height, picture.shape[1] / width)
-    if mode == "squash":
-        sides = [height, width]
-    else:
-        ratio = {"crop": min(ratios), "fill": max(ratios), "half_crop": sum(ratios) / 2}[mode]
-        sides = [max(1, round(side / ratio)) for side in picture.shape[:2]]
-        if mode != "half_crop":
-            decides = ratios.index(ratio)
-            sides[decides] = size[decides]
+    sides = _sides(picture.shape, size, mode)
     scaled = _scaled(picture, sides[0], sides[1])
     part = (min(sides[0], height), min(sides[1], width))
     top, left = (sides[0] - part[0]) // 2, (sides[1] - part[1]) // 2
@@ -196,6 +196,38 @@ def fit(picture: np.ndarray, size: Sequence[int], mode: str) -> np.ndarray:
     y, x = (height - part[0]) // 2, (width - part[1]) // 2
     canvas[y : y + part[0], x : x + part[1]] = scaled[top : top + part[0], left : left + part[1]]
     return canvas
+
+
+def _sides(shape: Sequence[int], size: Sequence[int], mode: str) -> list[int]:
+    """Return height and width that an image of a shape is scaled to, before it is cut or filled up."""
+    ratios = (shape[0] / size[0], shape[1] / size[1])
+    if mode == "squash":
+        return list(size)
+    ratio = {"crop": min(ratios), "fill": max(ratios), "half_crop": sum(ratios) / 2}[mode]
+    sides = [max(1, round(side / ratio)) for side in shape[:2]]
+    if mode != "half_crop":
+        decides = ratios.index(ratio)
+        sides[decides] = size[decides]
+    return sides
+
+
+def placement(shape: Sequence[int], preprocessing: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return scale and place of an image in what the network gets: ``original * scale + place``, each (x, y) in px.
+
+    Args:
+        shape: of the image, (H, W, …).
+        preprocessing: content of ``preprocessing.json``.
+    """
+    size = preprocessing["size"]
+    sides = _sides(shape, size, preprocessing["resize_mode"]) if tuple(shape[:2]) != tuple(size) else list(size)
+    crop = preprocessing["crop"]
+    place = []
+    for side, length in zip(sides, size):
+        part = min(side, length)
+        cut = 0 if crop is None else (length - crop) // 2
+        place.append((length - part) // 2 - (side - part) // 2 - cut)
+    scale = np.array([sides[1] / shape[1], sides[0] / shape[0]])
+    return scale, np.array(place[::-1], np.float64)
 
 
 def finish(pictures: np.ndarray, preprocessing: Mapping[str, Any], folder: Path) -> np.ndarray:
@@ -399,9 +431,12 @@ class _Task:
         labels = folder / "labels.txt"
         self._names = labels.read_text(encoding="utf-8").splitlines() if labels.is_file() else []
         self._how = json.loads((folder / "task.json").read_text(encoding="utf-8"))["postprocessing"]
+        self._before = json.loads((folder / "preprocessing.json").read_text(encoding="utf-8"))
 
-    def described(self, outputs: Mapping[str, np.ndarray], top: int) -> dict[str, Any]:
+    def described(self, outputs: Mapping[str, np.ndarray], top: int, picture: np.ndarray) -> dict[str, Any]:
         """Return the prediction for one input as JSON values; the numbers themselves where they are not as expected."""
+        if self._how["form"] == "boxes":
+            return self._boxes(outputs, picture)
         output = outputs.get(self._how["output"])
         found = None if output is None else getattr(self, f"_{self._how['form']}")(output, top)
         if found is not None:
@@ -464,8 +499,109 @@ class _Task:
     def _embedding(self, output: np.ndarray, top: int) -> dict[str, Any] | None:
         return {"embedding": output.astype(np.float64).tolist()} if output.ndim == 1 else None
 
+    def _boxes(self, outputs: Mapping[str, np.ndarray], picture: np.ndarray) -> dict[str, Any]:
+        """Return the boxes in px of the original image, best first."""
+        found = outputs.get("detections")
+        if found is None:
+            found = best_detections(outputs[self._how["output"]], self._how)
+        found = found[found[:, 4] >= self._how["least_score"]].astype(np.float64)
+        scale, place = placement(picture.shape, self._before)
+        height, width = picture.shape[:2]
+        corners = (found[:, :4] - np.tile(place, 2)) / np.tile(scale, 2)
+        corners = np.clip(corners, 0, [width, height, width, height])
+        boxes = [
+            {
+                "class": self._how["names"][int(number)],
+                "number": int(number),
+                "score": float(score),
+                "box": box.round(2).tolist(),
+                "color": "#{:02x}{:02x}{:02x}".format(*self._how["colors"][int(number)]),
+            }
+            for box, score, number in zip(corners, found[:, 4], found[:, 5])
+        ]
+        return {"size": [height, width], "boxes": boxes}
+
     def _named(self, number: int, **more: Any) -> dict[str, Any]:
         return {"class": self._names[number], "number": number, **more}
+
+
+_MOST_CANDIDATES = 1000
+
+
+def best_detections(output: np.ndarray, how: Mapping[str, Any]) -> np.ndarray:
+    """Return what non-maximum suppression of each class leaves of boxes and scores, best first, (found, 6).
+
+    Args:
+        output: (K, 4 + classes): left, top, right, bottom in px of the input, and scores from 0 to 1.
+        how: ``least_score``, ``iou`` and ``most``.
+
+    Returns:
+        left, top, right, bottom, score, class.
+    """
+    boxes, scores = output[:, :4], output[:, 4:]
+    is_box = np.isfinite(boxes).all(axis=1) & (boxes[:, 2] >= boxes[:, 0]) & (boxes[:, 3] >= boxes[:, 1])
+    places = np.flatnonzero((scores >= how["least_score"]) & (scores > 0) & is_box[:, None])
+    places = places[np.argsort(-scores.ravel()[places], kind="stable")[:_MOST_CANDIDATES]]
+    rows, classes = np.divmod(places, scores.shape[1])
+    left, top, right, bottom = boxes[rows].T
+    areas = (right - left) * (bottom - top)
+    is_open, kept = np.ones(len(places), bool), []
+    while is_open.any() and len(kept) < how["most"]:
+        best = int(is_open.argmax())
+        kept.append(best)
+        width = np.minimum(right, right[best]) - np.maximum(left, left[best])
+        height = np.minimum(bottom, bottom[best]) - np.maximum(top, top[best])
+        shared = np.maximum(width, 0) * np.maximum(height, 0)
+        is_near = shared * (1 + how["iou"]) > (areas + areas[best]) * how["iou"]
+        is_open &= ~(is_near & (classes == classes[best]))
+        is_open[best] = False
+    return np.column_stack([boxes[rows], scores.ravel()[places], classes])[kept]
+
+
+def drawn(picture: np.ndarray, boxes: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """Return an image (H, W, 3) uint8 with boxes, the best one uppermost, and their classes and scores.
+
+    Args:
+        picture: (H, W, C) uint8.
+        boxes: ``box`` (left, top, right, bottom in px), ``color`` (``#rrggbb``), ``class`` and ``score``.
+    """
+    found = np.array(np.broadcast_to(picture, (*picture.shape[:2], 3)))
+    height, width = found.shape[:2]
+    line = max(1, round(max(height, width) / 300))
+    for each in reversed(boxes):
+        left, top, right, bottom = (round(side) for side in each["box"])
+        right, bottom = max(right, left + 1), max(bottom, top + 1)
+        color = tuple(bytes.fromhex(each["color"][1:]))
+        for rows, columns in (
+            (slice(top, top + line), slice(left, right)),
+            (slice(max(0, bottom - line), bottom), slice(left, right)),
+            (slice(top, bottom), slice(left, left + line)),
+            (slice(top, bottom), slice(max(0, right - line), right)),
+        ):
+            found[rows, columns] = color
+        found = _labelled(found, f"{each['class']} {each['score']:.0%}", (left + line, top + line), color)
+    return found
+
+
+def _labelled(picture: np.ndarray, text: str, place: tuple[int, int], color: tuple[int, ...]) -> np.ndarray:
+    """Return an image with a text on a ground of a color, at a place (x, y)."""
+    ink = (0, 0, 0) if sum(color) > 382 else (255, 255, 255)
+    size = max(10, max(picture.shape[:2]) // 50)
+    try:
+        from PIL import Image, ImageDraw
+    except ImportError:
+        cv2 = importlib.import_module("cv2")
+        (wide, high), below = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, size / 30, 1)
+        corner = (place[0] + wide, place[1] + high + below)
+        cv2.rectangle(picture, place, corner, color, -1)
+        start = (place[0], place[1] + high)
+        cv2.putText(picture, text, start, cv2.FONT_HERSHEY_SIMPLEX, size / 30, ink, 1, cv2.LINE_AA)
+        return picture
+    image = Image.fromarray(picture)
+    draw = ImageDraw.Draw(image)
+    draw.rectangle(draw.textbbox(place, text, font_size=size), fill=color)
+    draw.text(place, text, fill=ink, font_size=size)
+    return np.array(image)
 
 
 def _to_255(output: np.ndarray) -> np.ndarray:
@@ -494,18 +630,24 @@ def _written(picture: np.ndarray, folder: Path, stem: str) -> str:
 # ---- what is shown
 
 
-def _show(predictions: list[dict[str, Any]], failures: list[dict[str, Any]], *, as_json: bool) -> None:
+def _show(
+    predictions: list[dict[str, Any]], failures: list[dict[str, Any]], *, least_score: float, as_json: bool
+) -> None:
     for failure in failures:
         sys.stderr.write(f"{failure['file']}: {failure['message']}\n")
     if as_json:
         sys.stdout.write(json.dumps({"predictions": predictions, "failures": failures}, indent=2) + "\n")
         return
     for each in predictions:
-        sys.stdout.write(f"{each['file']}: {_words(each)}\n")
+        sys.stdout.write(f"{each['file']}: {_words(each, least_score)}\n")
 
 
-def _words(found: Mapping[str, Any]) -> str:
+def _words(found: Mapping[str, Any], least_score: float) -> str:
     picture = f"  {found['picture']}" if "picture" in found else ""
+    if "boxes" in found:
+        shown = [each for each in found["boxes"] if each["score"] >= least_score]
+        lines = [f"\n  {one['class']} {one['score']:.2%}  {_corners(one['box'])}" for one in shown]
+        return f"{len(shown)} {'box' if len(shown) == 1 else 'boxes'}{picture}{''.join(lines)}"
     if "classes" in found:
         shares = ((one["class"], one.get("probability", one.get("share"))) for one in found["classes"])
         return "  ".join(f"{name} {share:.2%}" for name, share in shares) + picture
@@ -519,6 +661,10 @@ def _words(found: Mapping[str, Any]) -> str:
     if "size" in found:
         return f"{found['size'][1]} x {found['size'][0]}, mean {found['mean']:.4g}{picture}"
     return str(found["outputs"])
+
+
+def _corners(box: Sequence[float]) -> str:
+    return " ".join(f"{side:.1f}" for side in box)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from ziggurat.specs import (
     save_spec,
 )
 from ziggurat.workspace.programs import write_program
-from ziggurat.workspace.training_checks import check_rotation_needs_square
+from ziggurat.workspace.training_checks import DIGITS, check_rotation_needs_square
 from ziggurat.zoo.backends import with_backend
 
 __all__ = [
@@ -427,7 +427,15 @@ def _complete(spec: Spec) -> Spec:
     if not isinstance(spec, TrainSpec):
         return spec
     check_rotation_needs_square(spec)
-    return _with_network_text(spec)
+    return _with_absolute_data(_with_network_text(spec))
+
+
+def _with_absolute_data(spec: TrainSpec) -> TrainSpec:
+    """Return a spec whose data is found from any folder: evaluations and exports of the job start in others."""
+    source = spec.data.source
+    if source == DIGITS or not Path(source).exists():
+        return spec
+    return spec.model_copy(update={"data": spec.data.model_copy(update={"source": str(Path(source).absolute())})})
 
 
 def _not_made(path: Path, error: OSError) -> StorageError:

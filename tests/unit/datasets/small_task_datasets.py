@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from tests.shapes import SHAPES, draw_shapes
 from tests.unit.datasets.small_datasets_for_versions import png, write_dataset
 from ziggurat.records.manifest import ImageForm
 from ziggurat.records.schema import Column, Schema
 
 SIDE: Final = 16
+SHAPES_SIDE: Final = 64
 COLUMNS: Final = (
     Column(name="size", type="number"),
     Column(name="color", type="category", categories=("red", "green", "blue")),
@@ -68,6 +71,16 @@ def _labelled(number: int) -> tuple[str, tuple[Any, ...], Any]:
     return f"{number}.png", (png(image),), [int(bright[0].mean() > SIDE / 2), int(bright[1].mean() > SIDE / 2)]
 
 
+def shapes(number: int) -> np.ndarray:
+    """Return an image of shapes, (SHAPES_SIDE, SHAPES_SIDE, 3) uint8."""
+    return draw_shapes(np.random.default_rng(number), SHAPES_SIDE)[0]
+
+
+def _shapes(number: int) -> tuple[str, tuple[Any, ...], Any]:
+    image, found = draw_shapes(np.random.default_rng(number), SHAPES_SIDE)
+    return f"{number}.png", (png(image),), [{"class": kind, "box": list(box)} for kind, *box in found]
+
+
 _TABLES: Final = {
     "price": Schema(kind="table", columns=COLUMNS, target="price"),
     "kind": Schema(kind="table", columns=COLUMNS, target="kind", class_names=("cheap", "dear")),
@@ -83,6 +96,11 @@ DATASETS: Final[dict[str, tuple[Schema, ImageForm | None, Callable[[int], tuple[
     ),
     "masks": (Schema(kind="segmentation", class_names=("ground", "square"), ignore_class=255), _FORM, _masked),
     "labels": (Schema(kind="image-regression", class_names=("low", "right")), _FORM, _labelled),
+    "shapes": (
+        Schema(kind="detection", class_names=SHAPES),
+        replace(_FORM, height_px=SHAPES_SIDE, width_px=SHAPES_SIDE),
+        _shapes,
+    ),
 }
 
 

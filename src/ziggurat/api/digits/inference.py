@@ -57,14 +57,19 @@ def top_n(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
 
 @router.post("/models/images/generic/infer_one.json", response_model=Json)
 def infer_one(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
-    """Return ``outputs``: name → numbers, of ``image_file``, ``image_path`` or ``image_url``."""
-    return answer({"outputs": _numbers(_one(studio, form, _ALL))})
+    """Return ``outputs``: name → numbers, of ``image_file``, ``image_path`` or ``image_url``.
+
+    A detector's outputs are rows ``[left, top, right, bottom, confidence]`` in px of the image: ``bbox-list``, or
+    ``bbox-list-class0``, ``bbox-list-class1``, … where there are several classes.
+    """
+    return answer({"outputs": _numbers(_one(studio, form, _ALL), _class_count(studio, form))})
 
 
 @router.post("/models/images/generic/infer_many.json", response_model=Json)
 def infer_many(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
     """Return ``outputs``: path → name → numbers, of the images in ``image_list``."""
-    return answer({"outputs": {name: _numbers(row) for name, row in _many(studio, form, _ALL)}})
+    classes = _class_count(studio, form)
+    return answer({"outputs": {name: _numbers(row, classes) for name, row in _many(studio, form, _ALL)}})
 
 
 def _one(studio: Studio, form: Form, top: int) -> dict[str, Any]:
@@ -127,7 +132,18 @@ def _percent(row: dict[str, Any]) -> list[tuple[str, float]]:
     return [(each["class"], round(100 * each["probability"], 2)) for each in row["classes"]]
 
 
-def _numbers(row: dict[str, Any]) -> dict[str, Any]:
+def _class_count(studio: Studio, form: Form) -> int:
+    """Return how many classes the data of the model has."""
+    return len(studio.models.inputs(_model(studio, form)[0]).schema.class_names)
+
+
+def _numbers(row: dict[str, Any], classes: int) -> dict[str, Any]:
+    if "boxes" in row:
+        names = ["bbox-list"] if classes == 1 else [f"bbox-list-class{number}" for number in range(classes)]
+        rows: dict[str, list[list[float]]] = {name: [] for name in names}
+        for each in row["boxes"]:
+            rows[names[each["number"]]].append([*each["box"], each["score"]])
+        return rows
     if "classes" in row:
         return {"softmax": [each["probability"] for each in sorted(row["classes"], key=lambda each: each["number"])]}
     return {name: each["values"] for name, each in row["outputs"].items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ziggurat.backends.tensorflow.boxes import nms, roi_align
 from ziggurat.backends.tensorflow.detection import anchor_points, boxes_of, detection_loss, generalized_iou
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.tower import model_property
@@ -31,8 +32,10 @@ __all__ = [
     "mse_loss",
     "nchw_to_nhwc",
     "nhwc_to_nchw",
+    "nms",
     "pixel_accuracy",
     "rgb_to_bgr",
+    "roi_align",
     "segmentation_loss",
 ]
 

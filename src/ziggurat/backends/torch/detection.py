@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch.nn import functional
 
+from ziggurat.backends.torch.standalone_boxes import anchor_points
 from ziggurat.tasks.detection_arrays import CLASS, COUNT, STATE
 
 __all__ = ["Objects", "anchor_points", "boxes_of", "detection_loss", "generalized_iou"]
@@ -48,27 +48,6 @@ def boxes_of(y: torch.Tensor) -> Objects:
         is_object=is_there & ~is_ignored,
         is_ignored=is_ignored,
     )
-
-
-def anchor_points(height: int, width: int, strides: Sequence[int] = (8, 16, 32)) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the places that a detector predicts a box at: the centers of the cells of its feature maps.
-
-    Args:
-        height: of the input in px; feature maps are rounded up.
-        width: likewise.
-        strides: px of the input for one cell of each feature map.
-
-    Returns:
-        points: (K, 2) float32 x and y in px, feature map by feature map, row by row.
-        sizes: (K, 1) float32 the stride of each.
-    """
-    points, sizes = [], []
-    for stride in strides:
-        rows, columns = (torch.arange(-(-side // stride), dtype=torch.float32) for side in (height, width))
-        y, x = torch.meshgrid((rows + 0.5) * stride, (columns + 0.5) * stride, indexing="ij")
-        points.append(torch.stack([x.flatten(), y.flatten()], dim=1))
-        sizes.append(torch.full((x.numel(), 1), float(stride)))
-    return torch.cat(points), torch.cat(sizes)
 
 
 def detection_loss(

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from ziggurat.backends.torch.boxes import nms, roi_align
 from ziggurat.backends.torch.detection import anchor_points, boxes_of, detection_loss, generalized_iou
 from ziggurat.engine.network_files import model_property
 from ziggurat.errors import UsageError
@@ -39,8 +40,10 @@ __all__ = [
     "mse_loss",
     "nchw_to_nhwc",
     "nhwc_to_nchw",
+    "nms",
     "pixel_accuracy",
     "rgb_to_bgr",
+    "roi_align",
     "scalar",
     "segmentation_loss",
 ]

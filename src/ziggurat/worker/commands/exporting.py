@@ -267,12 +267,19 @@ def model_card(job: TrainedJob, result: ExportResult, *, split: str, inside: boo
         "## Parity",
         f"The exported file beside the network that was trained, on {result.parity['samples']} samples of the split "
         f"`{split}`. A relative difference is a share of the largest output, where that is above 1.",
-        _table([(name.replace("_", " "), _text(value)) for name, value in result.parity.items()]),
+        _table(_parity(result.parity)),
         "## Use it",
         _usage(job, result),
         f"Made by Ziggurat {__version__} with {result.framework}.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _parity(report: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Yield name and value; those of boxes where there are boxes."""
+    for name, value in report.items():
+        if value is not None or not name.startswith("boxes"):
+            yield name.replace("_", " "), _text(value)
 
 
 def _usage(job: TrainedJob, result: ExportResult) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ziggurat.backends.tensorflow.export.serving import ServingModel, new_session
 from ziggurat.backends.tensorflow.runtime import native_log_held_to, tf, tf2
+from ziggurat.engine.detection_parity import DETECTIONS
 from ziggurat.errors import MissingDependencyError, UnknownNameError
 
 __all__ = [
@@ -222,7 +223,7 @@ def _frozen(model: ServingModel) -> Any:
 def _session_runner(session: Any) -> Runner:
     """Return what runs a graph by the names that ``serving_model`` gave its tensors."""
     known = {operation.name for operation in session.graph.get_operations()}
-    names = [name for name in known if name == "probabilities" or name == "output" or _is_numbered(name)]
+    names = [name for name in known if name in ("probabilities", "output", DETECTIONS) or _is_numbered(name)]
     fetches = {name: f"{name}:0" for name in sorted(names)}
     return lambda batch: session.run(fetches, {"input:0": batch})
 

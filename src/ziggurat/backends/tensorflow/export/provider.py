@@ -30,6 +30,7 @@ from ziggurat.backends.tensorflow.towers import (
 from ziggurat.engine import standalone_prediction
 from ziggurat.engine.backend import ArraySpec, ProgramRequest, single_arrays
 from ziggurat.engine.capabilities import DescribedGraph, ExportOrder, ExportResult, TensorDescription
+from ziggurat.engine.detection_parity import detection_rule
 from ziggurat.engine.parity import Run, parity_report
 from ziggurat.errors import ConfigurationError, DataError, NetworkCodeError, UnknownNameError, ZigguratError
 from ziggurat.zoo import network_path
@@ -357,6 +358,7 @@ class TensorFlowTasks:
                 order.context.preprocessing,
                 scores=network.gives_class_scores,
                 inside=order.inside,
+                rule=detection_rule(order.context),
             ) as model:
                 with _held_by(chosen):
                     path = chosen.write(model, order.folder)

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ziggurat.backends.tensorflow.boxes import best_detections
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.towers import BuiltTower, TowerInput, build_tower
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.table_preprocessing import TablePreprocessing
+from ziggurat.engine.detection_parity import DETECTIONS, DetectionRule
 from ziggurat.errors import CheckpointError
 from ziggurat.tasks.preprocessing import InputPreprocessing
 
@@ -28,7 +30,8 @@ class ServingModel:
         session: holds the weights.
         input: placeholder: where the preprocessing is inside, images (N, height, width, C) float32, RGB, 0 to 255, or
             encoded rows (N, F) float64; else what the network gets.
-        outputs: name → tensor: ``output``, ``output_1``, …, and ``probabilities`` of a classifier.
+        outputs: name → tensor: ``output``, ``output_1``, …, and ``probabilities`` of a classifier; ``detections`` in
+            the place of boxes and scores.
         variables: name → variable.
         inside: whether the preprocessing is part of the graph.
     """
@@ -53,6 +56,7 @@ def serving_model(
     *,
     scores: bool,
     inside: bool = True,
+    rule: DetectionRule | None = None,
 ) -> Iterator[ServingModel]:
     """Build the inference graph in a graph of its own and give it its weights.
 
@@ -63,6 +67,8 @@ def serving_model(
         scores: whether the network's first output holds class scores.
         inside: whether the graph preprocesses by itself: it crops images, takes the mean off and whitens, or scales the
             numbers of rows. There is nothing to do for texts: their token numbers are the input.
+        rule: of detections: their non-maximum suppression is in the graph, too, where the preprocessing is; None for
+            outputs as the network gives them.
 
     Raises:
         CheckpointError: where a variable is not in ``weights`` or has another shape there.
@@ -72,6 +78,11 @@ def serving_model(
         decoded, x = _input(shared, preprocessing, inside=inside)
         tower = build_tower(shared, x, None, stage="inf")
         outputs = named_outputs(tower, shared.classes, scores=scores)
+        if rule is not None and inside and rule.output in outputs:
+            limits = {"least_score": rule.least_score, "iou": rule.iou, "most": rule.most}
+            with tf.name_scope("postprocessing"):
+                detections = best_detections(outputs.pop(rule.output), **limits)
+            outputs = {DETECTIONS: tf.identity(detections, DETECTIONS), **outputs}
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         session = new_session(graph)
     try:

@@ -17,6 +17,7 @@ from ziggurat.backends.torch.trained import TrainedTorch, trained_network
 from ziggurat.engine import standalone_prediction
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.engine.capabilities import ExportOrder, ExportResult
+from ziggurat.engine.detection_parity import detection_rule
 from ziggurat.engine.parity import Run, parity_report
 from ziggurat.errors import ConfigurationError, NetworkCodeError, ZigguratError
 
@@ -35,7 +36,8 @@ def export_network(request: ProgramRequest, arrays: Mapping[str, np.ndarray], or
     plain = replace(request, precision="float32", devices=("cpu",))  # exports compute so, whatever the training did
     text, _ = source_of(plain)
     network = trained_network(plain, arrays)
-    module = ServingModule(network, order.context.preprocessing, inside=order.inside)
+    rule = detection_rule(order.context)
+    module = ServingModule(network, order.context.preprocessing, inside=order.inside, rule=rule)
     with _held_by(chosen):
         path = chosen.write(Written(module, network, text), order.folder)
         runner = chosen.runner(path)

@@ -16,7 +16,9 @@ from typing import Any, Final
 import numpy as np
 import torch
 
+from ziggurat.backends.torch import standalone_boxes
 from ziggurat.backends.torch.export import standalone_network
+from ziggurat.backends.torch.export.nms_operator import kept_by_operator, onnx_translations
 from ziggurat.backends.torch.export.serving import ServingModule
 from ziggurat.backends.torch.network import Network
 from ziggurat.errors import MissingDependencyError, UnknownNameError
@@ -105,6 +107,7 @@ class OnnxFormat(ExportFormat):
         example = model.module.samples(_EXAMPLES)
         with torch.no_grad():
             names = list(model.module(example))
+        model.module.kept = kept_by_operator
         with _quietly():
             torch.onnx.export(
                 exported_program(model.module),
@@ -115,6 +118,7 @@ class OnnxFormat(ExportFormat):
                 opset_version=_OPSET,
                 dynamo=True,
                 external_data=False,
+                custom_translation_table=onnx_translations(),
                 verbose=False,
             )
         return path
@@ -146,7 +150,8 @@ class WeightsFormat(ExportFormat):
         (folder / "network.py").write_text(model.text, encoding="utf-8")
         facts = {**network.facts(), "scores": network.gives_class_scores, "pretrained": network.is_tuned}
         (folder / "network.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-        copyfile(standalone_network.__file__, folder / "standalone_network.py")
+        for module in (standalone_network, standalone_boxes):
+            copyfile(str(module.__file__), folder / Path(str(module.__file__)).name)
         return path
 
     def runner(self, path: Path) -> Runner:

@@ -9,9 +9,11 @@ import torch
 from torch import nn
 
 from ziggurat.backends.torch.network import Network, channels_first
+from ziggurat.backends.torch.standalone_boxes import Kept, best_detections
 from ziggurat.backends.torch.trained import named_outputs
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.table_preprocessing import TablePreprocessing
+from ziggurat.engine.detection_parity import DETECTIONS, DetectionRule
 from ziggurat.tasks.preprocessing import InputPreprocessing
 
 __all__ = ["ServingModule"]
@@ -25,17 +27,28 @@ class ServingModule(nn.Module):
         preprocessing: what it was trained with.
         inside: whether the module preprocesses by itself: it takes images (N, height, width, C) float32, RGB, 0 to 255,
             or encoded rows (N, F) float64. There is nothing to do for texts: their token numbers are the input.
+        rule: of detections: their non-maximum suppression is inside, too. None for outputs as the network gives them.
 
     Attributes:
+        kept: another way to do it than ``first_kept``, where the format has one.
         input_shape: of one sample that it takes.
         input_dtype: name of the NumPy type that it takes.
     """
 
-    def __init__(self, network: Network, preprocessing: InputPreprocessing, *, inside: bool) -> None:
+    def __init__(
+        self,
+        network: Network,
+        preprocessing: InputPreprocessing,
+        *,
+        inside: bool,
+        rule: DetectionRule | None = None,
+    ) -> None:
         super().__init__()
         self.model = network.module
         self._network = network
         self._scores = network.gives_class_scores
+        self._rule = rule if inside else None
+        self.kept: Kept | None = None
         self._before: nn.Module = _AsItIs(network)
         self.input_shape: tuple[int, ...] = network.source.shape
         self.input_dtype = network.source.dtype
@@ -49,8 +62,16 @@ class ServingModule(nn.Module):
         self.eval()
 
     def forward(self, input: torch.Tensor) -> dict[str, torch.Tensor]:  # noqa: A002 - the name of the model's input
-        """Return name → output of a batch: ``output``, ``output_1``, …, and ``probabilities`` of a classifier."""
-        return named_outputs(self._network.predict(self._before(input)), scores=self._scores)
+        """Return name → output of a batch: ``output``, ``output_1``, …, and ``probabilities`` of a classifier.
+
+        ``detections`` stands in the place of boxes and scores.
+        """
+        found = named_outputs(self._network.predict(self._before(input)), scores=self._scores)
+        if self._rule is None or self._rule.output not in found:
+            return found
+        rule, output = self._rule, found.pop(self._rule.output)
+        limits = {"least_score": rule.least_score, "iou": rule.iou, "most": rule.most}
+        return {DETECTIONS: best_detections(output, kept=self.kept, **limits), **found}
 
     def samples(self, count: int) -> torch.Tensor:
         """Return samples of zeros as it takes them."""

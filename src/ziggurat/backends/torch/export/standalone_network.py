@@ -5,7 +5,8 @@
 
     module = load_module(Path("model.safetensors"))  # a torch.nn.Module that takes images (N, C, H, W)
 
-It needs PyTorch and safetensors. ``network.py`` is the network file, ``network.json`` says what it was made with.
+It needs PyTorch and safetensors. ``network.py`` is the network file, ``network.json`` says what it was made with, and
+``standalone_boxes.py`` has operations on boxes that network files may call.
 """
 
 from __future__ import annotations
@@ -153,7 +154,12 @@ class _Digits(ModuleType):
 
 
 def _namespace(path: str) -> dict[str, Any]:
-    digits = _Digits("digits")
+    digits: Any = _Digits("digits")
+    names: dict[str, Any] = {}
+    boxes = Path(path).with_name("standalone_boxes.py")
+    exec(compile(boxes.read_text(encoding="utf-8"), str(boxes), "exec"), names)
+    for name in ("anchor_points", "nms", "roi_align"):
+        setattr(digits, name, names[name])
     model: Any = ModuleType("model")
     model.Tower, model.model_property = Tower, model_property
     aliases = {"model": model, "utils": digits, "digits": digits}
