@@ -52,7 +52,8 @@ def test_every_verb_is_a_command_with_help(verb, ziggurat):
 
 def commands(group, path):
     for name, command in group.commands.items():
-        yield (f"{path} {name}", command)
+        is_group = isinstance(command, click.Group)
+        yield from commands(command, f"{path} {name}") if is_group else [(f"{path} {name}", command)]
 
 
 def leaves():

@@ -265,7 +265,7 @@ def test_what_is_not_there_is_an_error_that_helps(pets, tmp_path):
         make_version(pets, Relabel("train", [0], 3), folder)
     with pytest.raises(DataError, match="chosen by rows or by keys"):
         make_version(pets, Exclude("train", [0.5]), folder)
-    with pytest.raises(UsageError, match="There are: Relabel, Exclude, Move"):
+    with pytest.raises(UsageError, match="There are: Relabel, CorrectObjects, Exclude, Move"):
         make_version(pets, ["drop"], folder)
     with pytest.raises(UsageError, match="at least one sample"):
         make_version(pets, Resplit(np.full(9, -1)), folder)

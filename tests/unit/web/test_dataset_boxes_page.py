@@ -84,6 +84,7 @@ def test_corrected_images_are_listed_and_applied(visit: Any, studio: Studio, obj
     explorer = html_of(visit.get(f"/datasets/{objects}/explore"))
     assert "1 image has corrected boxes" in explorer.one("#corrected-boxes").text
     assert explorer.has(".corrected-mark")
+    assert html_of(visit.get(f"/datasets/{objects}/delete")).has("#corrected-boxes")
     listed = visit.get(f"/datasets/{objects}/boxes")
     assert "1 added, 1 deleted" in listed.text
 

@@ -28,6 +28,8 @@ export function panelOf({ place, model, size, setClass, selected }) {
   let waiting = 0;
   let forNew = 0; // class of the next new box
 
+  const valuesOf = ({ box }) => [box[0], box[1], box[2] - box[0], box[3] - box[1]];
+
   function itemOf(each) {
     const [left, top, right, bottom] = each.box;
     const about = [`${short(right - left)} × ${short(bottom - top)}`, ...each.notes.filter((note) => note === "crowd" || note === "difficult")].join(", ");
@@ -83,7 +85,7 @@ export function panelOf({ place, model, size, setClass, selected }) {
     const number = each ? each.class : forNew;
     classField.value = String(number);
     for (const button of place.querySelectorAll("[data-class]")) button.setAttribute("aria-pressed", String(Number(button.dataset.class) === number));
-    const values = each ? [each.box[0], each.box[1], each.box[2] - each.box[0], each.box[3] - each.box[1]] : ["", "", "", ""];
+    const values = each && valuesOf(each);
     sides.forEach((field, at) => {
       field.disabled = !each;
       if (field !== document.activeElement) field.value = each ? short(values[at]) : "";
@@ -94,18 +96,20 @@ export function panelOf({ place, model, size, setClass, selected }) {
     notes.hidden = !notes.textContent;
   }
 
-  function typed() {
+  // The other fields are rounded, so they keep what the box has.
+  function typed({ target }) {
     const each = model.selected;
     if (!each) return;
-    const [left, top, width, height] = sides.map((field) => (field.value.trim() === "" ? Number.NaN : Number(field.value)));
+    const values = valuesOf(each);
+    values[sides.indexOf(target)] = target.value.trim() === "" ? Number.NaN : Number(target.value);
+    const [left, top, width, height] = values;
     const box = [left, top, left + width, top + height];
     const isBox = box.every(Number.isFinite) && width > 0 && height > 0;
     const [x, y, right, bottom] = isBox ? clipped(box, size) : box;
     const isInside = isBox && right > x && bottom > y;
-    const field = sides.includes(document.activeElement) ? document.activeElement : sides[0];
-    field.setCustomValidity(isInside ? "" : isBox ? "The box lies outside of the image." : "A box has an area: width and height are greater than 0.");
+    target.setCustomValidity(isInside ? "" : isBox ? "The box lies outside of the image." : "A box has an area: width and height are greater than 0.");
     if (isInside) model.change(each.id, { box: [x, y, right, bottom] }, "typed");
-    else field.reportValidity();
+    else target.reportValidity();
   }
 
   sides.forEach((field) => field?.addEventListener("change", typed));

@@ -307,4 +307,5 @@ def _delete_page(
     if job.kind != "dataset":
         return see_other(request, f"/jobs/{job_id}/delete")
     users = studio.jobs.dependents(job_id)
-    return page(request, "dataset/delete.html", status, job=job, users=users, error=error)
+    corrected = studio.datasets.boxes.places(job_id) if is_finished(job) else []
+    return page(request, "dataset/delete.html", status, job=job, users=users, corrected=corrected, error=error)
