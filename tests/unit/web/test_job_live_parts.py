@@ -181,6 +181,34 @@ def test_images_come_from_the_dataset_where_it_is_there(visit, studio, train, pe
     assert section.all("li a")[2]["href"] == f"/datasets/{pets}/samples/val/2"
 
 
+def test_boxes_are_drawn_over_samples_of_each_validation(visit, told):
+    job = told()
+    actual = [{"box": [10, 10, 30, 30], "number": 1}, {"box": [40, 40, 60, 60], "number": 0}]
+    sample = {"split": "val", "row": 4, "key": "4.png", "label": {"size": [64, 96], "boxes": actual}}
+    near = {"box": [11, 10, 31, 30], "number": 1, "score": 0.8}
+    wrong = {"box": [70, 10, 90, 30], "number": 0, "score": 0.4}
+    both = [near, {**actual[1], "score": 0.6}]
+    lines: list[dict[str, Any]] = [
+        {"version": 1, "kind": "detection", "class_names": ["cat", "dog"], "samples": [sample]}
+    ]
+    for epoch, boxes in enumerate(([], [near, wrong], both)):
+        lines.append({"step": 10 * epoch, "epoch": epoch, "time": 1.0, "predictions": [{"boxes": boxes}]})
+    replace_lines(JobFolder(Path(job.folder)).sample_predictions, lines, "The predictions")
+
+    section = part_of(visit, job, "sample-predictions").one("#job-sample-predictions")
+
+    (tile,) = section.all("li")
+    assert tile["class"] == "right"
+    assert tile.one(".pred-name").text == "2 of 2 found"
+    assert tile.one(".pred-boxes svg")["viewbox"] == "0 0 96 64"
+    assert [each["x"] for each in tile.all("rect.actual")] == ["10", "40"]
+    assert [each["x"] for each in tile.all("g.predicted rect")] == ["11", "40"]
+    told_of = json.loads(section["data-records"])["samples"][0]
+    assert told_of["predicted"] == ["0 of 2 found", "1 of 2 found", "2 of 2 found"]
+    assert told_of["scores"] == ["", "1 false", ""]
+    assert told_of["boxes"][1][1][:4] == [70, 10, 20, 20]
+
+
 def test_a_kind_that_this_page_does_not_know_is_left_out(visit, told):
     job = told()
     record_samples(job.folder, 2, kind="detection")
