@@ -205,6 +205,10 @@ class TablePreprocessing(StoredPreprocessing):
         except ValueError as error:
             raise DatapointError(key, str(error)) from None
 
+    def decode_sized(self, data: Any, key: Any) -> tuple[np.ndarray, None]:
+        """Return what ``decode`` returns; there is no image that has a size."""
+        return self.decode(data, key), None
+
     def decode_texts(self, texts: Mapping[str, str], key: Any) -> np.ndarray:
         """Return a row whose values come as texts, from a CSV file or a form, as ``decode`` does.
 

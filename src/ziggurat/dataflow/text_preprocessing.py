@@ -131,6 +131,10 @@ class TextPreprocessing(StoredPreprocessing):
         found[: len(numbers)] = numbers
         return found
 
+    def decode_sized(self, data: Any, key: Any) -> tuple[np.ndarray, None]:
+        """Return what ``decode`` returns; there is no image that has a size."""
+        return self.decode(data, key), None
+
     def finish(self, batch: np.ndarray) -> np.ndarray:
         """Return texts as the network gets them: (N, length) int32, what ``decode`` gave."""
         return batch.astype(np.int32, copy=False)

@@ -6,7 +6,6 @@ from ziggurat.tasks.arrays import ArraySpec
 from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
 from ziggurat.tasks.classification import CLASSIFICATION
 from ziggurat.tasks.classification_metrics import ConfusionMetric
-from ziggurat.tasks.detection import DETECTION
 from ziggurat.tasks.means_metric import MeansMetric
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.preprocessing import InputPreprocessing
@@ -16,7 +15,6 @@ from ziggurat.tasks.report import MetricInfo, ScoreInfo
 __all__ = [
     "AUTO_TASK",
     "CLASSIFICATION",
-    "DETECTION",
     "ArraySpec",
     "ConfusionMetric",
     "InputPreprocessing",

@@ -7,10 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.tasks.arrays import ArraySpec
 
-__all__ = ["InputPreprocessing", "decoded_input", "input_spec"]
+__all__ = ["InputPreprocessing", "input_spec"]
 
 
 class InputPreprocessing(Protocol):
@@ -51,6 +50,14 @@ class InputPreprocessing(Protocol):
         """
         ...
 
+    def decode_sized(self, data: Any, key: Any) -> tuple[np.ndarray, tuple[int, int] | None]:
+        """Return what ``decode`` returns, and the (height, width) in px of an image before it was fitted.
+
+        Raises:
+            DatapointError: where it cannot be read.
+        """
+        ...
+
     def finish(self, batch: np.ndarray, /) -> np.ndarray:
         """Return a batch as the network gets it.
 
@@ -72,19 +79,3 @@ def input_spec(preprocessing: InputPreprocessing) -> ArraySpec:
         classes=preprocessing.vocabulary_size,
         categories=preprocessing.categories,
     )
-
-
-def decoded_input(preprocessing: InputPreprocessing, data: Any, key: Any) -> tuple[np.ndarray, tuple[int, int] | None]:
-    """Return one input as ``decode`` returns it, and the (height, width) in px of an image before it was fitted.
-
-    Args:
-        preprocessing: of a job.
-        data: as it is stored.
-        key: of the sample, for errors.
-
-    Raises:
-        DatapointError: where it cannot be read.
-    """
-    if isinstance(preprocessing, Preprocessing):
-        return preprocessing.decode_sized(data, key)
-    return preprocessing.decode(data, key), None

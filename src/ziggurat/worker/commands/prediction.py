@@ -19,7 +19,6 @@ from ziggurat.records.offered_folders import check_file, watched_source
 from ziggurat.specs import InferSpec
 from ziggurat.tasks import Task
 from ziggurat.tasks.base import prediction
-from ziggurat.tasks.preprocessing import decoded_input
 from ziggurat.worker.commands.given_inputs import generated_count, given_inputs
 from ziggurat.worker.commands.picture_folder import PictureFolder
 from ziggurat.worker.commands.prediction_inputs import named_inputs
@@ -101,7 +100,7 @@ def predict_inputs(
     for place, (name, data) in enumerate(inputs):
         try:
             content = read_file(data) if isinstance(data, FilePath) else data
-            decoded.append((place, *decoded_input(job.context.preprocessing, content, name)))
+            decoded.append((place, *job.context.preprocessing.decode_sized(content, name)))
         except DataError as error:
             failures.append({"file": name, **error.as_dict()})
     if not decoded:

@@ -28,7 +28,6 @@ from ziggurat.records.codec import DecodingError, read_frame
 from ziggurat.specs import FileNetwork
 from ziggurat.tasks import InputPreprocessing, MeansMetric, TaskContext
 from ziggurat.tasks.base import as_color, prediction
-from ziggurat.tasks.preprocessing import decoded_input
 from ziggurat.worker.commands.prediction_inputs import named_inputs
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 
@@ -199,7 +198,7 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
         fitted = []
         for request, name, content in waiting[start : start + AT_ONCE]:
             try:
-                fitted.append((request, name, *decoded_input(context.preprocessing, content, name)))
+                fitted.append((request, name, *context.preprocessing.decode_sized(content, name)))
             except DataError as error:
                 request.failures.append({"file": name, **error.as_dict()})
         if fitted:
