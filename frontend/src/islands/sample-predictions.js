@@ -5,6 +5,12 @@ function nearest(epochs, wanted) {
   return distances.indexOf(Math.min(...distances));
 }
 
+function rectangle([x, y, width, height, stroke]) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  for (const [name, value] of Object.entries({ x, y, width, height, stroke })) made.setAttribute(name, value);
+  return made;
+}
+
 export function mount(section) {
   let chosen = null; // epoch of the record, since old records are thinned out; null for the newest
 
@@ -27,6 +33,7 @@ export function mount(section) {
       tile.querySelector(".pred-word").textContent = sample.right[index] ? "correct:" : "wrong:";
       tile.querySelector(".pred-name").textContent = sample.predicted[index];
       tile.querySelector(".pred-score").textContent = sample.scores[index];
+      if (sample.boxes) tile.querySelector(".predicted").replaceChildren(...sample.boxes[index].map(rectangle));
     });
   };
   const choose = (event) => {

@@ -388,7 +388,7 @@ def _samples(spec: TrainSpec, program: Program, data: JobData, folder: JobFolder
     chosen = choose_samples(data.source, data.context)
     if chosen is None:
         return []
-    if not is_dataset(Path(spec.data.source)):
+    if chosen.are_shown_fitted or not is_dataset(Path(spec.data.source)):
         chosen.save_images(folder)
     batch_size = spec.batch_size * spec.gradient_accumulation_steps  # that of a validation
     return [

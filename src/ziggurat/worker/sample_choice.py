@@ -16,6 +16,8 @@ from ziggurat.entities.sample_predictions import MOST_SAMPLES
 from ziggurat.errors import DatapointError
 from ziggurat.layout import JobFolder
 from ziggurat.tasks import TaskContext
+from ziggurat.tasks.detection_arrays import CLASS, corners_of_rows
+from ziggurat.worker.pipeline import middle_crop
 from ziggurat.worker.source import DataSource
 
 __all__ = ["ChosenSamples", "choose_samples", "spread_over_classes"]
@@ -35,11 +37,14 @@ class ChosenSamples:
         batch: ``[x, y]``, the input of the network.
         samples: ``split``, ``row``, ``key`` and ``label`` of each, as JSON values.
         pictures: (height, width, C) uint8 of each, fitted to the network's size.
+        are_shown_fitted: whether pages show ``pictures``, also of samples of a dataset, as labels and predictions have
+            places in them.
     """
 
     batch: list[np.ndarray]
     samples: list[dict[str, Any]]
     pictures: list[np.ndarray]
+    are_shown_fitted: bool = False
 
     def save_images(self, folder: JobFolder) -> None:
         """Save the images in a job folder, for samples that are in no dataset.
@@ -67,6 +72,8 @@ def choose_samples(source: DataSource, context: TaskContext, most: int = MOST_SA
     """
     flow: Any = source.splits.get(_SPLIT)
     preprocessing, target = context.preprocessing, context.task.target(context)
+    if target is not None and target.has_objects and isinstance(flow, IndexedFlow):
+        return _with_objects(flow, context, most)
     has_classes = target is not None and target.is_class_number and target.classes is not None
     if not isinstance(flow, IndexedFlow) or not isinstance(preprocessing, Preprocessing) or not has_classes:
         return None
@@ -90,6 +97,41 @@ def choose_samples(source: DataSource, context: TaskContext, most: int = MOST_SA
         samples=[{"split": _SPLIT, "row": row, "key": keys[row], "label": labels[row]} for row in pictures],
         pictures=images,
     )
+
+
+def _with_objects(flow: IndexedFlow, context: TaskContext, most: int) -> ChosenSamples | None:
+    """Return samples with objects, spread over the split; None where none can be read."""
+    rows = np.unique(np.linspace(0, len(flow) - 1, min(len(flow), _LOOKED_AT)).astype(int)).tolist()
+    labels: dict[int, int] = {}
+    for row in rows if len(flow) else []:
+        try:
+            labels[row] = 0 if flow.datapoint(row)[1] else 1  # those without an object come last
+        except (DatapointError, OSError):
+            continue  # the validation reports unreadable samples
+    with_objects = [row for row, rank in labels.items() if rank == 0] or list(labels)
+    crop = middle_crop(context)
+    samples, found = [], []
+    for row in _evenly(with_objects, min(most, len(with_objects))):
+        try:
+            point, key = flow.datapoint(row), str(flow.key(row))
+            arrays = context.task.sample(context, point, key)
+        except (DatapointError, OSError):
+            continue
+        arrays = arrays if crop is None else crop(arrays, np.random.RandomState(0))
+        boxes, numbers = corners_of_rows(arrays[1]).round(1).tolist(), arrays[1][1:, CLASS].astype(int).tolist()
+        label = {
+            "size": list(arrays[0].shape[:2]),
+            "boxes": [{"box": box, "number": number} for box, number in zip(boxes, numbers, strict=False)],
+        }
+        samples.append({"split": _SPLIT, "row": row, "key": key, "label": label})
+        found.append(arrays)
+    flow.close()
+    if not found:
+        return None
+    stacked = [np.stack(part) for part in zip(*found, strict=True)]
+    pictures = [arrays[0] for arrays in found]
+    batch = context.task.batch(context, stacked, context.preprocessing.finish)
+    return ChosenSamples(batch=batch, samples=samples, pictures=pictures, are_shown_fitted=True)
 
 
 def _decoded(

@@ -14,7 +14,7 @@ from ziggurat.tasks.arrays import ArraySpec
 from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, as_color, raw_outputs
 from ziggurat.tasks.detection_arrays import COUNT, CROWD, IGNORED, ORIGINAL_SIZE, PLACE, ROW_LENGTH, SCALE, kept_rows
 from ziggurat.tasks.detection_boxes import best_detections, original_detections, original_targets
-from ziggurat.tasks.detection_matching import image_scores
+from ziggurat.tasks.detection_matching import SHOWN_SCORE, image_scores
 from ziggurat.tasks.detection_metrics import LEAST_SCORE, DetectionMetric
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.report import SHARE, MetricInfo, ScoreInfo
@@ -25,6 +25,8 @@ __all__ = ["DETECTION", "detection_colors"]
 _MOST: Final = 100
 """Detections of an image that count."""
 _IOU: Final = 0.65
+_SAMPLE_BOXES: Final = 30
+"""Boxes that are kept of each of the few samples after a validation."""
 _SHOWN_FROM: Final = 0.05
 """Least score of a prediction."""
 
@@ -215,9 +217,20 @@ class Detection(Task):
         return {**prediction, "size": [height, width], "boxes": boxes}
 
     def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
-        """Return the boxes of one sample."""
+        """Return the best boxes of one sample in px of the input, without what each class says of itself."""
         found = self.decode(context, outputs)
-        return found if "boxes" in found else None
+        if "boxes" not in found:
+            return None
+        boxes = [
+            {
+                "box": [round(side, 1) for side in each["box"]],
+                "number": each["number"],
+                "score": round(each["score"], 3),
+            }
+            for each in found["boxes"][:_SAMPLE_BOXES]
+            if each["score"] >= SHOWN_SCORE
+        ]
+        return {"boxes": boxes}
 
     def pictures(
         self, context: TaskContext, arrays: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray]

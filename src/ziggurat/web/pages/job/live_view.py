@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
+
+import numpy as np
 
 from ziggurat.entities import Job
 from ziggurat.entities.machine_load import LoadCurve, MachineLoad
 from ziggurat.entities.sample_predictions import CLASSIFICATION, SamplePredictions, ShownSample
 from ziggurat.formatting import as_bytes, as_count, as_number, as_percent
+from ziggurat.tasks.detection import detection_colors
+from ziggurat.tasks.detection_matching import find_overlaps, image_counts, match
 from ziggurat.web.spread import spread_indices
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.job_timeline import TimelineEvent
@@ -23,6 +27,9 @@ _ROWS: Final = 12
 _TICKS: Final = 40
 _WIDTH, _HEIGHT = 320.0, 56.0
 _MOST_GPUS: Final = 8
+
+BoxShape = tuple[float, float, float, float, str]
+"""Left, top, width and height in px, and color."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +90,21 @@ class LoadChart:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SampleBoxes:
+    """Boxes over the image of a sample.
+
+    Args:
+        size: (height, width) that their px are of.
+        actual: left, top, width, height and color of each object.
+        predicted: after each validation, the same of each detection.
+    """
+
+    size: tuple[int, int]
+    actual: Sequence[BoxShape]
+    predicted: Sequence[Sequence[BoxShape]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class PredictedSample:
     """A sample with what was predicted for it after each validation.
 
@@ -94,6 +116,7 @@ class PredictedSample:
         predicted: class after each validation.
         scores: of that class, for people.
         right: whether that class is the label.
+        boxes: of the objects in the image; None where the task finds none.
     """
 
     sample: ShownSample
@@ -103,6 +126,7 @@ class PredictedSample:
     predicted: tuple[str, ...]
     scores: tuple[str, ...]
     right: tuple[bool, ...]
+    boxes: SampleBoxes | None = None
 
     @property
     def right_ticks(self) -> str:
@@ -147,7 +171,13 @@ class PredictionsView:
         return {
             "epochs": self.epochs,
             "samples": [
-                {"predicted": each.predicted, "scores": each.scores, "right": each.right} for each in self.samples
+                {
+                    "predicted": each.predicted,
+                    "scores": each.scores,
+                    "right": each.right,
+                    **({} if each.boxes is None else {"boxes": each.boxes.predicted}),
+                }
+                for each in self.samples
             ],
         }
 
@@ -357,12 +387,14 @@ def _text(value: float, unit: str) -> str:
 
 def predictions_view(studio: Studio, job: Job, found: SamplePredictions) -> PredictionsView:
     """Return the sample predictions of a job; empty where it keeps none, or of a kind that is not shown."""
-    if not found.records or found.kind != CLASSIFICATION:
+    has_boxes = bool(found.samples) and all(_has_boxes(each.label) for each in found.samples)
+    if not found.records or (found.kind != CLASSIFICATION and not has_boxes):
         return PredictionsView(kind=found.kind)
     dataset = _dataset_id(studio, job)
+    make = _with_boxes if has_boxes else _predicted
     return PredictionsView(
         kind=found.kind,
-        samples=tuple(_predicted(job, found, each, dataset) for each in found.samples),
+        samples=tuple(make(job, found, each, dataset) for each in found.samples),
         epochs=tuple(f"{each['epoch']:g}" for each in found.records),
         steps=tuple(int(each["step"]) for each in found.records),
     )
@@ -386,6 +418,56 @@ def _predicted(job: Job, found: SamplePredictions, sample: ShownSample, dataset:
         scores=tuple(_score(each) for each in own),
         right=tuple(each.get("class") == sample.label for each in own),
     )
+
+
+def _has_boxes(label: Any) -> bool:
+    return isinstance(label, Mapping) and isinstance(label.get("boxes"), list) and len(label.get("size") or ()) == 2
+
+
+def _with_boxes(job: Job, found: SamplePredictions, sample: ShownSample, dataset: str) -> PredictedSample:
+    own = [record["predictions"][sample.number].get("boxes") or [] for record in found.records]
+    actual = sample.label["boxes"]
+    colors = [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in detection_colors(len(found.class_names))]
+    targets = _box_rows([actual], lambda each: (each["number"], 0 if each["number"] >= 0 else 2), (-1, 0))
+    detections = _box_rows(own, lambda each: (each["score"], each["number"]), (0, 0))
+    overlaps = find_overlaps(detections, np.repeat(targets, len(own), axis=0))
+    counts = image_counts(overlaps, match(overlaps)).tolist()
+    objects = sum(each["number"] >= 0 for each in actual)
+    return PredictedSample(
+        sample=sample,
+        image=f"/jobs/{job.id}/sample-predictions/{sample.number}.png",
+        page=f"/datasets/{dataset}/samples/{sample.split}/{sample.row}" if dataset else "",
+        label=f"{objects} objects",
+        predicted=tuple(f"{true} of {true + missed} found" for true, _, missed in counts),
+        scores=tuple(f"{false} false" if false else "" for _, false, _ in counts),
+        right=tuple(not false and not missed for _, false, missed in counts),
+        boxes=SampleBoxes(
+            size=(int(sample.label["size"][0]), int(sample.label["size"][1])),
+            actual=[_box_shape(each, colors) for each in actual],
+            predicted=[[_box_shape(each, colors) for each in boxes] for boxes in own],
+        ),
+    )
+
+
+def _box_rows(
+    images: Sequence[Sequence[Mapping[str, Any]]],
+    ends: Callable[[Mapping[str, Any]], tuple[float, float]],
+    padding: Any,
+) -> np.ndarray:
+    """Return boxes of images as (N, most, 6), with two numbers after each box."""
+    found = np.zeros((len(images), max(1, *map(len, images)) if images else 1, 6))
+    found[..., 4:] = padding
+    for rows, boxes in zip(found, images, strict=True):
+        for row, each in zip(rows, boxes, strict=False):
+            row[:] = (*each["box"], *ends(each))
+    return found
+
+
+def _box_shape(each: Mapping[str, Any], colors: Sequence[str]) -> BoxShape:
+    left, top, right, bottom = each["box"]
+    number = int(each["number"])
+    color = colors[number] if 0 <= number < len(colors) else "#808080"
+    return (left, top, round(right - left, 1), round(bottom - top, 1), color)
 
 
 def _class_name(found: SamplePredictions, number: Any) -> str:

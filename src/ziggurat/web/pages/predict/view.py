@@ -294,6 +294,7 @@ def heat_view(found: Mapping[str, Any], drawn: list[bytes]) -> HeatView:
 
 _SHOWN_PX: Final = 480
 _SMALL_PX: Final = 112
+_PLACES_PX: Final = 960
 _KEPT_BYTES: Final = 16 << 20
 _SHOWN_VALUES: Final = 200
 
@@ -326,6 +327,7 @@ class PictureAnswer:
         outputs: name, shape and the first values of each output of another network.
         said: all that the task says, as ``Task.decode`` returns it.
         task: name of the task, which has a template for it.
+        original: path of the image that was given; empty where there is none.
         input: path of the image as the network gets it; empty where the prediction is no image.
         drawn: path of the prediction as an image; empty where it is none.
     """
@@ -336,6 +338,7 @@ class PictureAnswer:
     outputs: list[tuple[str, str, list[float]]] = field(default_factory=list)
     said: Mapping[str, Any] = field(default_factory=dict)
     task: str = ""
+    original: str = ""
     input: str = ""
     drawn: str = ""
 
@@ -399,14 +402,15 @@ def one_answer(studio: Studio, question: Question, picture: tuple[str, bytes], k
         DataError: where the image cannot be read.
         ZigguratError: where the model cannot be asked.
     """
-    shown = png_picture(picture[1], _SHOWN_PX, key=picture[0])
     found, took = _predict(studio, question, [picture])
     for failure in found["failures"]:
         raise DataError("An image must be readable.", received=f"`{picture[0]}`: {_reason(failure)}")
+    answer = _answer(studio, question, found["predictions"][0], 0, kept)
+    shown = kept.keep(png_picture(picture[1], _with_places_px(answer, _SHOWN_PX), key=picture[0]))
     return Prediction(
-        answer=_answer(studio, question, found["predictions"][0], 0, kept),
+        answer=replace(answer, original=f"/models/{question.model}/test/pictures/{shown}/0"),
         kept=_keep(kept, picture),
-        shown=kept.keep(shown),
+        shown=shown,
         step=found["step"],
         epoch=found["epoch"],
         took=took,
@@ -462,15 +466,24 @@ def some_answer(
     pictures = _by_other_names(pictures)
     found, took = _predict(studio, question, pictures)
     bad = {each["file"] for each in found["failures"]}
-    drawn = [png_picture(content, _SMALL_PX, key=name) for name, content in pictures if name not in bad]
+    answers = [_answer(studio, question, each, number, kept) for number, each in enumerate(found["predictions"])]
+    side_px = _with_places_px(answers[0], _SMALL_PX) if answers else _SMALL_PX
+    drawn = [png_picture(content, side_px, key=name) for name, content in pictures if name not in bad]
+    shown = kept.keep(*drawn)
+    place = f"/models/{question.model}/test/pictures/{shown}"
     return BatchPrediction(
-        answers=[_answer(studio, question, each, number, kept) for number, each in enumerate(found["predictions"])],
+        answers=[replace(each, original=f"{place}/{each.number}") for each in answers],
         failures=[(each["file"], _reason(each)) for each in found["failures"]],
-        shown=kept.keep(*drawn),
+        shown=shown,
         step=found["step"],
         epoch=found["epoch"],
         took=took,
     )
+
+
+def _with_places_px(answer: PictureAnswer, side_px: int) -> int:
+    """Return the longer side of a shown image: larger where a prediction has places in it."""
+    return _PLACES_PX if "boxes" in answer.said else side_px
 
 
 def _predict(studio: Studio, question: Question, pictures: Sequence[tuple[str, bytes]]) -> tuple[dict[str, Any], str]:
