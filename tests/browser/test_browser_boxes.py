@@ -191,6 +191,11 @@ def test_boxes_are_drawn_corrected_undone_and_applied(
     check_page(page)
     page.reload()
     expect(page.locator("#boxes-list li")).to_have_count(len(before) + 1)
+    page.keyboard.press("u")  # what was saved before the reload: the redone deletion's undo
+    expect(page.locator("#boxes-list [aria-selected=true]")).to_have_count(0)
+    page.locator("#tool-redo").click()
+    expect(page.locator("#boxes-list li")).to_have_count(len(before) + 1)
+    saved(page)
 
     page.locator("#boxes-done").click()
     expect(page.get_by_role("row").nth(1)).to_contain_text("1 added")
@@ -204,6 +209,10 @@ def test_boxes_are_drawn_corrected_undone_and_applied(
     assert [each["box"] for each in found] == [*(each["box"] for each in before), [14, 8, 60, 62]]
     opened(page, server, shapes, "train/0")
     expect(page.locator("#boxes-applied")).to_contain_text("shapes corrected")
+    expect(page.locator("#boxes-list li")).to_have_count(len(before))
+    page.locator("#tool-undo").click()  # takes the correction out of the version again
+    expect(page.locator("#boxes-list li")).to_have_count(len(before) + 1)
+    assert stored(server, shapes, "train/0")["changes"] == "1 added"
 
 
 def test_two_people_at_one_image_lose_nothing(page: Page, context: BrowserContext, server: Any, shapes: str) -> None:

@@ -87,6 +87,7 @@ export function mount(place) {
   });
 
   let wasChanged = Boolean(state.changes);
+  let canUndoSaved = state.can_undo; // what was saved before this page; its own changes are undone here
 
   function showPending({ changes }) {
     const pending = field("boxes-pending");
@@ -122,15 +123,19 @@ export function mount(place) {
   model.listen((change) => {
     stage.showBoxes();
     panel.show(change);
+    if (change === "selection") stage.setCorner(null);
+    if (change === "boxes" || change === "loaded") proposals.show();
     if (change === "boxes") {
-      stage.showProposals();
-      proposals.show();
+      canUndoSaved = false;
       saver.changed();
     }
-    const tools = { "tool-undo": model.canUndo, "tool-redo": model.canRedo, "tool-delete": Boolean(model.selected) };
-    for (const [name, isOn] of Object.entries(tools)) if (field(name)) field(name).disabled = !isOn;
-    if (change === "selection") stage.setCorner(null);
+    showTools();
   });
+
+  function showTools() {
+    const tools = { "tool-undo": model.canUndo || canUndoSaved, "tool-redo": model.canRedo, "tool-delete": Boolean(model.selected) };
+    for (const [name, isOn] of Object.entries(tools)) if (field(name)) field(name).disabled = !isOn;
+  }
 
   // ---- what people do
 
@@ -148,8 +153,16 @@ export function mount(place) {
     return say("Deleted");
   }
 
-  function undo() {
-    if (model.undo()) say("Undone");
+  async function undo() {
+    if (!model.canUndo && canUndoSaved) {
+      canUndoSaved = false; // until it is answered
+      showTools();
+      const before = await saver.undo();
+      if (!before) return;
+      canUndoSaved = before.can_undo;
+      model.load(before.objects);
+      say("Undone");
+    } else if (model.undo()) say("Undone");
   }
 
   function redo() {
@@ -305,6 +318,7 @@ export function mount(place) {
   stage.showBoxes();
   panel.show("boxes");
   showState("saved", "");
+  showTools();
   const left = mayWrite ? saver.left() : null;
   if (left) {
     const known = left.objects.map((each) => ({ ...state.objects.find((other) => each.source !== null && other.source === each.source), ...each }));

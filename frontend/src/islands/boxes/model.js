@@ -92,6 +92,13 @@ export function modelOf(objects, names) {
       put(next, "");
     },
     replace: (found) => put(found.map(known), ""),
+    // Takes boxes that the server has already; Redo brings those of before back.
+    load(found) {
+      future.push(boxes);
+      boxes = found.map(known);
+      selected = null;
+      tell("loaded");
+    },
     undo: () => go(past, future),
     redo: () => go(future, past),
     plain: () => boxes.map(({ source, class: number, box }) => ({ source, class: number, box })),

@@ -133,7 +133,7 @@ export function panelOf({ place, model, size, setClass, selected }) {
 
   return {
     show(change) {
-      if (change === "boxes") showList();
+      if (change === "boxes" || change === "loaded") showList();
       if (change === "preview") showFields();
       else showSelected();
     },

@@ -86,9 +86,29 @@ export function saverOf({ api, key, version, plain, show, saved, outdated }) {
     plan(SETTLE_MS);
   }
 
+  // Brings the state back that the server had before the newest; null where it does not.
+  async function undo() {
+    try {
+      const answer = await fetch(`${api}/undo`, { method: "POST", body: JSON.stringify({ version: on }), headers: { "Content-Type": "application/json", Accept: "application/json" } });
+      const content = await answer.json();
+      if (content.error === "outdated") {
+        isStopped = true;
+        outdated(content.details.current);
+      } else if (!answer.ok) show("refused", content.rule ?? "");
+      if (!answer.ok) return null;
+      on = content.version;
+      saved(content);
+      return content;
+    } catch {
+      show("failed", "The studio is not reachable.");
+      return null;
+    }
+  }
+
   return {
     changed,
     flush,
+    undo,
     get isDirty() {
       return isDirty || running !== null;
     },

@@ -94,7 +94,7 @@ def _pending_page(
         request,
         "dataset/pending_boxes.html",
         200 if error is None else status_of(error),
-        **dataset_frame(studio, job, "explore"),
+        **{**dataset_frame(studio, job, "explore"), "is_trainable": False},  # one primary button: the version
         images=studio.datasets.boxes.pending(job_id),
         name=next_name(job.name) if name is None else name,
         error=error,
