@@ -231,7 +231,7 @@ def _tower(tree: ast.Module) -> Iterator[str]:
 def _digits(tree: ast.Module) -> Iterator[str]:
     public = next(value for name, value in assigned_in(tree) if name == "__all__")
     names = sorted(ast.literal_eval(public), key=str.lower)
-    functions = {each.name: each for each in functions_in(tree)}
+    functions = {each.name: each for home in (*_imported(tree), tree) for each in functions_in(home)}
     other_names = {name: value.id for name, value in assigned_in(tree) if isinstance(value, ast.Name)}
     yield "## `digits`"
     for name in names:
@@ -251,6 +251,13 @@ def _digits(tree: ast.Module) -> Iterator[str]:
         constants += [(f"{keys.name}.{name}", value) for name, value in assigned_in(keys)]
         yield render(text_of(keys))
     yield table(("name", "value"), [(f"`digits.{name}`", f"`{ast.unparse(value)}`") for name, value in constants])
+
+
+def _imported(tree: ast.Module) -> Iterator[ast.Module]:
+    """Yield the modules of a backend that the helper module takes functions from."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ziggurat.backends."):
+            yield tree_of(str(node.module))
 
 
 def _tensorflow() -> Iterator[str]:

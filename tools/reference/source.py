@@ -49,6 +49,8 @@ def call_text(function: ast.FunctionDef) -> str:
     defaults = [ast.unparse(value) for value in function.args.defaults]
     without = len(arguments) - len(defaults)
     written = [*arguments[:without], *(f"{name}={value}" for name, value in zip(arguments[without:], defaults))]
+    named = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    written += [each.arg if value is None else f"{each.arg}={ast.unparse(value)}" for each, value in named]
     return f"{function.name}({', '.join(written)})"
 
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from ziggurat.dataflow.preprocessing import Augmentation, Preprocessing
 from ziggurat.records.schema import Schema
-from ziggurat.tasks import DETECTION, TaskContext
+from ziggurat.tasks import TaskContext
+from ziggurat.tasks.detection import DETECTION
 from ziggurat.tasks.detection_arrays import COUNT, DROPPED, PLACE, SCALE, corners_of_rows, kept_rows, targets_of
 from ziggurat.tasks.detection_boxes import to_original
 from ziggurat.worker.pipeline import DataOptions, Pipeline, middle_crop

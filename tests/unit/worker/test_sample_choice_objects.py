@@ -5,7 +5,8 @@ import numpy as np
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.sources import DataFromList
 from ziggurat.records.schema import Schema
-from ziggurat.tasks import DETECTION, TaskContext
+from ziggurat.tasks import TaskContext
+from ziggurat.tasks.detection import DETECTION
 from ziggurat.worker.sample_choice import choose_samples
 from ziggurat.worker.source import DataSource
 
