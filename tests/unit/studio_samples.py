@@ -20,7 +20,7 @@ from ziggurat.workspace.passwords import PasswordCost, Passwords
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.bootstrap import open_studio
 
-__all__ = ["CHEAP", "add_objects", "add_pets", "make_empty_workspace", "studio_in_copy"]
+__all__ = ["CHEAP", "add_arrays", "add_objects", "add_pets", "make_empty_workspace", "studio_in_copy"]
 
 CHEAP = Passwords(cost=PasswordCost(rounds=1, memory_kib=8, lanes=1))
 """Hashes passwords at once, for tests that are not about the cost."""
@@ -72,6 +72,19 @@ def add_objects(studio: Studio, source: Path) -> str:
     }
     (source / "annotations.json").write_text(json.dumps(content))
     return _added(studio, source, "20260101-000000-0002", 0)
+
+
+def add_arrays(studio: Studio, source: Path) -> str:
+    """Return the id of a dataset of four arrays, which no network learns from yet.
+
+    Args:
+        studio: gets it.
+        source: folder where the arrays are made.
+    """
+    source.mkdir()
+    for number in range(4):
+        np.save(source / f"{number}.npy", np.full((2, 3), number, np.float32))
+    return _added(studio, source, "20260101-000000-0003", 0)
 
 
 def _added(studio: Studio, source: Path, job_id: str, val_share: float) -> str:

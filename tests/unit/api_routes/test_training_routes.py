@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.unit.studio_samples import add_objects
+from tests.unit.studio_samples import add_arrays
 from ziggurat.store import Store
 
 _NETWORK = {"source": "file", "path": "mine.py", "text": "class UserModel: ..."}
@@ -251,13 +251,13 @@ def test_quarter_turns_of_squares_and_all_half_turns_are_taken(ask, pets, train)
 
 
 def test_a_set_that_is_not_trained_makes_no_job(ask, studio, tmp_path):
-    objects = add_objects(studio, tmp_path / "objects")
-    body = {"spec": {**_SPEC, "batch_size": 1}, "dataset": objects}
+    arrays = add_arrays(studio, tmp_path / "arrays")
+    body = {"spec": {**_SPEC, "batch_size": 1}, "dataset": arrays}
 
     answer = ask("POST", "/api/v1/trainings", json=body)
 
     assert answer.status_code == 422
-    assert answer.json()["rule"] == "Training for object detection is not available yet."
+    assert answer.json()["rule"] == "Training for generic arrays is not available yet."
     assert answer.json()["details"]["field"] == "data.source"
     swept = {**body, "sweep": {"learning_rate": [0.1, 0.2]}}
     assert ask("POST", "/api/v1/trainings", json=swept).status_code == 422

@@ -91,8 +91,8 @@ def test_a_chosen_network_keeps_its_own_rate():
 
 
 def test_data_without_trainable_networks_has_no_recipe():
-    assert recommend(KnownData(kind="detection", sizes={"train": 10})) is None
-    cards = network_cards(KnownData(kind="detection"), {})
+    assert recommend(KnownData(kind="generic", sizes={"train": 10})) is None
+    cards = network_cards(KnownData(kind="generic"), {})
     assert cards
     assert all(card.why_not for card in cards)
 

@@ -167,8 +167,8 @@ def test_networks_say_what_they_learn_from():
 
 def test_every_kind_that_is_not_trained_says_so():
     assert why_not_trainable("image-classification") == ""
-    assert why_not_trainable("detection") == (
-        "Training for object detection is not available yet. You can explore, check, correct and export this set."
+    assert why_not_trainable("generic") == (
+        "Training for generic arrays is not available yet. You can explore, check, correct and export this set."
     )
 
 

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.unit.studio_samples import add_objects
+from tests.unit.studio_samples import add_arrays
 from tests.unit.web.html_page import html_of
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.splitting import SplitRule
@@ -375,13 +375,13 @@ def test_a_result_is_found_once_and_a_failure_again() -> None:
 
 
 def test_a_set_that_is_not_trained_says_what_can_be_done(visit: Any, studio: Studio, tmp_path: Path, pets: str) -> None:
-    objects = add_objects(studio, tmp_path / "objects")
-    page = visit.get(f"/datasets/{objects}").text
+    arrays = add_arrays(studio, tmp_path / "arrays")
+    page = visit.get(f"/datasets/{arrays}").text
     assert html_of(page).has("#no-training")
-    assert html_of(page).one("#dataset-explore")["href"] == f"/datasets/{objects}/explore"
+    assert html_of(page).one("#dataset-explore")["href"] == f"/datasets/{arrays}/explore"
     assert "/models/new?dataset=" not in page
-    assert html_of(visit.get(f"/datasets/{objects}/explore")).has(f'#export-menu a[href="/datasets/{objects}/export"]')
-    assert not html_of(visit.get(f"/parts/menu/{objects}")).has('a[href^="/models/new"]')
+    assert html_of(visit.get(f"/datasets/{arrays}/explore")).has(f'#export-menu a[href="/datasets/{arrays}/export"]')
+    assert not html_of(visit.get(f"/parts/menu/{arrays}")).has('a[href^="/models/new"]')
 
     trained = visit.get(f"/datasets/{pets}").text
     assert not html_of(trained).has("#no-training")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.studio_samples import add_objects
+from tests.unit.studio_samples import add_arrays
 from tests.unit.web.html_page import errors_of, html_of
 from ziggurat.specs import TrainSpec, describe_fields, load_train_spec
 from ziggurat.web.caches import ImageCache
@@ -425,17 +425,17 @@ def test_untouched_fields_ask_for_nothing(studio: Any) -> None:
 
 
 @pytest.fixture
-def objects(studio: Any, tmp_path: Path) -> str:
-    """Return the id of a dataset for object detection."""
-    return add_objects(studio, tmp_path / "objects")
+def arrays(studio: Any, tmp_path: Path) -> str:
+    """Return the id of a dataset that no network learns from."""
+    return add_arrays(studio, tmp_path / "arrays")
 
 
-def test_a_set_that_is_not_trained_cannot_be_started(visit: Any, studio: Any, objects: str) -> None:
-    page = visit.get(f"/models/new?dataset={objects}").text
+def test_a_set_that_is_not_trained_cannot_be_started(visit: Any, studio: Any, arrays: str) -> None:
+    page = visit.get(f"/models/new?dataset={arrays}").text
     assert html_of(page).has("#why-not-trainable")
     assert re.search(r'<button id="start"[^>]* disabled', page)
 
-    refused = visit.post("/models/new", data={**SMALL, "dataset": objects, "batch_size": "1"})
+    refused = visit.post("/models/new", data={**SMALL, "dataset": arrays, "batch_size": "1"})
 
     assert refused.status_code == 422
     assert "not available yet" in html_of(refused).one('#problems a[href="#dataset"]').text
