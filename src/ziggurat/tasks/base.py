@@ -359,6 +359,15 @@ class Task(ABC):
         """
         return {}
 
+    def sample_view(self, summary: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what ``sample.html`` shows of a sample of an evaluation beside its values: ``tile.view``, plain data.
+
+        Args:
+            summary: of the job.
+            values: what the results keep of the sample, by name.
+        """
+        return {}
+
     sample_pictures: ClassVar[tuple[str, ...]] = ()
     """Names that ``pictures`` returns."""
 

@@ -11,13 +11,14 @@ from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.records.objects import ImageObject, objects_from_json
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, as_color, raw_outputs
+from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
 from ziggurat.tasks.detection_arrays import COUNT, CROWD, IGNORED, ORIGINAL_SIZE, PLACE, ROW_LENGTH, SCALE, kept_rows
 from ziggurat.tasks.detection_boxes import best_detections, original_detections, original_targets
-from ziggurat.tasks.detection_matching import SHOWN_SCORE, image_scores
+from ziggurat.tasks.detection_charts import detection_charts
+from ziggurat.tasks.detection_matching import SHOWN_SCORE, find_overlaps, image_scores, match
 from ziggurat.tasks.detection_metrics import LEAST_SCORE, DetectionMetric
 from ziggurat.tasks.metric import Metric
-from ziggurat.tasks.report import SHARE, MetricInfo, ScoreInfo
+from ziggurat.tasks.report import SHARE, MetricInfo, Report, ScoreInfo, plain_report
 from ziggurat.tasks.segmentation import class_colors
 
 __all__ = ["DETECTION", "detection_colors"]
@@ -55,9 +56,11 @@ class Detection(Task):
         "precision": MetricInfo("Precision", SHARE),
         "f1": MetricInfo("F1", SHARE),
         "ap": MetricInfo("AP 50:95", SHARE),
+        "confidence": MetricInfo("Confidence", SHARE, mode=""),
+        "classes": MetricInfo("Classes"),
+        "best_f1": MetricInfo("Best confidence"),
         "objects": MetricInfo("Objects", mode=""),
     }
-    sample_pictures = ("image",)
 
     def accepts(self, schema: Schema) -> str:
         """Return why a dataset has no boxes; empty where it has."""
@@ -232,16 +235,58 @@ class Detection(Task):
         ]
         return {"boxes": boxes}
 
-    def pictures(
-        self, context: TaskContext, arrays: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray]
-    ) -> Mapping[str, np.ndarray]:
-        """Return the image as the network gets it; pages draw boxes over the original."""
-        return {"image": as_color(arrays[0])}
+    def report(self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Report:
+        """Return metrics, curves of precision, errors, confusion with the background, and tables."""
+        metrics = summary.get("metrics") or {}
+        plain = plain_report(metrics, self.metric_info, self.primary_metric.name)
+        tables = [each for each in plain.tables if each.name not in ("errors", "by_confidence")]
+        return Report(plain.values, tables, detection_charts(metrics))
+
+    def sample_view(self, summary: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return ``size``, ``objects`` and ``detections`` of an image, each with box, class, color and outcome.
+
+        ``found`` of an object is the score of the detection that found it at an IoU of 0.5, 0 where none did;
+        ``outcome`` of a detection is ``correct``, ``wrong`` or ``ignored``. Both hold at every confidence.
+        """
+        detections, targets = (np.asarray(values[name], np.float64) for name in ("detections", "targets"))
+        detections = detections[detections[:, 4] >= _SHOWN_FROM]
+        overlaps = find_overlaps(detections[None], targets[None])
+        matching = match(overlaps)
+        found = np.zeros(len(overlaps.targets))
+        is_true = matching.is_true
+        found[matching.target[is_true]] = overlaps.scores[is_true]
+        names, colors = list(summary["classes"]), summary["palette"]
+        return {
+            "size": [int(side) for side in values["size"]],
+            "objects": [
+                {**_shape(row[:5], names, colors), "found": round(float(score), 3), "is_ignored": bool(row[5])}
+                for row, score in zip(overlaps.targets.tolist(), found, strict=True)
+            ],
+            "detections": [
+                {**_shape([*row[:4], row[5]], names, colors), "score": round(row[4], 3), "outcome": outcome}
+                for row, outcome in zip(
+                    overlaps.detections.tolist(),
+                    np.select([is_true, matching.is_ignored], ["correct", "ignored"], "wrong").tolist(),
+                    strict=True,
+                )
+            ],
+        }
 
 
 def detection_colors(count: int) -> np.ndarray:
     """Return (count, 3) uint8, RGB of the classes by number; none is black."""
     return class_colors(count + 1)[1:]
+
+
+def _shape(row: Sequence[float], names: Sequence[str], colors: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """Return left, top, width and height, name and color of a box and the number of its class."""
+    left, top, right, bottom, number = row
+    is_class = 0 <= number < len(names)
+    return {
+        "box": [round(each, 1) for each in (left, top, right - left, bottom - top)],
+        "class": names[int(number)] if is_class else "",
+        "color": "#{:02x}{:02x}{:02x}".format(*colors[int(number)]) if is_class else "#808080",
+    }
 
 
 def _state(each: ImageObject) -> int:

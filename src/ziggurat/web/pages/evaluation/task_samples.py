@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -49,6 +49,7 @@ class TaskTile:
         second: score by another model, for people; empty where there is none.
         verdict: ``better`` or ``worse`` of the second score; empty where there is none.
         label_change: old and new label, where two versions of the data differ; empty for none.
+        view: what the template of the task shows of it, see ``Task.sample_view``.
     """
 
     sample: Mapping[str, Any]
@@ -60,6 +61,7 @@ class TaskTile:
     second: str = ""
     verdict: str = ""
     label_change: str = ""
+    view: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -101,7 +103,8 @@ def task_tiles(
         source: where their images are.
         is_drawn: whether the network can be asked for images.
     """
-    task = studio.evaluations.results(job.id).task
+    results = studio.evaluations.results(job.id)
+    task = results.task
     names = task.sample_pictures if is_drawn else ()
     contents = source.contents(found)
     return [
@@ -112,6 +115,7 @@ def task_tiles(
             page=source.page(each),
             drawn={name: f"/evaluations/{job.id}/drawn/{each['row']}/{name}" for name in names},
             content=contents.get(each["row"]),
+            view=task.sample_view(results.summary, each["values"]),
             **_second(each, task.score),
         )
         for each in found

@@ -1,0 +1,97 @@
+"""Charts of an evaluation of object detection: curves, errors, confusion with the background."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ziggurat.tasks.report import ReportChart
+
+__all__ = ["detection_charts"]
+
+_MOST_CURVES: Final = 10
+_BACKGROUND: Final = "background"
+
+
+def detection_charts(metrics: Mapping[str, Any]) -> list[ReportChart]:
+    """Return the charts.
+
+    Args:
+        metrics: that ``DetectionMetric.compute`` gave; what an older evaluation has not is left out.
+    """
+    made = (
+        _precision_and_recall(metrics.get("curves")),
+        _by_confidence(metrics.get("by_confidence")),
+        _errors(metrics.get("errors")),
+        _confusion(metrics.get("confusion"), metrics.get("classes")),
+    )
+    return [chart for chart in made if chart is not None]
+
+
+def _precision_and_recall(curves: Mapping[str, Any] | None) -> ReportChart | None:
+    if not curves or not curves["classes"]:
+        return None
+    shown = curves["classes"][:_MOST_CURVES]
+    groups = [
+        {
+            "name": each["class"],
+            "points": [list(pair) for pair in zip(curves["recall"], each["precision"], strict=True)],
+        }
+        for each in shown
+    ]
+    few = f" The first {len(shown)} of {len(curves['classes'])} classes." if len(shown) < len(curves["classes"]) else ""
+    data = {"kind": "scatter", "x": "Recall", "y": "Precision", "groups": groups}
+    return ReportChart(
+        "precision-recall", "Precision and recall", data, f"At an IoU of 0.5; AP50 is the area below.{few}"
+    )
+
+
+def _by_confidence(rows: Sequence[Mapping[str, Any]] | None) -> ReportChart | None:
+    if not rows:
+        return None
+    groups = [
+        {
+            "name": title,
+            "points": [[each["confidence"], each[name]] for each in rows if each[name] is not None],
+        }
+        for name, title in (("precision", "Precision"), ("recall", "Recall"), ("f1", "F1"))
+    ]
+    data = {"kind": "scatter", "x": "Confidence from", "y": "Share", "groups": groups}
+    note = "All classes together at an IoU of 0.5: what a least confidence costs and gains."
+    return ReportChart("by-confidence", "Choice of the confidence", data, note)
+
+
+def _errors(rows: Sequence[Mapping[str, Any]] | None) -> ReportChart | None:
+    if not rows:
+        return None
+    data = {
+        "kind": "bar",
+        "names": [str(each["error"]) for each in rows],
+        "series": [{"name": "Cost in AP50", "values": [each["cost"] for each in rows]}],
+        "x": "Kind of error",
+        "y": "AP50 lost",
+        "across": True,
+        "percent": True,
+    }
+    counts = ", ".join(f"{each['error']} {each['count']:,}" for each in rows if each["count"])
+    return ReportChart("errors", "Errors", data, f"With a confidence of 30 %: {counts}." if counts else "")
+
+
+def _confusion(
+    matrix: Sequence[Sequence[int]] | None, classes: Sequence[Mapping[str, Any]] | None
+) -> ReportChart | None:
+    if not matrix or not classes:
+        return None
+    names = [*(str(each["class"]) for each in classes), _BACKGROUND]
+    shares = [[value / max(1, sum(row)) for value in row] for row in matrix]
+    data = {
+        "kind": "heat",
+        "rows": names,
+        "columns": names,
+        "values": [list(row) for row in matrix],
+        "shares": shares,
+        "x": "Predicted",
+        "y": "Actual",
+    }
+    note = "At an IoU of 0.5 and a confidence of 30 %. Last column: missed objects; last row: detections of nothing."
+    return ReportChart("confusion", "Confusion", data, note)
