@@ -164,3 +164,30 @@ def test_images_without_objects_have_a_finite_loss() -> None:
     y = one_object()
     y[0, 0, 0, 0] = 0
     assert 0 < loss_of(*answers((0, 0, 9, 9), 2), y) < 1000
+
+
+def test_an_object_much_larger_than_the_first_boxes_is_learned() -> None:
+    points, sizes = digits.anchor_points(512, 512)
+    boxes = torch.cat([points - sizes, points + sizes], dim=1)[None].requires_grad_()
+    logits = torch.full((1, len(points), 3), -4.6)
+    digits.detection_loss(boxes, logits, torch.tensor(one_object(box=(16, 16, 480, 480))), points).backward()
+    assert boxes.grad is not None
+    assert boxes.grad.abs().sum() > 1e-3
+
+
+@pytest.mark.parametrize(("name", "backbone"), [("detector_small", "resnet18"), ("detector_medium", "resnet50")])
+def test_weights_of_a_backbone_fit_by_name(name, backbone) -> None:
+    fields = {"inputs": {"x": ArraySpec((96, 96, 3))}, "batch_size": 2}
+    asked = (
+        ProgramRequest(network=name, targets={"y": Y}, **fields),
+        ProgramRequest(network=backbone, targets={"y": ArraySpec((), "int64", 3)}, **fields),
+    )
+    shapes = []
+    for each in asked:
+        program = TorchBackend().build(each)
+        shapes.append({key: value.shape for key, value in program.network.module.state_dict().items()})
+        program.close()
+    detector, classifier = shapes
+    wanted = {key: shape for key, shape in classifier.items() if not key.startswith("fc.")}
+    assert len(wanted) > 100
+    assert {key: detector.get(key) for key in wanted} == wanted

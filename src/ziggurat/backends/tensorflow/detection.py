@@ -163,6 +163,6 @@ def _assigned(objects: Objects, boxes: Any, scores: Any, points: Any, candidates
     chosen = tf.cast(is_chosen, tf.float32)
     suits, overlap = suits * chosen, iou * chosen
     # The best row of an object shall have the score of its IoU, the others in proportion.
-    best_suit = tf.maximum(tf.reduce_max(suits, axis=2, keepdims=True), 1e-9)
+    best_suit = tf.maximum(tf.reduce_max(suits, axis=2, keepdims=True), 1e-30)
     share = suits / best_suit * tf.reduce_max(overlap, axis=2, keepdims=True)
     return target, tf.reduce_max(share, axis=1)

@@ -141,5 +141,5 @@ def _assigned(
     is_chosen &= torch.arange(suits.shape[1], device=suits.device)[None, :, None] == target[:, None]
     suits, overlap = suits * is_chosen, iou * is_chosen
     # The best row of an object shall have the score of its IoU, the others in proportion.
-    share = suits / suits.amax(dim=2, keepdim=True).clamp(min=1e-9) * overlap.amax(dim=2, keepdim=True)
+    share = suits / suits.amax(dim=2, keepdim=True).clamp(min=1e-30) * overlap.amax(dim=2, keepdim=True)
     return target, share.amax(dim=1)
