@@ -89,6 +89,12 @@ JOURNEYS: Final[dict[str, Journey]] = {
         metric="mean IoU", baseline="most frequent class", seen=_MASKS, answer="#test-one img.mask", parity="Mean IoU",
         format="SavedModel",
     ),
+    "detection": Journey(
+        files="objects", kind="Object detection", trained_for="object detection", network="detector_nano",
+        unfit="lenet", metric="mAP 50:95", seen="#samples .boxes-over svg", answer="#test-one .detected",
+        parity="mAP 50:95",
+        format="SavedModel",
+    ),
     "image to image": Journey(
         files="noisy pairs", kind="Image to image", trained_for="image to image", network="denoiser", unfit="lenet",
         metric="PSNR", baseline="mean image", seen="#samples .task-figures img", answer="#test-one .task-figures img",
@@ -119,6 +125,7 @@ CHOSEN: Final = (
     ("segmentation", "tensorflow"),
     ("classification of texts", "tensorflow"),
     ("classification of images", "torch"),
+    ("detection", "torch"),
 )
 """What the build server walks: each form of data, kind of result and framework, and four formats, at least once."""
 

@@ -24,7 +24,7 @@ export function mount(element) {
     confidence.setAttribute("aria-valuetext", text);
     element.querySelector("[data-confidence-text]").textContent = text;
     const row = rows.find((each) => Math.abs(each.confidence - least) < 0.001);
-    if (figures && row) figures.textContent = `All samples: precision ${percent(row.precision)}, recall ${percent(row.recall)}, F1 ${percent(row.f1)}`;
+    if (figures) figures.textContent = !row ? "" : `All samples: precision ${percent(row.precision)}, recall ${percent(row.recall)}, F1 ${percent(row.f1)}`;
   };
 
   element.addEventListener("input", show);

@@ -154,7 +154,7 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             (128, 128, 3),
             0.004,
             "ours, after FCOS, YOLOX and TOOD",
-            32,
+            16,
             recipe={**_DETECTOR, "batch_size": 32},
         ),
         StandardNetwork(

@@ -15,8 +15,12 @@ _HEADS: Final[Mapping[str, str]] = {
     "convnext_tiny": "classifier.2.",
     "vit_small": "head.",
     **dict.fromkeys(("convnet", "multilabel"), "logits."),
+    **dict.fromkeys(("detector_nano", "detector_small", "detector_medium"), "head"),
 }
 """Network → what the names of its last layer begin with, in torchvision, timm and ours."""
+
+_LEVELS: Final = ".classes."
+"""In the names of the layers of a detector that depend on its classes: one for each level, beside those of boxes."""
 
 _BEGINNINGS: Final = ("fc", "classifier", "head", "logits")
 
@@ -39,6 +43,9 @@ def head_keys(network: str, shapes: Mapping[str, Sequence[int]]) -> tuple[str, .
         shapes: published name → shape.
     """
     beginning = head_beginning(network)
+    levels = tuple(name for name in shapes if beginning == "head" and name.startswith(beginning) and _LEVELS in name)
+    if levels:
+        return levels
     if not any(name.startswith(beginning) for name in shapes):
         beginning = ""
     if not beginning:
