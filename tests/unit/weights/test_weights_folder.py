@@ -150,6 +150,20 @@ def test_the_last_layer_is_found_by_its_names(network):
     assert {_SHAPES[network][key][0] for key in keys} == {1000}
 
 
+def test_the_class_layers_of_a_detector_are_its_head():
+    shapes = {
+        "layer1.0.conv1.weight": (16, 16, 3, 3),
+        "head2.class_conv.conv.weight": (48, 48, 3, 3),
+        "head2.classes.weight": (7, 48, 1, 1),
+        "head2.classes.bias": (7,),
+        "head2.sides.weight": (4, 48, 1, 1),
+        "head3.classes.weight": (7, 48, 1, 1),
+    }
+    keys = ("head2.classes.weight", "head2.classes.bias", "head3.classes.weight")
+    assert head_keys("detector_nano", shapes) == keys
+    assert head_classes("detector_nano", shapes) == 7
+
+
 def test_a_network_without_a_head_has_none():
     assert head_keys("resnet18", {"conv1.weight": (4, 3, 3, 3)}) == ()
     assert head_classes("", {"features.0.weight": (4, 3)}) == 0
