@@ -8,7 +8,7 @@ REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs/explanation/digits-studio-behaviours.md").read_text()
 ROWS = {int(row[1]): row[0] for row in re.finditer(r"^\| (\d+) \|.*$", PAGE, re.MULTILINE)}
 NUMBERS = [*range(1, 28), 52, 53, *range(61, 65), *range(83, 97)]
-NOT_THERE = [96]
+NOT_THERE: list[int] = []
 FOLDERS = ("integration/studio", "slow/client", "unit/api", "unit/api_routes", "unit/jobs", "unit/studio_shell")
 NAME = re.compile(r"test_(?:digits_|behaviour_)?((?:\d+_)+)")
 
@@ -19,7 +19,8 @@ def named_tests() -> dict[int, list[str]]:
     tests = REPOSITORY / "tests"
     paths = [path for folder in FOLDERS for path in sorted((tests / folder).glob("test_*.py"))]
     examples = tests / "tensorflow" / "test_tensorflow_digits_examples.py"
-    for path in [*paths, *sorted((tests / "tensorflow").glob("test_studio_*.py")), examples]:
+    doors = tests / "torch" / "test_torch_detection_doors.py"
+    for path in [*paths, *sorted((tests / "tensorflow").glob("test_studio_*.py")), examples, doors]:
         for node in ast.parse(path.read_text()).body:
             named = NAME.match(node.name) if isinstance(node, ast.FunctionDef) else None
             for number in map(int, named[1].strip("_").split("_")) if named else ():

@@ -12,7 +12,8 @@ from torch import nn
 from torch.nn import functional
 
 from ziggurat.backends.torch.boxes import nms, roi_align
-from ziggurat.backends.torch.detection import anchor_points, boxes_of, detection_loss, generalized_iou
+from ziggurat.backends.torch.detection import boxes_of, detection_loss, generalized_iou
+from ziggurat.backends.torch.standalone_boxes import anchor_points
 from ziggurat.engine.network_files import model_property
 from ziggurat.errors import UsageError
 
