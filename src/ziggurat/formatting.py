@@ -13,6 +13,7 @@ __all__ = [
     "as_clock",
     "as_count",
     "as_duration",
+    "as_heading",
     "as_number",
     "as_percent",
     "as_time",
@@ -122,3 +123,13 @@ def as_percent(value: float | None, digits: int = 1) -> str:
 def plural(count: int, one: str, many: str = "") -> str:
     """Return a count with its word: ``1 sample``, ``20 samples``."""
     return f"{as_count(count)} {one if count == 1 else many or one + 's'}"
+
+
+def as_heading(text: str) -> str:
+    """Return a text with a capital at its beginning; names with one inside, such as mAP, stay as they are.
+
+    >>> as_heading("mean IoU"), as_heading("mAP 50:95")
+    ('Mean IoU', 'mAP 50:95')
+    """
+    is_name = text[1:2] != text[1:2].lower()
+    return text if is_name else text[:1].upper() + text[1:]

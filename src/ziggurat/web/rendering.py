@@ -175,6 +175,7 @@ def _environment() -> Environment:
         number=formatting.as_number,
         count_text=formatting.as_count,
         percent=formatting.as_percent,
+        heading=formatting.as_heading,
         data=_data,
     )
     made.globals.update(

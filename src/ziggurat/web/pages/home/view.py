@@ -14,7 +14,7 @@ from typing import Any, Final
 from ziggurat.entities import ACTIVE_STATES, ENDED_STATES, RUN_KINDS, Job, JobFilter, SweepSummary
 from ziggurat.entities.best_checkpoint import metric_text, metric_title
 from ziggurat.errors import UsageError
-from ziggurat.formatting import as_clock
+from ziggurat.formatting import as_clock, as_heading
 from ziggurat.web.columns import (
     Best,
     Column,
@@ -164,7 +164,7 @@ class Row:
             value = self.facts.get(name)
             if name not in _NO_METRICS and isinstance(value, int | float):
                 title = metric_title(name).removeprefix("training ")
-                return metric_text(name, value), title[:1].upper() + title[1:]
+                return metric_text(name, value), as_heading(title)
         return "", ""
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from ziggurat.entities import RUN_KINDS, Attempt, Checkpoint, Job, ScalarSummary
 from ziggurat.entities.best_checkpoint import BestCheckpoint, metric_title, primary_metric
 from ziggurat.errors import JobError, UnknownNameError
+from ziggurat.formatting import as_heading
 from ziggurat.layout import JobFolder
 from ziggurat.specs.describe import describe_fields
 from ziggurat.specs.files import SPEC_KINDS
@@ -121,8 +122,7 @@ _SHOWN_SCALARS: Final = 4
 
 def metric_name(tag: str) -> str:
     """Return the name of a metric as a heading: ``Validation loss`` for ``validation_cost``."""
-    title = metric_title(tag)
-    return title[:1].upper() + title[1:]
+    return as_heading(metric_title(tag))
 
 
 UNSHOWN_TAGS: Final = ("StepTime/", "Throughput", "learning_rate", "backbone_rate", "GPU", "Memory")
