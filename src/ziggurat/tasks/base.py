@@ -123,6 +123,12 @@ class Task(ABC):
     fits_every_split: ClassVar[bool] = False
     """Whether ``fit`` gets the labels of every split, as for room for the largest of all samples."""
 
+    reads_objects: ClassVar[bool] = False
+    """Whether the label of a detection dataset is its objects as they are stored, see ``ziggurat.records.objects``.
+
+    Where it is not, a sample is ``[image, boxes (K, 4) float32: left, top, right, bottom in px, classes (K) int64]``.
+    """
+
     has_best: ClassVar[bool] = True
     """Whether the primary metric tells which checkpoint is better; where it does not, the newest is used."""
 

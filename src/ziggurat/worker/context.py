@@ -70,6 +70,7 @@ def new_context(
         with_mean: whether the mean image is computed, which reads the whole split.
     """
     chosen = learned or task_of(source)
+    source = source.for_task(chosen)
     schema = chosen.completed(replace(source.schema, details={}), lambda: _readable(source))
     splits = tuple(source.splits) if chosen.fits_every_split else ("train",)
     statistics = chosen.fit(schema, _labels(source, splits))

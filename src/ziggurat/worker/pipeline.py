@@ -202,7 +202,7 @@ class Pipeline:
     """
 
     def __init__(self, source: DataSource, options: DataOptions, context: TaskContext) -> None:
-        self.source = source
+        self.source = source.for_task(context.task)
         self.options = options
         self.context = context
         self._image = context.preprocessing if isinstance(context.preprocessing, Preprocessing) else None

@@ -38,6 +38,7 @@ from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.records.offered_folders import check_file
 from ziggurat.records.schema import Schema
 from ziggurat.records.stores import OLD_FORMATS, convert_old_store, present_store
+from ziggurat.tasks.base import Task
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS
 
 __all__ = ["DataSource", "FilePath", "ImportedSplit", "convert_old_stores", "is_dataset", "open_source"]
@@ -79,6 +80,13 @@ class DataSource:
     def class_names(self) -> tuple[str, ...]:
         """Names of the classes, by number; empty where there are none."""
         return self.schema.class_names
+
+    def for_task(self, task: Task) -> DataSource:
+        """Return this source after its flows were told in which form a task reads its labels."""
+        for flow in self.splits.values():
+            if isinstance(flow, RecordData):
+                flow.whole_objects = task.reads_objects
+        return self
 
 
 def open_source(source: str, options: Mapping[str, Any], seed: int, job: JobFolder | None = None) -> DataSource:
@@ -152,7 +160,7 @@ def _dataset(folder: Path, options: Mapping[str, Any]) -> DataSource:
     in_memory = _fits_in_memory(manifest, size, channels)
     content: Any = "image" if in_memory else "bytes"
     splits = {
-        split: RecordData(folder, split, content=content, channels=channels, on_error=policy, whole_objects=True)
+        split: RecordData(folder, split, content=content, channels=channels, on_error=policy)
         for split in manifest.splits
     }
     _check_trainable(splits, folder)

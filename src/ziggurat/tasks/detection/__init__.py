@@ -44,6 +44,7 @@ class Detection(Task):
     order = 10
     moves_with_image = ("boxes",)
     fits_every_split = True
+    reads_objects = True
     score = ScoreInfo("F1", SHARE)
     metric_info = {
         "map": MetricInfo("mAP 50:95", SHARE, help="Average precision, mean over classes and IoU from 0.50 to 0.95."),

@@ -178,7 +178,7 @@ def proof_samples(job: TrainedJob, count: int) -> ProofSamples:
     """
     source = open_source(job.spec.data.source, job.spec.data.options, job.spec.seed, JobFolder(job.folder))
     split = next(name for name in _FOR_PROOF if name in source.splits and len(source.splits[name]))
-    context, flow = job.context, source.splits[split]
+    context, flow = job.context, source.for_task(job.context.task).splits[split]
     made = _made_rows(job, source, flow) if isinstance(flow, IndexedFlow) else None
     samples = []
     for point in _spread(made or flow, count):
