@@ -89,7 +89,9 @@ def test_detectors_give_what_tensorflow_gives(tmp_path: Path) -> None:
     subprocess.run([sys.executable, *map(str, command)], check=True, stderr=subprocess.DEVNULL)
     with np.load(tmp_path / "found.npz") as found:
         for name, (output, cost) in expected.items():
-            np.testing.assert_allclose(found[f"{name}:0"], output, rtol=1e-4, atol=5e-3, err_msg=name)
+            # The sides of boxes, in pixels, are sums that batch statistics of 4 images make sensitive to rounding.
+            np.testing.assert_allclose(found[f"{name}:0"][..., :4], output[..., :4], rtol=1e-3, atol=0.05, err_msg=name)
+            np.testing.assert_allclose(found[f"{name}:0"][..., 4:], output[..., 4:], atol=1e-3, err_msg=name)
             assert found[f"{name}:cost"] == pytest.approx(cost, rel=1e-4)
 
 

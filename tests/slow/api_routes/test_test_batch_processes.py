@@ -40,8 +40,11 @@ def test_some_steps_are_measured_and_nothing_is_kept(studio, ask):
 
     checked = by_name(studio.training.preflight(JobRequest(spec={**_SPEC, "epochs": 7}), describe=False))
     assert checked["memory"]["needed_bytes"] == found["memory_bytes"]
-    for name in ("memory", "time", "loading", "rate"):
+    for name in ("memory", "time", "rate"):
         assert checked[name]["level"] == "ok", checked[name]
+    # How long data is waited for depends on what else the machine does.
+    assert checked["loading"]["level"] in ("ok", "warning"), checked["loading"]
+    assert "measured" in checked["loading"]["value"]
     assert "measured" in checked["time"]["value"]
     card = next(each for each in studio.training.cards("digits", 64) if each.name == "null/mlp")
     assert card.memory_bytes == found["memory_bytes"]
