@@ -217,7 +217,9 @@ class NineContracts(ABC):
 
     def test_contract_1_killed_data_worker_is_named(self) -> None:
         """A worker that is killed is an error with its signal, and no end of a training."""
-        flow = in_workers(digit_points(800), unchanged)  # more than is read ahead: the workers have some to do at step 3
+        flow = in_workers(
+            digit_points(800), unchanged
+        )  # more than is read ahead: the workers have some to do at step 3
         workers = flow.ds
 
         def kill(_: Trainer) -> None:

@@ -194,10 +194,11 @@ class Preprocessing:
         Args:
             images: (N, height, width, C) uint8 or float, fitted; or (N, H, W, C), cropped already.
             offsets: (N, 2) top and left of each crop; None for the middle.
-            out: (N, H, W, C) float32 that gets the result without whitening; None for new memory.
+            out: (N, H, W, C) that gets the result without whitening; None for new memory. It is uint8 only where
+                ``keeps_uint8``.
 
         Returns:
-            (N, H, W, C) float32.
+            (N, H, W, C) float32, or of the type of ``out``.
         """
         mean = None if self.mean_values is None else self.mean_values.astype(np.float32)
         height, width, _ = self.output_shape
@@ -211,6 +212,11 @@ class Preprocessing:
                 part = np.s_[top : top + height, left : left + width]
                 _less(image[part], mean[part] if mean is not None and mean.ndim == 3 else mean, target)
         return whitened(finished) if self.whitening else finished
+
+    @property
+    def keeps_uint8(self) -> bool:
+        """Whether finished images hold the same whole numbers as before, so that they need not be float32."""
+        return self.mean == "none" and not self.whitening
 
     def in_the_middle(self, array: np.ndarray) -> np.ndarray:
         """Return what a crop in the middle leaves of an array (H, W, …) of the size before the crop; else all of it."""

@@ -81,6 +81,9 @@ class BatchCycle:
 
     def __init__(self, source: Iterable[Any]) -> None:
         self.source = source
+        self.may_run_apart = False
+        """Whether a program may let another process make the batches: where that is worth it, and the source can be
+        pickled."""
         self._passes: Iterator[Any] | None = None
         self._taken = 0
         self._skip = 0
@@ -315,7 +318,7 @@ class QueueFeed:
         """Make batches until the feed is closed."""
         try:
             for batch in self._batches:
-                batch, position = held_batch(batch), self._batches.state()
+                batch, position = self._held(batch), self._batches.state()
                 size = 0 if self._max_bytes is None else _bytes_of(batch)
                 with self._changed:
                     while self._is_full(size) and not self._is_ended:
@@ -329,6 +332,10 @@ class QueueFeed:
             with self._changed:
                 self._error = error
                 self._changed.notify_all()
+
+    def _held(self, batch: Any) -> Any:
+        """Return a batch that waits, in the thread that makes it."""
+        return held_batch(batch)
 
     def _is_full(self, size: int) -> bool:
         """Return whether a batch of so many bytes has to wait for room."""

@@ -114,6 +114,7 @@ class BackendInfo:
         accelerators: kinds of devices beside the CPU that it computes on, such as ``gpu``.
         networks: its standard networks.
         zoo: folder of their files, ``NAME.py`` each; None where they have none.
+        takes_uint8: whether training batches may have uint8 images, of which its programs make float32.
         takes_network_files: whether it trains networks of users' own files.
         network_template: text of a network file to begin with.
         file_names: names that only its network files use, such as ``tf``: how the framework of a file is told.
@@ -139,6 +140,7 @@ class BackendInfo:
     accelerators: tuple[str, ...] = ()
     networks: tuple[StandardNetwork, ...] = ()
     zoo: Path | None = None
+    takes_uint8: bool = False
     takes_network_files: bool = False
     network_template: str = field(default="", repr=False)
     file_names: tuple[str, ...] = ()

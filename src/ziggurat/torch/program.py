@@ -170,7 +170,8 @@ class ModuleProgram(StepProgram):
         """Make each batch when its step needs it, or some of them ahead in a thread."""
         if isinstance(batches.source, LoaderPasses):
             return DirectFeed(batches)  # it has its own workers, and draws from the generator of the process
-        return make_feed(batches, self.processes.device, self.options.prefetch_batches)
+        is_alone = self.processes.size == 1
+        return make_feed(batches, self.processes.device, self.options.prefetch_batches, staged=is_alone)
 
     def hyperparameters(self) -> Mapping[str, float]:
         """Return ``learning_rate``, and ``momentum`` where the optimizer has it, of its first group of parameters."""

@@ -10,7 +10,7 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -129,6 +129,7 @@ def build_job(
     callbacks = [clock, *_callbacks(spec, program, data, store, steps, folder), *shows]
     bind_folder([*callbacks, *monitors], folder)
     trainer = Trainer(program, data.train, callbacks=callbacks, monitors=monitors, steps_per_epoch=steps)
+    trainer.batches.may_run_apart = data.decodes
     return BuiltJob(trainer, store, data)
 
 
@@ -141,7 +142,8 @@ def data_of(spec: TrainSpec, context: TaskContext | None = None, folder: JobFold
         folder: of the job, which keeps the splits of a bare folder; None where there is no job yet.
     """
     source = open_source(spec.data.source, spec.data.options, spec.seed, folder)
-    options = data_options(spec)
+    takes_uint8 = backend_info(with_backend(spec).backend).takes_uint8
+    options = replace(data_options(spec), uint8_images=takes_uint8)
     data = prepare_data(source, options, context or new_context(source, options, learned_task(spec, source)))
     for flow in data.evaluation.values():
         flow.seed(spec.seed)  # the position of a flow is in the checkpoint, and its seed with it

@@ -58,6 +58,7 @@ class DataOptions:
         worker_kind: ``threads`` or ``processes``; crops are decoded by threads in any case.
         prefetch: batches that are made ready while a step runs.
         decode: ``crop`` where only what a random crop needs may be decoded, ``picture`` for whole images.
+        uint8_images: whether images of training batches stay uint8 where nothing changes their numbers.
     """
 
     batch_size: int
@@ -77,6 +78,7 @@ class DataOptions:
     worker_kind: Literal["threads", "processes"] = "threads"
     prefetch: int = 2
     decode: Literal["crop", "picture"] = "crop"
+    uint8_images: bool = False
 
     @property
     def worker_count(self) -> int:
@@ -276,7 +278,7 @@ class Pipeline:
             key_index=2,
             replace_failed=True,
         )
-        return self._stages(rows, None, batches, _Finish(self.context))
+        return self._stages(rows, None, batches, _Finish(self.context, uint8=self._uint8))
 
     def _samples_in_memory(self, *, by_row: bool) -> TrainingStages:
         split, shuffle = self.source.splits["train"], self.options.shuffle
@@ -335,8 +337,19 @@ class Pipeline:
 
     def _batched(self, rows: IndexedFlow, vary: Any) -> TrainingStages:
         batches = BatchData(rows if vary is None else vary, self.options.batch_size)
-        finish = FinishAtRandom(self.context) if self.crops and not self._moving else _Finish(self.context)
-        return self._stages(rows, vary, batches, finish)
+        if self.crops and not self._moving:
+            return self._stages(rows, vary, batches, FinishAtRandom(self.context, uint8=self._uint8))
+        return self._stages(rows, vary, batches, _Finish(self.context, uint8=self._uint8))
+
+    @property
+    def _uint8(self) -> bool:
+        """Whether images of training batches stay uint8; mixed ones have other numbers."""
+        return (
+            self.options.uint8_images
+            and self._image is not None
+            and self._image.keeps_uint8
+            and not self.options.augmentation.mixes
+        )
 
     def _stages(self, rows: IndexedFlow, vary: Any, batches: Any, finish: Callable[..., Any]) -> TrainingStages:
         preprocessing: Any = self.context.preprocessing
@@ -623,10 +636,11 @@ def _moving_crop(context: TaskContext, *, at_random: bool) -> _MovingCrop | None
 class _Finish:
     """Finishes a batch: cropped already, or cropped in the middle; the memory of a batch is used again when it can."""
 
-    def __init__(self, context: TaskContext, *, numbered: bool = False) -> None:
+    def __init__(self, context: TaskContext, *, numbered: bool = False, uint8: bool = False) -> None:
         self._context = context
         self._numbered = numbered
-        self._buffers: dict[int, BatchBuffers] = {}
+        self._uint8 = uint8
+        self._buffers: dict[tuple[int, str], BatchBuffers] = {}
 
     def __call__(self, batch: Any) -> Any:
         *arrays, rows = batch if self._numbered else [*batch, None]
@@ -637,12 +651,17 @@ class _Finish:
         preprocessing = self._context.preprocessing
         if not isinstance(preprocessing, Preprocessing):
             return preprocessing.finish(inputs)
-        return preprocessing.finish(inputs, out=self._memory(len(inputs), preprocessing.output_shape))
+        keeps = self._uint8 and inputs.dtype == np.uint8
+        if keeps and inputs.shape[1:3] == preprocessing.output_shape[:2]:
+            return inputs
+        memory = self._memory(len(inputs), preprocessing.output_shape, np.uint8 if keeps else np.float32)
+        return preprocessing.finish(inputs, out=memory)
 
-    def _memory(self, count: int, shape: tuple[int, ...]) -> np.ndarray:
-        if count not in self._buffers:
-            self._buffers[count] = BatchBuffers((count, *shape), _KEPT_BATCHES, np.float32)
-        return self._buffers[count].take()
+    def _memory(self, count: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        key = (count, np.dtype(dtype).char)
+        if key not in self._buffers:
+            self._buffers[key] = BatchBuffers((count, *shape), _KEPT_BATCHES, dtype)
+        return self._buffers[key].take()
 
 
 class FinishAtRandom:
@@ -650,13 +669,15 @@ class FinishAtRandom:
 
     Args:
         context: of a job whose images are larger than their crop.
+        uint8: whether crops of uint8 images stay so.
     """
 
-    def __init__(self, context: TaskContext) -> None:
+    def __init__(self, context: TaskContext, *, uint8: bool = False) -> None:
         preprocessing = context.preprocessing
         assert isinstance(preprocessing, Preprocessing)
         self._context = context
         self._preprocessing = preprocessing
+        self._uint8 = uint8
         height, width, _ = preprocessing.output_shape
         self._most = np.array(preprocessing.size) - (height, width)
 
@@ -667,7 +688,13 @@ class FinishAtRandom:
     def __call__(self, batch: Any, rng: np.random.RandomState) -> Any:
         """Return the batch as the network gets it."""
         offsets = self.offsets(len(batch[0]), rng)
-        return self._context.task.batch(self._context, batch, lambda x: self._preprocessing.finish(x, offsets))
+        shape = (len(batch[0]), *self._preprocessing.output_shape)
+
+        def finish(images: np.ndarray) -> np.ndarray:
+            memory = np.empty(shape, np.uint8) if self._uint8 and images.dtype == np.uint8 else None
+            return self._preprocessing.finish(images, offsets, memory)
+
+        return self._context.task.batch(self._context, batch, finish)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -681,6 +708,7 @@ class JobData:
         sizes: split → number of samples.
         source: its splits, sample by sample; None where there are none, as of a trained model.
         mixes_labels: whether batches of training are ``[x, y, second_y, share]``, see ``ziggurat.worker.mixing``.
+        decodes: whether samples are read and decoded when it is their turn.
     """
 
     train: DataFlow
@@ -689,6 +717,7 @@ class JobData:
     sizes: Mapping[str, int]
     source: DataSource | None = None
     mixes_labels: bool = False
+    decodes: bool = False
 
     @property
     def class_names(self) -> Sequence[str]:
@@ -727,6 +756,7 @@ def prepare_data(source: DataSource, options: DataOptions, context: TaskContext)
         sizes={split: len(flow) for split, flow in source.splits.items()},
         source=source,
         mixes_labels=options.augmentation.mixes,
+        decodes=isinstance(context.preprocessing, Preprocessing) and not source.in_memory,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -195,6 +196,8 @@ def _options(request: ProgramRequest) -> ProgramOptions:
     if threads:
         torch.set_num_threads(threads)
     if options.get("deterministic", False):
+        if device.type == "cuda":  # read when the first product is computed
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
     if device.type == "cuda" and "memory_share" in options:
         torch.cuda.set_per_process_memory_fraction(float(options["memory_share"]), device)

@@ -304,6 +304,10 @@ class FirstProgram(SharedProgram):
             values |= _joined(ranges, [rows, *self._replicas.collect()])
         return values
 
+    @property
+    def _computes_whole_batches(self) -> bool:
+        return False
+
     def _components(self) -> int:
         """Return how many parts of a batch the program looks at; others need not be arrays of numbers."""
         if self._request.mixes_labels:

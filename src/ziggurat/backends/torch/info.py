@@ -34,6 +34,7 @@ INFO: Final = BackendInfo(
     accelerators=("gpu",),
     networks=networks_in(ZOO / "torch"),
     zoo=ZOO / "torch",
+    takes_uint8=True,
     takes_network_files=True,
     network_template=_TEMPLATE,
     file_names=("F", "nn", "torch"),

@@ -143,11 +143,11 @@ class Network:
         first = next(self.module.parameters(), None)
         return torch.device("cpu") if first is None else first.device
 
-    def samples(self, array: np.ndarray) -> torch.Tensor:
+    def samples(self, array: np.ndarray | torch.Tensor) -> torch.Tensor:
         """Return a batch of samples as the network takes it, on its device; images (N, C, H, W)."""
         return self._on_device(array, self.source)
 
-    def labels(self, array: np.ndarray | None) -> torch.Tensor | None:
+    def labels(self, array: np.ndarray | torch.Tensor | None) -> torch.Tensor | None:
         """Return a batch of labels as the network takes them; None where there are none to learn."""
         return None if array is None or self.target is None else self._on_device(array, self.target)
 
@@ -290,16 +290,18 @@ class Network:
     def _labels_of_zeros(self) -> torch.Tensor | None:
         return None if self.target is None else self._zeros(self.target)
 
-    def _on_device(self, array: np.ndarray, spec: ArraySpec) -> torch.Tensor:
-        values = np.asarray(array)
-        if values.shape[1:] != spec.shape:
+    def _on_device(self, array: np.ndarray | torch.Tensor, spec: ArraySpec) -> torch.Tensor:
+        values = array if isinstance(array, torch.Tensor) else np.asarray(array)
+        if tuple(values.shape[1:]) != spec.shape:
             raise ConfigurationError(
                 f"A sample of this network has the shape {spec.shape}.",
-                received=f"a batch of shape {values.shape}",
+                received=f"a batch of shape {tuple(values.shape)}",
                 advice="Give it data of the size it was made for.",
             )
-        tensor = torch.from_numpy(values if values.flags.c_contiguous else np.ascontiguousarray(values))
-        tensor = tensor.to(self.device, _torch_type(spec), non_blocking=True)
+        if isinstance(values, np.ndarray):
+            values = torch.from_numpy(values if values.flags.c_contiguous else np.ascontiguousarray(values))
+        # First to the device, then to the type: uint8 images are a quarter of the bytes.
+        tensor = values.to(self.device, non_blocking=True).to(_torch_type(spec))
         if not spec.is_image:
             return tensor
         if np.dtype(spec.dtype).kind in "iu":  # a mask: its one channel holds class numbers

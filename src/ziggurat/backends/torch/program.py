@@ -129,7 +129,9 @@ class TorchProgram(StepProgram):
 
     def connect(self, batches: BatchCycle) -> Feed:
         """Make each batch when its step needs it, or some of them ahead in a thread."""
-        return make_feed(batches, self.options.device, self.options.prefetch_batches)
+        return make_feed(
+            batches, self.options.device, self.options.prefetch_batches, staged=self._computes_whole_batches
+        )
 
     def hyperparameters(self) -> Mapping[str, float]:
         """Return ``learning_rate``, ``momentum`` where the optimizer has it, ``backbone_rate`` where it fine-tunes."""
@@ -177,6 +179,11 @@ class TorchProgram(StepProgram):
             self._averages.start()
 
     # ---- inside
+
+    @property
+    def _computes_whole_batches(self) -> bool:
+        """Whether this process computes all rows of a batch."""
+        return True
 
     def _trained(self, part: Sequence[nn.Parameter] | None, number: int) -> list[nn.Parameter]:
         chosen = self.network.module.parameters() if part is None else part
@@ -239,7 +246,7 @@ class TorchProgram(StepProgram):
         y = None if network.target is None else network.labels(batch[1])
         if not self._request.mixes_labels or len(batch) < 4 or not self._is_training:
             return network.samples(batch[0]), y, None
-        share = torch.from_numpy(np.asarray(batch[3], np.float32)).to(self.options.device)
+        share = torch.as_tensor(batch[3], dtype=torch.float32, device=self.options.device)
         return network.samples(batch[0]), y, (network.labels(batch[2]), share)
 
 

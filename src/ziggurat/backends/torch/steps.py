@@ -15,6 +15,7 @@ from torch import nn
 
 from ziggurat.backends.torch.averages import Averages
 from ziggurat.backends.torch.batches import row_count, rows_of
+from ziggurat.backends.torch.feeds import taken
 from ziggurat.backends.torch.shards import even_counts
 from ziggurat.backends.torch.state import ProgramState
 from ziggurat.engine.program import NonFiniteStep
@@ -193,12 +194,19 @@ class StepProgram(ABC):
         return {name: plain(values[name]) for name in names} if names else {}
 
     def evaluate(self, batch: Any, names: Sequence[str]) -> Mapping[str, Any]:
-        """Run the network on one batch in validation mode, with the averaged weights where there are any."""
+        """Run the network on one batch in validation mode, with the averaged weights where there are any.
+
+        Raises:
+            TrainingError: where the device has not enough memory.
+        """
         self._train_mode(False)
         self._seed(0)
-        with torch.no_grad(), self._autocast():
-            outcome = self._outcome(batch, is_training=False)
-            return {name: plain(outcome.value(name)) for name in names}
+        try:
+            with torch.no_grad(), self._autocast():
+                outcome = self._outcome(batch, is_training=False)
+                return {name: plain(outcome.value(name)) for name in names}
+        except torch.OutOfMemoryError as error:
+            raise self._too_large(error) from error
 
     def state(self) -> dict[str, np.ndarray]:
         """Return weights, buffers, slots of the optimizers, averages, hyperparameters and the number of steps.
@@ -269,7 +277,7 @@ class StepProgram(ABC):
 
     def _gradients(self, batch: Any, wanted: Sequence[str]) -> dict[str, torch.Tensor]:
         """Set the gradients of a batch, and return its values."""
-        pieces = self._steps.accumulation
+        batch, pieces = taken(batch), self._steps.accumulation
         return self._backward(batch, 1.0, wanted) if pieces == 1 else self._in_pieces(batch, pieces, wanted)
 
     def _in_pieces(self, batch: Any, pieces: int, wanted: Sequence[str]) -> dict[str, torch.Tensor]:
