@@ -114,7 +114,7 @@ def test_every_precision_learns(precision, compiled) -> None:
     assert all(np.isfinite(each).all() for name, each in state.items() if name.startswith("model/"))
 
 
-def test_resume_is_bit_for_bit_where_algorithms_are_deterministic(monkeypatch) -> None:
+def test_deterministic_algorithms_resume_bit_for_bit(monkeypatch) -> None:
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     data, fields = batches(8, 32), {"optimizer": "adam", "options": {"deterministic": True}}
     try:

@@ -5,7 +5,7 @@
 //     <output data-confidence-text> <input type="checkbox" data-show="actual"> <p data-figures="[…]"> </div>
 //     … <g class="actual" data-found="0.8"> … <g class="predicted correct" data-score="0.8"> … </div>
 //
-// Without the script, predictions with a confidence of 30 % or more are shown.
+// Without the script, predictions with the confidence that was asked for, or more, are shown.
 const percent = (share) => (share === null || share === undefined ? "–" : `${Math.round(100 * share)} %`);
 
 export function mount(element) {

@@ -227,7 +227,8 @@ class EvaluationClient:
         Args:
             job_id: of the evaluation.
             chosen: ``label``, ``predicted``, ``only`` (``wrong``, ``right``), ``order`` (``hardest``, ``surest_wrong``,
-                ``row``, ``easiest``), ``min_score``, ``max_score``, ``offset``, ``limit``.
+                ``row``, ``easiest``), ``min_score``, ``max_score``, ``offset``, ``limit``; ``choose``: a list of
+                ``NAME=VALUE``, fields of the task, which the answer lists as ``fields``.
         """
         return self._connection.ask("GET", f"/evaluations/{job_id}/samples", params=given(chosen))
 

@@ -18,6 +18,7 @@ from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.preprocessing import InputPreprocessing, input_spec
 from ziggurat.tasks.report import MetricInfo, Report, ScoreInfo, plain_report
+from ziggurat.tasks.sample_choice import SampleChoice, SampleField
 
 __all__ = [
     "PrimaryMetric",
@@ -365,12 +366,62 @@ class Task(ABC):
         """
         return {}
 
-    def sample_view(self, summary: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def sample_view(
+        self, summary: Mapping[str, Any], values: Mapping[str, Any], asked: Mapping[str, str]
+    ) -> Mapping[str, Any]:
         """Return what ``sample.html`` shows of a sample of an evaluation beside its values: ``tile.view``, plain data.
 
         Args:
             summary: of the job.
             values: what the results keep of the sample, by name.
+            asked: name of each of ``sample_fields`` → value.
+        """
+        return {}
+
+    # ---- samples chosen by what the task knows of them
+
+    def sample_fields(self, summary: Mapping[str, Any]) -> Sequence[SampleField]:
+        """Return the fields that samples of an evaluation are chosen by, beside their score; none by default."""
+        return ()
+
+    def prepare_samples(self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+        """Return what is computed once of an evaluation, for all answers of the methods below; it is kept in memory.
+
+        Args:
+            summary: of the job.
+            arrays: of the results, by name.
+        """
+        return None
+
+    def choose_samples(self, prepared: Any, asked: Mapping[str, str]) -> SampleChoice:
+        """Return the samples that fields leave; only asked where there are fields.
+
+        Args:
+            prepared: what ``prepare_samples`` returned.
+            asked: name of each of ``sample_fields`` → value, checked.
+        """
+        raise NotImplementedError
+
+    def asked_report(self, summary: Mapping[str, Any], prepared: Any, asked: Mapping[str, str]) -> Report:
+        """Return the report with what a page asks for; only asked where fields have other values than their defaults.
+
+        Args:
+            summary: of the job.
+            prepared: what ``prepare_samples`` returned.
+            asked: as for ``choose_samples``.
+        """
+        raise NotImplementedError
+
+    def sample_changes(
+        self, first: Any, second: Any, places: tuple[np.ndarray, np.ndarray], asked: Mapping[str, str]
+    ) -> Mapping[str, int]:
+        """Return what changed inside of samples from one evaluation to another, title → count; empty by default.
+
+        Args:
+            first: what ``prepare_samples`` returned of an evaluation.
+            second: the same of another one.
+            places: of the same samples in the arrays of both.
+            asked: as for ``choose_samples``.
         """
         return {}
 

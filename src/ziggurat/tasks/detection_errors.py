@@ -20,6 +20,7 @@ __all__ = [
     "MISSED_OBJECT",
     "ErrorTypes",
     "OperatingPoint",
+    "assignment",
     "average_precisions",
     "best_points",
     "confidence_figures",
@@ -27,6 +28,7 @@ __all__ = [
     "error_costs",
     "error_counts",
     "error_types",
+    "is_missed",
     "precision_at_recalls",
 ]
 
@@ -119,7 +121,7 @@ def error_counts(
     """
     is_shown = overlaps.scores >= confidence
     counts = np.bincount(types.kind[is_shown], minlength=len(ERRORS))
-    counts[MISSED_OBJECT] = np.count_nonzero(_missed(overlaps, matching, types, is_shown))
+    counts[MISSED_OBJECT] = np.count_nonzero(is_missed(overlaps, matching, types, is_shown))
     return {name: int(counts[number]) for number, name in enumerate(ERRORS) if name}
 
 
@@ -151,7 +153,7 @@ def error_costs(overlaps: Overlaps, matching: Matching, types: ErrorTypes, class
         kinds = own.copy()
         kinds[fixed] = overlaps.target_classes[types.target[fixed]]
         costs[name] = precision(kept & (~is_wrong | fixed), right | fixed, kinds, objects) - before
-    missed = overlaps.target_classes[_missed(overlaps, matching, types, kept)]
+    missed = overlaps.target_classes[is_missed(overlaps, matching, types, kept)]
     asked = objects - np.bincount(missed, minlength=classes)
     return {**costs, ERRORS[MISSED_OBJECT]: precision(kept, right, own, asked) - before}
 
@@ -169,7 +171,28 @@ def confusion(overlaps: Overlaps, classes: int, iou: float = MATCH_IOU, confiden
         iou: the least overlap of a detection and its object.
         confidence: detections with smaller scores are left out.
     """
-    matching = match(overlaps, iou)
+    found, taken, is_free = assignment(overlaps, match(overlaps, iou), iou, confidence)
+    kinds = np.append(overlaps.target_classes, classes)
+    places = kinds[found[taken]] * (classes + 1) + overlaps.classes[taken]
+    matrix = np.bincount(places, minlength=(classes + 1) ** 2).reshape(classes + 1, classes + 1)
+    matrix[:classes, classes] = np.bincount(overlaps.target_classes[is_free], minlength=classes)
+    return matrix
+
+
+def assignment(
+    overlaps: Overlaps, matching: Matching, iou: float, confidence: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the object of each detection, of its class or, where one is left, of another one.
+
+    Args:
+        overlaps: of the boxes.
+        matching: of them, with the same ``iou``.
+        iou: the least overlap of a detection and its object.
+        confidence: detections with smaller scores are left out.
+
+    Returns:
+        (D) place of the object, -1 for none; (D) bool, which detections count; (T) bool, which objects none has.
+    """
     is_shown = overlaps.scores >= confidence
     found = np.where(is_shown, matching.target, -1)
     is_free = overlaps.is_object.copy()
@@ -179,12 +202,7 @@ def confusion(overlaps: Overlaps, classes: int, iou: float = MATCH_IOU, confiden
     others = best_matches(detection[is_pair], target[is_pair], len(found), len(overlaps.targets))
     found = np.maximum(found, others)
     is_free[others[others >= 0]] = False
-    taken = is_shown & ~matching.is_ignored
-    kinds = np.append(overlaps.target_classes, classes)
-    places = kinds[found[taken]] * (classes + 1) + overlaps.classes[taken]
-    matrix = np.bincount(places, minlength=(classes + 1) ** 2).reshape(classes + 1, classes + 1)
-    matrix[:classes, classes] = np.bincount(overlaps.target_classes[is_free], minlength=classes)
-    return matrix
+    return found, is_shown & ~matching.is_ignored, is_free
 
 
 def confidence_figures(
@@ -293,12 +311,12 @@ def _nearest(overlaps: Overlaps, is_pair: np.ndarray) -> tuple[np.ndarray, np.nd
     return target, iou
 
 
-def _missed(overlaps: Overlaps, matching: Matching, types: ErrorTypes, is_shown: np.ndarray) -> np.ndarray:
+def is_missed(overlaps: Overlaps, matching: Matching, types: ErrorTypes, is_shown: np.ndarray) -> np.ndarray:
     """Return which objects no detection found or meant, (T) bool."""
-    is_missed = overlaps.is_object.copy()
+    is_left = overlaps.is_object.copy()
     for target in (matching.target, types.target):
-        is_missed[target[is_shown & (target >= 0)]] = False
-    return is_missed
+        is_left[target[is_shown & (target >= 0)]] = False
+    return is_left
 
 
 def _fixed(overlaps: Overlaps, matching: Matching, types: ErrorTypes, number: int) -> np.ndarray:

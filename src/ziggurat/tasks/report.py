@@ -98,7 +98,8 @@ class ReportChart:
         name: for ids.
         title: for people.
         data: JSON values. The third part of a point is the place of a sample in the arrays: the page puts its name and
-            its address there.
+            its address there. ``samples`` is what a click chooses samples by, see ``Task.sample_fields``: field → value
+            of each bar (None for no click), or of a heat map, with ``{row_number}`` and ``{column_number}`` in values.
         note: what is seen, in one sentence.
     """
 

@@ -93,7 +93,7 @@ def test_a_queue_that_is_closed_goes_on_behind_what_was_consumed() -> None:
     assert found == expected
 
 
-def test_an_error_of_the_data_is_raised_behind_the_batches_before_it() -> None:
+def test_an_error_of_the_data_comes_behind_the_batches_before() -> None:
     cycle = ApartCycle(BatchCycle(flow(refused)))
     items, count = iter(cycle), 0
     with pytest.raises(DataWorkerError, match="this one is damaged") as caught:

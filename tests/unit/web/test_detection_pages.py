@@ -67,6 +67,52 @@ def test_samples_show_actual_and_predicted_boxes(visit, detected) -> None:
     assert (at["precision"], at["recall"]) == (0.5, 0.5)
 
 
+def test_other_iou_and_confidence_change_figures_and_tiles(visit, detected) -> None:
+    page = html_of(visit.get(f"/evaluations/{detected}", params={"confidence": "0.5"}))
+
+    charts = {each["aria-label"].partition(";")[0]: json.loads(each["data-chart"]) for each in page.all(".task-chart")}
+    assert charts["Confusion"]["values"] == [[14, 0, 0], [0, 0, 14], [0, 0, 0]]
+    assert charts["Errors"]["y"] == "Errors"
+    assert page.one("#field-confidence")["value"] == "0.5"
+    assert page.one("[data-confidence]")["value"] == "0.5"
+    assert {*(each["class"] for each in page.all("#samples .tile")[0].all(".predicted"))} == {
+        "predicted correct off",
+        "predicted wrong off",
+        "predicted correct",
+    }
+    refused = visit.get(f"/evaluations/{detected}", params={"iou": "7"})
+    assert refused.status_code == 400
+    assert "from 0.1 to 0.95" in refused.text
+
+
+def test_bars_and_cells_lead_to_their_samples(visit, detected) -> None:
+    page = html_of(visit.get(f"/evaluations/{detected}", params={"confidence": "0.35"}))
+    charts = {each["aria-label"].partition(";")[0]: json.loads(each["data-chart"]) for each in page.all(".task-chart")}
+
+    errors = dict(zip(charts["Errors"]["names"], charts["Errors"]["links"], strict=True))
+    assert errors["classification"] is None
+    missed = html_of(visit.get(errors["missed"]))
+    assert missed.one(".lead").text == "14 samples"
+    assert missed.one("#field-errors option[selected]")["value"] == "missed"
+    cell = charts["Confusion"]["link"].replace("{row_number}", "2").replace("{column_number}", "0")
+    assert "confidence=0.35" in cell
+    assert html_of(visit.get(cell)).one(".lead").text == "14 samples"
+    empty = charts["Confusion"]["link"].replace("{row_number}", "0").replace("{column_number}", "1")
+    assert "No sample is in this range." in visit.get(empty).text
+
+
+def test_programs_choose_samples_by_fields_of_the_task(visit, detected) -> None:
+    place = f"/api/v1/evaluations/{detected}/samples"
+    found = visit.get(place, params={"choose": ["errors=missed", "confidence=0.5"], "limit": 2}).json()
+    assert found["total"] == 14
+    assert [each["name"] for each in found["fields"]] == ["errors", "actual", "found", "size", "iou", "confidence"]
+    assert found["samples"][0]["score"] == pytest.approx(2 / 3)
+    assert visit.get(place, params={"limit": 1}).json()["samples"][0]["score"] == pytest.approx(0.5)
+    assert visit.get(place, params={"choose": "errors=duplicate"}).json()["total"] == 0
+    assert visit.get(place, params={"choose": "errors"}).json()["advice"] == "Such as `choose=errors=missed`."
+    assert "Did you mean `errors`" in visit.get(place, params={"choose": "eror=missed"}).json()["advice"]
+
+
 @pytest.fixture
 def said(studio, monkeypatch):
     """Let every model say the same of every image."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import Path, Query, Response
@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import JobShape, JobsShape, Json, PageQuery, RequestBody
+from ziggurat.errors import UsageError
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio.evaluation_differences import Difference
@@ -67,6 +68,19 @@ class _Samples(PageQuery):
         None, allow_inf_nan=False, description="Least confidence of a classifier, else least score of the task."
     )
     max_score: float | None = Field(None, allow_inf_nan=False)
+    choose: list[Annotated[str, Field(max_length=200)]] = Field(
+        default_factory=list,
+        max_length=20,
+        description="`NAME=VALUE`, repeatable: a field of the task, such as `errors=missed`; see `fields` in answers.",
+    )
+
+    def chosen(self) -> dict[str, Any]:
+        """Return what ``Evaluations.samples`` takes."""
+        pairs = [each.partition("=") for each in self.choose]
+        for name, sign, _ in pairs:
+            if not sign:
+                raise UsageError("`choose` is NAME=VALUE.", received=name, advice="Such as `choose=errors=missed`.")
+        return {**self.model_dump(exclude={"choose"}), "asked": {name: value for name, _, value in pairs}}
 
 
 class _Differences(PageQuery):
@@ -131,7 +145,7 @@ def summary(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
 @router.get("/evaluations/{job_id}/samples", response_model=Json)
 def samples(studio: StudioDep, _who: ViewerUser, job_id: str, query: Annotated[_Samples, Query()]) -> Response:
     """Return ``total`` and ``samples`` that a filter leaves; a cell of the confusion is a label and a prediction."""
-    return answer(studio.evaluations.samples(job_id, **query.model_dump()))
+    return answer(studio.evaluations.samples(job_id, **query.chosen()))
 
 
 @router.get("/evaluations/{job_id}/curves/{class_index}", response_model=Json)

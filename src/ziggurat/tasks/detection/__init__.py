@@ -15,10 +15,18 @@ from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
 from ziggurat.tasks.detection_arrays import COUNT, CROWD, IGNORED, ORIGINAL_SIZE, PLACE, ROW_LENGTH, SCALE, kept_rows
 from ziggurat.tasks.detection_boxes import best_detections, original_detections, original_targets
 from ziggurat.tasks.detection_charts import detection_charts
+from ziggurat.tasks.detection_choice import (
+    SHOWN_FROM,
+    DetectionSamples,
+    detection_fields,
+    numbers_of,
+    object_changes,
+)
 from ziggurat.tasks.detection_matching import SHOWN_SCORE, find_overlaps, image_scores, match
 from ziggurat.tasks.detection_metrics import LEAST_SCORE, DetectionMetric
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.report import SHARE, MetricInfo, Report, ScoreInfo, plain_report
+from ziggurat.tasks.sample_choice import SampleChoice, SampleField
 from ziggurat.tasks.segmentation import class_colors
 
 __all__ = ["DETECTION", "detection_colors"]
@@ -28,8 +36,6 @@ _MOST: Final = 100
 _IOU: Final = 0.65
 _SAMPLE_BOXES: Final = 30
 """Boxes that are kept of each of the few samples after a validation."""
-_SHOWN_FROM: Final = 0.05
-"""Least score of a prediction."""
 
 
 class Detection(Task):
@@ -178,7 +184,7 @@ class Detection(Task):
             "names": list(context.class_names),
             "colors": detection_colors(len(context.class_names)).tolist(),
             "iou": _IOU,
-            "least_score": _SHOWN_FROM,
+            "least_score": SHOWN_FROM,
             "most": _MOST,
         }
 
@@ -188,7 +194,7 @@ class Detection(Task):
         output = np.asarray(outputs.get("output"))
         if output.ndim != 2 or output.shape[1] != 4 + classes:
             return raw_outputs(outputs)
-        found = best_detections(output[None], least_score=_SHOWN_FROM, iou=_IOU, most=_MOST)[0]
+        found = best_detections(output[None], least_score=SHOWN_FROM, iou=_IOU, most=_MOST)[0]
         colors = detection_colors(classes)
         return {
             "size": list(context.preprocessing.shape[:2]),
@@ -243,22 +249,64 @@ class Detection(Task):
         tables = [each for each in plain.tables if each.name not in ("errors", "by_confidence")]
         return Report(plain.values, tables, detection_charts(metrics))
 
-    def sample_view(self, summary: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def sample_fields(self, summary: Mapping[str, Any]) -> Sequence[SampleField]:
+        """Return kind of error, classes, size, IoU and confidence."""
+        return detection_fields(list(summary["classes"]))
+
+    def prepare_samples(self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+        """Return which detections and objects overlap."""
+        return DetectionSamples(arrays["detections"], arrays["targets"], len(summary["classes"]))
+
+    def choose_samples(self, prepared: Any, asked: Mapping[str, str]) -> SampleChoice:
+        """Return the images with such errors, classes and sizes, and their F1 at an IoU and a confidence."""
+        return prepared.choose(asked)
+
+    def asked_report(self, summary: Mapping[str, Any], prepared: Any, asked: Mapping[str, str]) -> Report:
+        """Return precision, recall and F1 at an IoU and a confidence, and the charts that depend on them."""
+        figures = prepared.figures(asked)
+        metrics = {**(summary.get("metrics") or {}), **figures}
+        numbers = {name: figures[name] for name in ("precision", "recall", "f1")}
+        plain = self.report(summary, {})
+        values = [*plain.values[:1], *plain_report(numbers, self.metric_info, "").values, *plain.values[1:]]
+        return Report(values, plain.tables, detection_charts(metrics, *numbers_of(asked)))
+
+    def sample_changes(
+        self, first: Any, second: Any, places: tuple[np.ndarray, np.ndarray], asked: Mapping[str, str]
+    ) -> Mapping[str, int]:
+        """Return how many objects were found anew and lost, and how many detections are wrong, before and after."""
+        changes = object_changes(first, second, places, asked)
+        if changes is None:
+            return {}
+        return {
+            "objects found now": changes.fixed,
+            "objects missed now": changes.broken,
+            "objects still missed": changes.still_missed,
+            "wrong boxes before": changes.wrong_before,
+            "wrong boxes now": changes.wrong_after,
+        }
+
+    def sample_view(
+        self, summary: Mapping[str, Any], values: Mapping[str, Any], asked: Mapping[str, str]
+    ) -> Mapping[str, Any]:
         """Return ``size``, ``objects`` and ``detections`` of an image, each with box, class, color and outcome.
 
-        ``found`` of an object is the score of the detection that found it at an IoU of 0.5, 0 where none did;
-        ``outcome`` of a detection is ``correct``, ``wrong`` or ``ignored``. Both hold at every confidence.
+        ``found`` of an object is the score of the detection that found it at the IoU asked for, 0 where none did;
+        ``outcome`` of a detection is ``correct``, ``wrong`` or ``ignored``. Both hold at every confidence;
+        ``iou`` and ``confidence`` are those asked for.
         """
         detections, targets = (np.asarray(values[name], np.float64) for name in ("detections", "targets"))
-        detections = detections[detections[:, 4] >= _SHOWN_FROM]
+        detections = detections[detections[:, 4] >= SHOWN_FROM]
         overlaps = find_overlaps(detections[None], targets[None])
-        matching = match(overlaps)
+        iou, confidence = numbers_of(asked)
+        matching = match(overlaps, iou)
         found = np.zeros(len(overlaps.targets))
         is_true = matching.is_true
         found[matching.target[is_true]] = overlaps.scores[is_true]
         names, colors = list(summary["classes"]), summary["palette"]
         return {
             "size": [int(side) for side in values["size"]],
+            "iou": iou,
+            "confidence": confidence,
             "objects": [
                 {**_shape(row[:5], names, colors), "found": round(float(score), 3), "is_ignored": bool(row[5])}
                 for row, score in zip(overlaps.targets.tolist(), found, strict=True)

@@ -66,6 +66,7 @@ class EvaluationDifferences:
         return {
             "counts": {name: len(found) for name, found in lists.items()},
             **figures,
+            **({} if scores is None else {"changes": self._changes_inside}),
             "versions": self._versions(),
             "total": len(lists[chosen]),
             "samples": self._samples(chosen, lists[chosen][part], scores),
@@ -122,6 +123,15 @@ class EvaluationDifferences:
                 received=f"the task `{self._first.task_name}`, which gives none",
             )
         return score_change(first[self.pairs.first], second[self.pairs.second], margin)
+
+    @cached_property
+    def _changes_inside(self) -> Mapping[str, int]:
+        """Return what the task counts inside of the samples that both have."""
+        first, second = self._first, self._second
+        if not first.sample_fields or not second.sample_fields or first.class_names != second.class_names:
+            return {}
+        places = (self.pairs.first, self.pairs.second)
+        return first.task.sample_changes(first.prepared, second.prepared, places, first.checked({}))
 
     def _of_versions(self) -> dict[str, np.ndarray]:
         pairs = self.pairs

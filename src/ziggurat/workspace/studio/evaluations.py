@@ -180,11 +180,20 @@ class Evaluations:
         Returns:
             ``total`` that the filter leaves, and ``samples``: ``split``, ``row``, ``key``, ``score``; of a classifier
             ``label`` (None where it is not known), ``predicted``, and ``top``: ``class``, ``name`` and ``score`` of the
-            best classes; of another network ``values``: what its task keeps, by name.
+            best classes; of another network ``values``: what its task keeps, by name. ``fields`` that the task chooses
+            samples by: ``name``, ``title``, and ``choices`` or ``low`` and ``high``, ``default``.
+
+        Raises:
+            UnknownNameError: where a field of the task is not known.
+            UsageError: where the value of one cannot be.
         """
-        found = self._predictions(job_id)
-        places = found.select(SampleFilter(**chosen))
-        return {"total": len(places), "samples": found.samples(places[offset : offset + limit])}
+        found, filter_ = self._predictions(job_id), SampleFilter(**chosen)
+        places = found.select(filter_)
+        return {
+            "total": len(places),
+            "samples": found.samples(places[offset : offset + limit], filter_.asked),
+            "fields": [each.document() for each in found.sample_fields],
+        }
 
     def rows(self, job_id: str, **chosen: Any) -> list[int]:
         """Return the rows of the samples that a filter leaves, in its order; ``chosen`` is that of ``samples``."""
@@ -253,7 +262,8 @@ class Evaluations:
             ``ziggurat.tasks.classification_metrics.paired_difference_interval``) and of two datasets
             ``first_by_second_labels``; None where no label is known. Else ``margin``, ``mean`` (of the differences,
             second less first; large scores are good), ``interval`` (95 %, by the normal approximation of the paired
-            differences), ``unknown`` (samples without a score), and of each sample ``difference``.
+            differences), ``unknown`` (samples without a score), of each sample ``difference``, and ``changes``: what
+            the task counts inside of samples, such as boxes, title → count.
 
             ``versions``: None where the samples are the same; else ``common`` (samples of both), ``label_changed``
             (None where labels are not compared: masks and target images), and ``unmatched`` (samples that are only in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Final, Literal
@@ -23,6 +23,8 @@ from ziggurat.tasks.classification_metrics import (
     threshold_figures,
     top_share,
 )
+from ziggurat.tasks.report import Report
+from ziggurat.tasks.sample_choice import SampleChoice, SampleField, checked_choice
 
 __all__ = ["Order", "Predictions", "SampleFilter"]
 
@@ -47,6 +49,7 @@ class SampleFilter:
             ``easiest``, ``surest_wrong`` (of a classifier: wrong ones first, by falling confidence) or ``row``.
         min_score: of a classifier, least probability of what the model chose; else least score of the task. None: any.
         max_score: largest.
+        asked: fields of the task and their values, see ``Task.sample_fields``.
     """
 
     label: int | None = None
@@ -55,6 +58,7 @@ class SampleFilter:
     order: Order = "hardest"
     min_score: float | None = None
     max_score: float | None = None
+    asked: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_about_classes(self) -> bool:
@@ -129,6 +133,40 @@ class Predictions:
         """(N) float64 by which the task ranks samples, small ones are the worst; None where it ranks none."""
         found = self.task_arrays.get(self.task.ranked_by)
         return None if found is None else np.asarray(found, np.float64)
+
+    # ---- samples that the task chooses
+
+    @cached_property
+    def sample_fields(self) -> Sequence[SampleField]:
+        """Fields of the task that samples are chosen by; empty where there are none."""
+        return self.task.sample_fields(self.summary) if self.has_samples and not self.is_classifier else ()
+
+    def checked(self, asked: Mapping[str, Any]) -> dict[str, str]:
+        """Return the value of each field: what was asked for, else its default.
+
+        Raises:
+            UnknownNameError: where there is no such field.
+            UsageError: where a value cannot be.
+        """
+        return checked_choice(self.sample_fields, asked)
+
+    @cached_property
+    def prepared(self) -> Any:
+        """What the task computes once of all samples."""
+        return self.task.prepare_samples(self.summary, self.task_arrays)
+
+    def choice(self, asked: Mapping[str, Any]) -> SampleChoice | None:
+        """Return the samples that fields of the task leave; None where nothing but their defaults is asked for."""
+        checked = self.checked(asked)
+        is_plain = checked == {each.name: each.default for each in self.sample_fields}
+        return None if is_plain else self.task.choose_samples(self.prepared, checked)
+
+    def report(self, asked: Mapping[str, Any]) -> Report:
+        """Return metrics, tables and charts, with what is asked for."""
+        checked, arrays = self.checked(asked), self.task_arrays if self.has_samples else {}
+        if all(checked[each.name] == each.default for each in self.sample_fields if each.is_of_report):
+            return self.task.report(self.summary, arrays)
+        return self.task.asked_report(self.summary, self.prepared, checked)
 
     # ---- arrays
 
@@ -284,13 +322,17 @@ class Predictions:
             places = np.arange(len(scores))
         return places[np.argsort(-scores[places], kind="stable")][:limit]
 
-    def samples(self, places: np.ndarray) -> list[dict[str, Any]]:
+    def samples(self, places: np.ndarray, asked: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Return ``split``, ``row``, ``key`` and ``score`` of samples, and what is known of each.
 
         That is ``label``, ``predicted`` and ``top`` where the network classifies, else ``values``: array → value.
+
+        Args:
+            places: of the samples.
+            asked: fields of the task that their score depends on.
         """
         if not self.is_classifier:
-            return self._task_samples(places) if len(places) else []
+            return self._task_samples(places, asked or {}) if len(places) else []
         names, split = self.class_names, self.split
         columns = (self.rows, self.labels, self.predicted, self.scores, *self._top)
         return [
@@ -338,17 +380,22 @@ class Predictions:
             )
         if not self.has_samples:
             return np.zeros(0, np.int64)
-        scores = self.task_scores
+        choice = self.choice(chosen.asked)
+        scores = self._scores_of(choice)
         if scores is None:
-            return np.arange(len(self))
-        places = np.flatnonzero(_in_range(scores, chosen))
+            return np.arange(len(self)) if choice is None else np.flatnonzero(choice.kept)
+        is_left = _in_range(scores, chosen)
+        places = np.flatnonzero(is_left if choice is None else is_left & choice.kept)
         if chosen.order == "row":
             return places
         values = np.where(np.isnan(scores[places]), -np.inf, scores[places])  # no number at all is the worst
         return places[np.argsort(values if chosen.order == "hardest" else -values, kind="stable")]
 
-    def _task_samples(self, places: np.ndarray) -> list[dict[str, Any]]:
-        scores = self.task_scores
+    def _scores_of(self, choice: SampleChoice | None) -> np.ndarray | None:
+        return self.task_scores if choice is None or choice.scores is None else choice.scores
+
+    def _task_samples(self, places: np.ndarray, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+        scores = self._scores_of(self.choice(asked))
         kept = {name: array[places].tolist() for name, array in self.task_arrays.items() if name != self.task.ranked_by}
         rows, keys = self.rows[places].tolist(), self.keys(places.tolist())
         return [

@@ -66,7 +66,7 @@ def evaluation(
     job = studio.jobs.get(job_id)
     if job.kind not in _KINDS:
         return see_other(request, f"/jobs/{job_id}")
-    asked = Asked(**wanted.model_dump())
+    asked = Asked(**wanted.model_dump(), fields=dict(request.query_params))
     found = _found(request, studio, job, asked) if job.state == "done" else None
     is_cell = isinstance(found, Found) and asked.cell is not None
     likely = asked.predicted if asked.predicted != asked.label else None

@@ -105,14 +105,18 @@ def _task_samples(request: Request, studio: Studio, job: Job, wanted: _Filter) -
     """Return the samples of a task without classes, by their score."""
     results = studio.evaluations.results(job.id)
     chosen = wanted.chosen_by_score(results.task.score)
-    found = studio.evaluations.samples(job.id, offset=wanted.offset, limit=_GRID, **chosen)
+    names = [each.name for each in results.sample_fields]
+    asked = {name: value for name, value in request.query_params.items() if name in names and value}
+    found = studio.evaluations.samples(job.id, offset=wanted.offset, limit=_GRID, asked=asked, **chosen)
     view = task_found(studio, job, Asked(), lambda path: address(request, path))
     return page(
         request,
         "evaluation/task_samples.html",
         job=job,
         found=view,
-        tiles=task_tiles(studio, job, found["samples"], view.source, is_drawn=not view.not_drawn),
+        tiles=task_tiles(studio, job, found["samples"], view.source, is_drawn=not view.not_drawn, asked=asked),
+        fields=results.sample_fields,
+        field_values=results.checked(asked),
         total=found["total"],
         wanted=_shown_filter(wanted),
         is_ranked=results.task_scores is not None,

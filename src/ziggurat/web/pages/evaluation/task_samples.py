@@ -92,7 +92,13 @@ def score_factor(info: ScoreInfo) -> float:
 
 
 def task_tiles(
-    studio: Studio, job: Job, found: Sequence[Mapping[str, Any]], source: SampleSource, *, is_drawn: bool
+    studio: Studio,
+    job: Job,
+    found: Sequence[Mapping[str, Any]],
+    source: SampleSource,
+    *,
+    is_drawn: bool,
+    asked: Mapping[str, str] | None = None,
 ) -> list[TaskTile]:
     """Return samples as their task shows them.
 
@@ -102,8 +108,10 @@ def task_tiles(
         found: as ``Evaluations.samples`` gives them.
         source: where their images are.
         is_drawn: whether the network can be asked for images.
+        asked: fields of the task and their values.
     """
     results = studio.evaluations.results(job.id)
+    checked = results.checked(asked or {})
     task = results.task
     names = task.sample_pictures if is_drawn else ()
     contents = source.contents(found)
@@ -115,7 +123,7 @@ def task_tiles(
             page=source.page(each),
             drawn={name: f"/evaluations/{job.id}/drawn/{each['row']}/{name}" for name in names},
             content=contents.get(each["row"]),
-            view=task.sample_view(results.summary, each["values"]),
+            view=task.sample_view(results.summary, each["values"], checked),
             **_second(each, task.score),
         )
         for each in found

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from ziggurat.entities import Job
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.formatting import as_number
 from ziggurat.tasks import Task
 from ziggurat.tasks.report import SHARE, Report, ReportChart, ReportValue, ScoreInfo
+from ziggurat.tasks.sample_choice import SampleField
 from ziggurat.web.pages.evaluation.measures import Measure, change_of
 from ziggurat.web.pages.evaluation.task_samples import (
     TaskTile,
@@ -51,6 +53,9 @@ class TaskFound:
         tiles: the worst or the best samples.
         has_samples: whether there is anything about single samples.
         not_drawn: why the network cannot be asked for images, as one sentence; empty where it can.
+        fields: of the task, which samples are chosen by.
+        values: of them.
+        given: those that the address names.
     """
 
     summary: Mapping[str, Any]
@@ -62,6 +67,9 @@ class TaskFound:
     tiles: Sequence[TaskTile] = ()
     has_samples: bool = False
     not_drawn: str = ""
+    fields: Sequence[SampleField] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
 
     # What the parts of the page ask for that it shares with classification.
     rows = ()
@@ -77,6 +85,11 @@ class TaskFound:
     def show(self) -> str:
         """Samples that are shown: ``worst`` or ``best``."""
         return self.asked.show if self.asked.show in _ORDERS else "worst"
+
+    @property
+    def report_fields(self) -> list[SampleField]:
+        """Fields that figures and charts depend on."""
+        return [each for each in self.fields if each.is_of_report]
 
     @property
     def rank(self) -> ScoreInfo:
@@ -129,7 +142,8 @@ def task_found(studio: Studio, job: Job, asked: Asked, place: Callable[[str], st
         task = found.task
     except ZigguratError as error:
         return replace(bare, problem=error.as_dict())
-    report = task.report(found.summary, found.task_arrays if found.has_samples else {})
+    fields = {each.name: asked.fields[each.name] for each in found.sample_fields if each.name in asked.fields}
+    report = found.report(fields)
     if not found.has_samples:
         return replace(bare, task=task, report=report)
     not_drawn = why_not_drawn(studio, job)
@@ -138,12 +152,31 @@ def task_found(studio: Studio, job: Job, asked: Asked, place: Callable[[str], st
         order = "row"
     else:
         order = _ORDERS[shown.show]
-    samples = studio.evaluations.samples(job.id, limit=_STRIP, order=order)["samples"]
+    samples = studio.evaluations.samples(job.id, limit=_STRIP, order=order, asked=fields)["samples"]
+    charts = [_with_names(found, each, source, place) for each in report.charts]
+    list_place = place(f"/evaluations/{job.id}/samples")
     return replace(
         shown,
-        tiles=task_tiles(studio, job, samples, source, is_drawn=not not_drawn),
-        report=replace(report, charts=[_with_names(found, each, source, place) for each in report.charts]),
+        fields=found.sample_fields,
+        values=found.checked(fields),
+        given=fields,
+        tiles=task_tiles(studio, job, samples, source, is_drawn=not not_drawn, asked=fields),
+        report=replace(report, charts=[_with_samples(each, list_place, fields) for each in charts]),
     )
+
+
+def _with_samples(chart: ReportChart, place: str, fields: Mapping[str, str]) -> ReportChart:
+    """Let bars and cells lead to the samples that they stand for."""
+    asked = chart.data.get("samples")
+    if asked is None:
+        return chart
+    data = {name: value for name, value in chart.data.items() if name != "samples"}
+
+    def link(own: Mapping[str, str] | None) -> str | None:
+        return None if own is None else f"{place}?{urlencode({**fields, **own}, safe='{}')}"
+
+    made = {"link": link(asked)} if isinstance(asked, Mapping) else {"links": [link(each) for each in asked]}
+    return replace(chart, data={**data, **made})
 
 
 def _with_names(found: Any, chart: ReportChart, source: SampleSource, place: Callable[[str], str]) -> ReportChart:

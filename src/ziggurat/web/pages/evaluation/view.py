@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -75,6 +75,7 @@ class Asked:
         values: of the confusion matrix: ``count`` or ``percent``.
         curve: ``pr`` or ``roc``.
         against: id of the run to compare with, ``none``, or empty for the newest one.
+        fields: of the task, with the values of the address.
     """
 
     threshold: float = 0.0
@@ -88,6 +89,7 @@ class Asked:
     values: str = "count"
     curve: CurveKind = "pr"
     against: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cell(self) -> tuple[int, int] | None:
