@@ -126,7 +126,11 @@ def _named_numbers(text: str) -> tuple[str, list[float]]:
 @click.command(cls=Command)
 @_FOLDER
 @click.option(
-    "--format", "export_format", required=True, metavar="NAME", help="checkpoint, pb, savedmodel, onnx or tflite."
+    "--format",
+    "export_format",
+    required=True,
+    metavar="NAME",
+    help="TensorFlow: checkpoint, pb, savedmodel, onnx or tflite; PyTorch: pt2, onnx or safetensors.",
 )
 @click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="New folder; default: JOB-FORMAT here.")
 @click.option(

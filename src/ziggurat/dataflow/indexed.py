@@ -33,6 +33,9 @@ class IndexedFlow(RNGDataFlow):
     """True where ``gather()`` can be used; it must then give what stacking ``datapoint()`` would give."""
 
     shuffle: bool = False
+    repeats: np.ndarray | None = None
+    """(N) how often each datapoint is due, in relation to the others; None for once each. A pass has N all the same."""
+
     _dropped: int = 0
     _share: Any = None
 
@@ -83,9 +86,16 @@ class IndexedFlow(RNGDataFlow):
     def order(self) -> np.ndarray:
         """Return the indices of pass ``pass_index`` in their order, (N,) integers."""
         count = len(self)
-        if not self.shuffle:
+        if not self.shuffle and self.repeats is None:
             return np.arange(count)
-        return self._ziggurat_stream("order").seek(self._ziggurat_pass_index).permutation(count)
+        generator = self._ziggurat_stream("order").seek(self._ziggurat_pass_index)
+        if self.repeats is None:
+            return generator.permutation(count)
+        # Systematic sampling: each datapoint comes as often as it is due, up or down to a whole number.
+        ends = np.cumsum(self.repeats) * (count / np.sum(self.repeats))
+        drawn = np.searchsorted(ends, generator.random_sample() + np.arange(count), side="right")
+        drawn = np.minimum(drawn, count - 1)  # the last end may be a rounding error short of the count
+        return generator.permutation(drawn) if self.shuffle else drawn
 
     # ---- the flow
 

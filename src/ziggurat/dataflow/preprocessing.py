@@ -44,6 +44,7 @@ _BOUNDS: Final = {
     "value": (0, 0.5),
     "mixup": (0, 10),
     "cutmix": (0, 10),
+    "mosaic": (0, 1),
 }
 
 
@@ -322,6 +323,7 @@ class Augmentation:
         mixup: images of a batch are blended in pairs, by shares from Beta(mixup, mixup), 0 to 10; 0.2 is usual.
         cutmix: a rectangle of each image of a batch comes from another one, of an area from Beta(cutmix, cutmix), 0 to
             10; 1 is usual. With both, each batch is mixed in one of the two ways.
+        mosaic: share of images of a detector that become one of parts of four, 0 to 1; 0.5 is usual.
     """
 
     flip: Literal["none", "fliplr", "flipud", "fliplrud"] = "none"
@@ -335,6 +337,7 @@ class Augmentation:
     value: float = 0.0
     mixup: float = 0.0
     cutmix: float = 0.0
+    mosaic: float = 0.0
 
     @property
     def mixes(self) -> bool:

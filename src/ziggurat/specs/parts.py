@@ -432,10 +432,13 @@ class Augmentation(SpecModel):
     mixup: float = _share(
         10,
         "Mixup",
-        "Blends the images of a batch in pairs, classes alike: alpha of the shares; typical: 0.2.",
+        "Blends the images of a batch in pairs, with their classes or boxes: alpha of the shares; typical: 0.2.",
     )
     cutmix: float = _share(
         10, "CutMix", "Pastes a part of another image, classes by area: alpha of the areas; typical: 1."
+    )
+    mosaic: float = _share(
+        1, "Mosaic", "Share of images that become one of parts of four, with their boxes; typical: 0.5."
     )
 
     @property

@@ -125,6 +125,15 @@ class TrainSpec(SpecModel):
         help="Whether every epoch has a new order; `false` keeps the order of the data.",
         group="Data",
     )
+    oversample_below: float = spec_field(
+        0.0,
+        title="Oversample rare classes below",
+        help="Share of samples; those of classes that fewer have are seen more often, by the square root of what is "
+        "missing. 0 for none; typical: 0.001 (many classes) to 0.3.",
+        group="Data",
+        ge=0,
+        le=1,
+    )
     class_weights: list[float] = spec_field(
         factory=list,
         title="Class weights",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
@@ -18,7 +18,7 @@ from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.preprocessing import InputPreprocessing, input_spec
 from ziggurat.tasks.report import MetricInfo, Report, ScoreInfo, plain_report
-from ziggurat.tasks.sample_choice import SampleChoice, SampleField
+from ziggurat.tasks.sample_choice import ChoosesSamples
 
 __all__ = [
     "PrimaryMetric",
@@ -88,7 +88,7 @@ class TaskContext:
         return self.schema.class_names
 
 
-class Task(ABC):
+class Task(ChoosesSamples, ABC):
     """What is learned.
 
     A task holds no state: everything that depends on a job is in its ``TaskContext``. A batch is ``[x, y]``, or
@@ -150,6 +150,25 @@ class Task(ABC):
             schema: of the dataset.
         """
         return f"Mixup and CutMix mix the classes of two images; {self.title} does not learn one class for each image."
+
+    joins_objects: ClassVar[bool] = False
+    """Whether images of a batch can be joined with all of their objects: mosaics, and Mixup without a second label."""
+
+    def why_not_oversampled(self, schema: Schema) -> str:
+        """Return why samples of rare classes cannot be seen more often, as a full sentence; empty where they can.
+
+        Args:
+            schema: of the dataset.
+        """
+        return f"In {self.title}, samples have no classes to be counted by."
+
+    def classes_of(self, label: Any) -> Collection[int]:
+        """Return the numbers of the classes that a sample has; only asked where samples can be oversampled.
+
+        Args:
+            label: as the dataset has it.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def accepts(self, schema: Schema) -> str:
@@ -375,53 +394,6 @@ class Task(ABC):
             summary: of the job.
             values: what the results keep of the sample, by name.
             asked: name of each of ``sample_fields`` → value.
-        """
-        return {}
-
-    # ---- samples chosen by what the task knows of them
-
-    def sample_fields(self, summary: Mapping[str, Any]) -> Sequence[SampleField]:
-        """Return the fields that samples of an evaluation are chosen by, beside their score; none by default."""
-        return ()
-
-    def prepare_samples(self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
-        """Return what is computed once of an evaluation, for all answers of the methods below; it is kept in memory.
-
-        Args:
-            summary: of the job.
-            arrays: of the results, by name.
-        """
-        return None
-
-    def choose_samples(self, prepared: Any, asked: Mapping[str, str]) -> SampleChoice:
-        """Return the samples that fields leave; only asked where there are fields.
-
-        Args:
-            prepared: what ``prepare_samples`` returned.
-            asked: name of each of ``sample_fields`` → value, checked.
-        """
-        raise NotImplementedError
-
-    def asked_report(self, summary: Mapping[str, Any], prepared: Any, asked: Mapping[str, str]) -> Report:
-        """Return the report with what a page asks for; only asked where fields have other values than their defaults.
-
-        Args:
-            summary: of the job.
-            prepared: what ``prepare_samples`` returned.
-            asked: as for ``choose_samples``.
-        """
-        raise NotImplementedError
-
-    def sample_changes(
-        self, first: Any, second: Any, places: tuple[np.ndarray, np.ndarray], asked: Mapping[str, str]
-    ) -> Mapping[str, int]:
-        """Return what changed inside of samples from one evaluation to another, title → count; empty by default.
-
-        Args:
-            first: what ``prepare_samples`` returned of an evaluation.
-            second: the same of another one.
-            places: of the same samples in the arrays of both.
-            asked: as for ``choose_samples``.
         """
         return {}
 

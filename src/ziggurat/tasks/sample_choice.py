@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.errors import UnknownNameError, UsageError
+from ziggurat.tasks.report import Report
 
-__all__ = ["SampleChoice", "SampleField", "checked_choice"]
+__all__ = ["ChoosesSamples", "SampleChoice", "SampleField", "checked_choice"]
 
 _NEARLY: Final = 1e-9
 
@@ -64,6 +65,55 @@ class SampleChoice:
 
     kept: np.ndarray
     scores: np.ndarray | None = None
+
+
+class ChoosesSamples:
+    """What a task says of samples that people choose by more than their score; nothing by default."""
+
+    def sample_fields(self, summary: Mapping[str, Any]) -> Sequence[SampleField]:
+        """Return the fields that samples of an evaluation are chosen by, beside their score; none by default."""
+        return ()
+
+    def prepare_samples(self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+        """Return what is computed once of an evaluation, for all answers of the methods below; it is kept in memory.
+
+        Args:
+            summary: of the job.
+            arrays: of the results, by name.
+        """
+        return None
+
+    def choose_samples(self, prepared: Any, asked: Mapping[str, str]) -> SampleChoice:
+        """Return the samples that fields leave; only asked where there are fields.
+
+        Args:
+            prepared: what ``prepare_samples`` returned.
+            asked: name of each of ``sample_fields`` → value, checked.
+        """
+        raise NotImplementedError
+
+    def asked_report(self, summary: Mapping[str, Any], prepared: Any, asked: Mapping[str, str]) -> Report:
+        """Return the report with what a page asks for; only asked where fields have other values than their defaults.
+
+        Args:
+            summary: of the job.
+            prepared: what ``prepare_samples`` returned.
+            asked: as for ``choose_samples``.
+        """
+        raise NotImplementedError
+
+    def sample_changes(
+        self, first: Any, second: Any, places: tuple[np.ndarray, np.ndarray], asked: Mapping[str, str]
+    ) -> Mapping[str, int]:
+        """Return what changed inside of samples from one evaluation to another, title → count; empty by default.
+
+        Args:
+            first: what ``prepare_samples`` returned of an evaluation.
+            second: the same of another one.
+            places: of the same samples in the arrays of both.
+            asked: as for ``choose_samples``.
+        """
+        return {}
 
 
 def checked_choice(fields: Sequence[SampleField], asked: Mapping[str, Any]) -> dict[str, str]:

@@ -181,6 +181,7 @@ def data_options(spec: TrainSpec) -> DataOptions:
         worker_kind=loading.worker_kind,
         prefetch=loading.prefetch,
         decode=loading.decode,
+        oversample_below=spec.oversample_below,
     )
 
 

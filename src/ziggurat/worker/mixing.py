@@ -105,6 +105,18 @@ def check_mixing(augmentation: Augmentation, batch_size: int, context: TaskConte
     Raises:
         DataError: with the reason of the task, or where there is nothing to mix a sample with.
     """
+    if augmentation.mosaic and not context.task.joins_objects:
+        raise DataError(
+            f"A mosaic joins the boxes of four images; in {context.task.title} there are none.",
+            received=f"`augmentation.mosaic` {augmentation.mosaic:g}",
+            advice="Set it to 0.",
+        )
+    if augmentation.cutmix and context.task.joins_objects:
+        raise DataError(
+            "CutMix cuts through the objects of images.",
+            received=f"`augmentation.cutmix` {augmentation.cutmix:g}",
+            advice="Set it to 0; `augmentation.mosaic` and `augmentation.mixup` keep objects.",
+        )
     if not augmentation.mixes:
         return
     reason = context.task.why_not_mixed(context.schema)

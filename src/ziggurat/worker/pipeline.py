@@ -18,12 +18,15 @@ from ziggurat.dataflow.parallel.maps import MultiProcessMapData, MultiThreadMapD
 from ziggurat.dataflow.parallel.options import default_workers
 from ziggurat.dataflow.preprocessing import Augmentation, Mean, Preprocessing
 from ziggurat.dataflow.sources import DataFromArrays
-from ziggurat.dataflow.stages.batching import BatchBuffers, BatchData
+from ziggurat.dataflow.stages.batching import BatchData
 from ziggurat.dataflow.stages.mapping import MapData
 from ziggurat.errors import DataError
 from ziggurat.tasks.base import Task, TaskContext
 from ziggurat.tasks.detection_arrays import PLACE, corners_of_rows, moved_rows
+from ziggurat.worker.finishing import Finish, FinishAtRandom
+from ziggurat.worker.joining import JoinObjects
 from ziggurat.worker.mixing import MixSamples, Mixture, check_mixing
+from ziggurat.worker.oversampling import check_oversampling, repeat_factors
 from ziggurat.worker.source import DataSource, FilePath, ImportedSplit, labels_of
 
 __all__ = ["DataOptions", "JobData", "Pipeline", "TrainingStages", "middle_crop", "prepare_data"]
@@ -33,7 +36,6 @@ _MOST_WORKERS: Final = 16
 """By default: more of them wait for the step of most networks, and each costs memory."""
 _LOOKED_AT: Final = 16
 _JPEG_START: Final = b"\xff\xd8\xff"
-_KEPT_BATCHES: Final = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,7 @@ class DataOptions:
         prefetch: batches that are made ready while a step runs.
         decode: ``crop`` where only what a random crop needs may be decoded, ``picture`` for whole images.
         uint8_images: whether images of training batches stay uint8 where nothing changes their numbers.
+        oversample_below: share of samples; those of classes that fewer have are seen more often in training.
     """
 
     batch_size: int
@@ -79,6 +82,7 @@ class DataOptions:
     prefetch: int = 2
     decode: Literal["crop", "picture"] = "crop"
     uint8_images: bool = False
+    oversample_below: float = 0.0
 
     @property
     def worker_count(self) -> int:
@@ -97,7 +101,8 @@ class TrainingStages:
         vary: decodes and varies single samples; None where nothing is varied, or the batch does all of it.
         batches: the arrays of samples, images as uint8.
         finish: ``[x, y]`` as the network gets them.
-        mix: ``[x, y, second_y, share]``, see ``ziggurat.worker.mixing``; None where samples are not mixed.
+        mix: ``[x, y, second_y, share]``, see ``ziggurat.worker.mixing``, or joint images with their objects, see
+            ``ziggurat.worker.joining``; None where samples are not mixed.
     """
 
     preprocessing: Preprocessing
@@ -141,7 +146,7 @@ class TrainingStages:
             epoch: from 0.
 
         Returns:
-            None where the row is among the last of the epoch, which fill no batch and are left out.
+            None where the row is among the last of the epoch, which fill no batch and are left out, or is not in it.
 
         Raises:
             DatapointError: where it cannot be read.
@@ -149,7 +154,10 @@ class TrainingStages:
         """
         order = self.order(epoch)
         # Samples that a task draws anew have other indices in each epoch: their numbers, and the epochs before.
-        place = int(np.flatnonzero(order % len(self.rows) == row)[0])
+        places = np.flatnonzero(order % len(self.rows) == row)
+        if not len(places):  # rarer classes take its place in this epoch
+            return None
+        place = int(places[0])
         batch, inside = divmod(place, self.batches.batch_size)
         if (batch + 1) * self.batches.batch_size > len(self.rows):
             return None
@@ -170,6 +178,25 @@ class TrainingStages:
         height, width, _ = self.preprocessing.output_shape
         return [point[0][top : top + height, left : left + width], *point[1:]]
 
+    def joint(self, row: int, epoch: int) -> list[np.ndarray] | None:
+        """Return image and objects of a row as its batch joins them; None where the row is in no batch.
+
+        Args:
+            row: in the training split.
+            epoch: from 0.
+        """
+        order, size = self.order(epoch), self.batches.batch_size
+        places = np.flatnonzero(order == row)
+        batch, inside = divmod(int(places[0]) if len(places) else len(order), size)
+        if self.mix is None or (batch + 1) * size > len(self.rows):
+            return None
+        height, width, _ = self.preprocessing.output_shape
+        join: Any = self.mix.func
+        drawn = join.draw(size, height, width, self.mix.stream("map").seek(epoch, batch))[inside]
+        parts = [self.sample(int(order[batch * size + place]), epoch) for place in drawn.places]
+        images, rows = zip(*(part[:2] for part in parts if part is not None), strict=True)
+        return list(drawn.join(images, rows))
+
     def mixture(self, row: int, epoch: int) -> tuple[Mixture, int] | None:
         """Return how the batch of a row is mixed, and the row that is mixed into this one.
 
@@ -181,7 +208,10 @@ class TrainingStages:
             None where nothing is mixed, or the row is among those that fill no batch.
         """
         order, size = self.order(epoch), self.batches.batch_size
-        batch, inside = divmod(int(np.flatnonzero(order == row)[0]), size)
+        places = np.flatnonzero(order == row)
+        if not len(places):
+            return None
+        batch, inside = divmod(int(places[0]), size)
         if self.mix is None or (batch + 1) * size > len(self.rows):
             return None
         height, width, _ = self.preprocessing.output_shape
@@ -225,8 +255,17 @@ class Pipeline:
             stages = self._samples_in_memory(by_row=by_row)
         else:
             stages = self._files()
+        stages.rows.repeats = self._repeats()
         stages.last.seed(self.options.seed)
         return stages
+
+    def _repeats(self) -> np.ndarray | None:
+        """Return how often each sample of the training split is due in an epoch; None for once each."""
+        share, task = self.options.oversample_below, self.context.task
+        if not share:
+            return None
+        labels = labels_of(self.source.splits["train"])
+        return repeat_factors([task.classes_of(label) for label in labels], share)
 
     @property
     def crops(self) -> bool:
@@ -278,7 +317,7 @@ class Pipeline:
             key_index=2,
             replace_failed=True,
         )
-        return self._stages(rows, None, batches, _Finish(self.context, uint8=self._uint8))
+        return self._stages(rows, None, batches, Finish(self.context, uint8=self._uint8))
 
     def _samples_in_memory(self, *, by_row: bool) -> TrainingStages:
         split, shuffle = self.source.splits["train"], self.options.shuffle
@@ -339,7 +378,7 @@ class Pipeline:
         batches = BatchData(rows if vary is None else vary, self.options.batch_size)
         if self.crops and not self._moving:
             return self._stages(rows, vary, batches, FinishAtRandom(self.context, uint8=self._uint8))
-        return self._stages(rows, vary, batches, _Finish(self.context, uint8=self._uint8))
+        return self._stages(rows, vary, batches, Finish(self.context, uint8=self._uint8))
 
     @property
     def _uint8(self) -> bool:
@@ -355,7 +394,11 @@ class Pipeline:
         preprocessing: Any = self.context.preprocessing
         augmentation = self.options.augmentation
         finished = MapData(batches, finish)
-        mix = MixSamples(augmentation.mixup, augmentation.cutmix) if augmentation.mixes else None
+        mix: Callable[..., Any] | None = None
+        if self.context.task.joins_objects and (augmentation.mosaic or augmentation.mixup):
+            mix = JoinObjects(augmentation.mosaic, augmentation.mixup)
+        elif augmentation.mixes:
+            mix = MixSamples(augmentation.mixup, augmentation.cutmix)
         return TrainingStages(
             preprocessing=preprocessing,
             augmentation=augmentation,
@@ -371,7 +414,7 @@ class Pipeline:
     def evaluation(self, split: str, *, numbered: bool = False) -> DataFlow:
         """Return batches of a split in its order, with a smaller last one: ``[x, y]``, and the rows where numbered."""
         batches = BatchData(self.fitted(split, numbered=numbered), self.options.batch_size, remainder=True)
-        return MapData(batches, _Finish(self.context, numbered=numbered))
+        return MapData(batches, Finish(self.context, numbered=numbered))
 
     def fitted(self, split: str, *, numbered: bool = False) -> DataFlow:
         """Return the arrays of a split's samples, images fitted: ``[image, target]``, in the order of the split.
@@ -633,70 +676,6 @@ def _moving_crop(context: TaskContext, *, at_random: bool) -> _MovingCrop | None
     return _MovingCrop(image, moving, at_random=at_random)
 
 
-class _Finish:
-    """Finishes a batch: cropped already, or cropped in the middle; the memory of a batch is used again when it can."""
-
-    def __init__(self, context: TaskContext, *, numbered: bool = False, uint8: bool = False) -> None:
-        self._context = context
-        self._numbered = numbered
-        self._uint8 = uint8
-        self._buffers: dict[tuple[int, str], BatchBuffers] = {}
-
-    def __call__(self, batch: Any) -> Any:
-        *arrays, rows = batch if self._numbered else [*batch, None]
-        finished = self._context.task.batch(self._context, arrays, self._finished)
-        return [*finished, rows] if self._numbered else finished
-
-    def _finished(self, inputs: np.ndarray) -> np.ndarray:
-        preprocessing = self._context.preprocessing
-        if not isinstance(preprocessing, Preprocessing):
-            return preprocessing.finish(inputs)
-        keeps = self._uint8 and inputs.dtype == np.uint8
-        if keeps and inputs.shape[1:3] == preprocessing.output_shape[:2]:
-            return inputs
-        memory = self._memory(len(inputs), preprocessing.output_shape, np.uint8 if keeps else np.float32)
-        return preprocessing.finish(inputs, out=memory)
-
-    def _memory(self, count: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        key = (count, np.dtype(dtype).char)
-        if key not in self._buffers:
-            self._buffers[key] = BatchBuffers((count, *shape), _KEPT_BATCHES, dtype)
-        return self._buffers[key].take()
-
-
-class FinishAtRandom:
-    """Finishes a batch with crops at random places.
-
-    Args:
-        context: of a job whose images are larger than their crop.
-        uint8: whether crops of uint8 images stay so.
-    """
-
-    def __init__(self, context: TaskContext, *, uint8: bool = False) -> None:
-        preprocessing = context.preprocessing
-        assert isinstance(preprocessing, Preprocessing)
-        self._context = context
-        self._preprocessing = preprocessing
-        self._uint8 = uint8
-        height, width, _ = preprocessing.output_shape
-        self._most = np.array(preprocessing.size) - (height, width)
-
-    def offsets(self, count: int, rng: np.random.RandomState) -> np.ndarray:
-        """Return (N, 2) top and left of each crop of a batch of so many."""
-        return np.stack([rng.randint(0, most + 1, count) for most in self._most], axis=1)
-
-    def __call__(self, batch: Any, rng: np.random.RandomState) -> Any:
-        """Return the batch as the network gets it."""
-        offsets = self.offsets(len(batch[0]), rng)
-        shape = (len(batch[0]), *self._preprocessing.output_shape)
-
-        def finish(images: np.ndarray) -> np.ndarray:
-            memory = np.empty(shape, np.uint8) if self._uint8 and images.dtype == np.uint8 else None
-            return self._preprocessing.finish(images, offsets, memory)
-
-        return self._context.task.batch(self._context, batch, finish)
-
-
 @dataclass(frozen=True, kw_only=True)
 class JobData:
     """The batches of a job: ``[x, y]`` as the network gets them, or ``[x]`` where there is no target.
@@ -735,7 +714,7 @@ def prepare_data(source: DataSource, options: DataOptions, context: TaskContext)
 
     Raises:
         DataError: where a batch is larger than the training split, quarter turns meet images that are no squares, or
-            samples shall be mixed that cannot be.
+            samples shall be mixed, or seen more often, that cannot be.
     """
     train = source.splits["train"]
     if len(train) < options.batch_size:
@@ -745,6 +724,7 @@ def prepare_data(source: DataSource, options: DataOptions, context: TaskContext)
             advice="Make `batch_size` smaller.",
         )
     check_mixing(options.augmentation, options.batch_size, context)
+    check_oversampling(options.oversample_below, context)
     if isinstance(context.preprocessing, Preprocessing):
         options.augmentation.check_size(context.preprocessing.size)
         _check_crop(context.preprocessing, context.task)
@@ -755,7 +735,7 @@ def prepare_data(source: DataSource, options: DataOptions, context: TaskContext)
         context=context,
         sizes={split: len(flow) for split, flow in source.splits.items()},
         source=source,
-        mixes_labels=options.augmentation.mixes,
+        mixes_labels=options.augmentation.mixes and not context.task.joins_objects,
         decodes=isinstance(context.preprocessing, Preprocessing) and not source.in_memory,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -28,7 +28,7 @@ from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.records.schema import Schema
 from ziggurat.specs import FileNetwork, TrainSpec, load_spec
 from ziggurat.specs.dataset import Split
-from ziggurat.tasks import AUTO_TASK, task, tasks, tasks_for
+from ziggurat.tasks import AUTO_TASK, Task, task, tasks, tasks_for
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS
 from ziggurat.zoo.network_task import file_task, why_not_learned
@@ -401,6 +401,7 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
         yield "batch_size", DataError(rule, received=received, advice="Make `batch_size` smaller.")
     if not problems:
         yield from _mixing_problems(spec, data, named)
+        yield from _oversampling_problems(spec, data, named)
     weights = len(spec.class_weights)
     if weights and data.classes is not None and weights != data.classes:
         rule = f"There must be a class weight for each of the {data.classes} classes."
@@ -409,20 +410,44 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
 
 def _mixing_problems(spec: TrainSpec, data: KnownData, named: str) -> Iterator[tuple[str, ZigguratError]]:
     """Yield why samples cannot be mixed."""
-    varied, network = spec.augmentation, standard_network(spec)
+    varied = spec.augmentation
+    joins = _reasons(spec, data, named, lambda each, _: "" if each.joins_objects else each.title)
+    if varied.mosaic and joins and all(joins):
+        rule = f"A mosaic joins the boxes of four images; in {joins[0]} there are none."
+        yield "augmentation.mosaic", DataError(rule, received=f"{varied.mosaic:g}", advice="Set it to 0.")
+    if varied.cutmix and joins and not any(joins):
+        rule = "CutMix cuts through the objects of images."
+        yield "augmentation.cutmix", DataError(rule, received=f"{varied.cutmix:g}", advice="Set it to 0.")
     fields = [name for name in ("mixup", "cutmix") if getattr(varied, name)]
     if not fields:
         return
+    reasons = _reasons(spec, data, named, lambda each, schema: each.why_not_mixed(schema))
+    if reasons and all(reasons):
+        field = f"augmentation.{fields[0]}"
+        rule = f"Mixup and CutMix do not fit this task. {reasons[0]}"
+        yield field, DataError(rule, received=f"`{field}` {getattr(varied, fields[0]):g}", advice="Set it to 0.")
+
+
+def _oversampling_problems(spec: TrainSpec, data: KnownData, named: str) -> Iterator[tuple[str, ZigguratError]]:
+    """Yield why samples of rare classes cannot be seen more often."""
+    if not spec.oversample_below:
+        return
+    reasons = _reasons(spec, data, named, lambda each, schema: each.why_not_oversampled(schema))
+    if reasons and all(reasons):
+        rule = f"Rare classes cannot be seen more often here. {reasons[0]}"
+        received = f"`oversample_below` {spec.oversample_below:g}"
+        yield "oversample_below", DataError(rule, received=received, advice="Set it to 0.")
+
+
+def _reasons(spec: TrainSpec, data: KnownData, named: str, why_not: Callable[[Task, Schema], str]) -> list[str]:
+    """Return what each task that may be learned says against something; empty where nothing is known."""
+    network = standard_network(spec)
     schema = _schema(data.kind, _SOME_CLASSES if data.known_classes is None else data.known_classes)
     names = (named,) if named else () if network is None else network.tasks
     learned = [
         each for name in names if (each := tasks().get(name)) is not None and not each.accepts(schema)
     ] or tasks_for(schema)[:1]
-    reasons = [each.why_not_mixed(schema) for each in learned]
-    if reasons and all(reasons):
-        field = f"augmentation.{fields[0]}"
-        rule = f"Mixup and CutMix do not fit this task. {reasons[0]}"
-        yield field, DataError(rule, received=f"`{field}` {getattr(varied, fields[0]):g}", advice="Set it to 0.")
+    return [why_not(each, schema) for each in learned]
 
 
 def _task_problems(name: str, data: KnownData) -> Iterator[tuple[str, ZigguratError]]:

@@ -81,12 +81,17 @@ def test_fields_without_a_meaning_are_hidden(visit: Any, studio: Any, sets: dict
         every |= unused
         mixing = {"augmentation-mixup", "augmentation-cutmix"}
         assert mixing <= unused, "samples are mixed where images have one class each"
+        assert "augmentation-mosaic" in unused
+        assert '[data-joins="no"]) #augmentation-mosaic-field' in rules
+        mixing.add("augmentation-mosaic")
         assert all('[data-mixes="no"]' in rules and f"#{field}-field" in rules for field in mixing)
-        for field in unused - {"class_weights"} - (mixing if shape == "image" else set()):
+        if "oversample_below" in unused:
+            assert '[data-classes="no"]) #oversample_below-field' in rules
+        for field in unused - {"class_weights", "oversample_below"} - (mixing if shape == "image" else set()):
             shown = "fold-augmentation" if field.startswith("augmentation") else f"{field}-field"
             lines = [line for line in rules.split(",\n") if f"#{shown}" in line]
             assert any(f'[data-input="{shape}"]' in line for line in lines), (name, field)
-    assert "class_weights" in every
+    assert {"class_weights", "oversample_below"} <= every
     assert "preprocessing-numbers" not in unused_fields(data_of(studio, _form(studio, sets["numbers"])))
     assert unused_fields(None) == frozenset(), "where nothing is known, everything is offered"
     assert every < set(model_fields())

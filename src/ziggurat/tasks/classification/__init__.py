@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -47,6 +47,14 @@ class Classification(Task):
         if schema.kind == "image-classification":
             return ""
         return f"Mixup and CutMix mix the pixels of two images; this dataset is of kind {schema.kind}."
+
+    def why_not_oversampled(self, schema: Schema) -> str:
+        """Return an empty string: every sample has a class."""
+        return ""
+
+    def classes_of(self, label: Any) -> Collection[int]:
+        """Return the one class."""
+        return (int(label),)
 
     def target(self, context: TaskContext) -> ArraySpec:
         """Return the class number."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -85,6 +85,20 @@ class Detection(Task):
             parts=schema.parts,
             class_names=tuple(f"class {number}" for number in range(max(numbers, default=0) + 1)),
         )
+
+    joins_objects = True
+
+    def why_not_mixed(self, schema: Schema) -> str:
+        """Return an empty string: two images are blended with the boxes of both."""
+        return ""
+
+    def why_not_oversampled(self, schema: Schema) -> str:
+        """Return an empty string: the classes of an image are those of its objects."""
+        return ""
+
+    def classes_of(self, label: Any) -> Collection[int]:
+        """Return the classes of the objects that count."""
+        return {each.class_number for each in objects_from_json(label) if not _state(each)}
 
     def fit(self, schema: Schema, labels: Iterable[Any]) -> dict[str, Any]:
         """Return ``most``, the largest number of objects in an image."""

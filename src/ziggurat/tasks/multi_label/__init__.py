@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -59,6 +59,14 @@ class MultiLabel(Task):
     def usual_target(self, shape: Sequence[int], classes: int) -> ArraySpec:
         """Return a 0 or 1 for each label."""
         return ArraySpec((classes,), "float32", classes)
+
+    def why_not_oversampled(self, schema: Schema) -> str:
+        """Return an empty string: labels are counted as classes are."""
+        return ""
+
+    def classes_of(self, label: Any) -> Collection[int]:
+        """Return the labels that a sample has."""
+        return np.flatnonzero(np.atleast_1d(np.asarray(label if label is not None else [], np.float64)) > 0).tolist()
 
     def encode(self, context: TaskContext, label: Any, key: Any) -> np.ndarray:
         """Return a 0 or 1 for each label of one sample.

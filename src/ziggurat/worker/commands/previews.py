@@ -153,7 +153,9 @@ def _shown_image(pipeline: Pipeline, rows: TrainingStages, split: str, row: int,
     if split == "train":
         variants = _variants(rows, row, epochs)
         shown = [arrays for _, arrays in variants]
-        if rows.mix is not None:
+        if pipeline.context.task.joins_objects and rows.mix is not None:
+            shown = [found for epoch, _ in variants if (found := rows.joint(row, epoch)) is not None]
+        elif rows.mix is not None:
             mixtures = [_mixed(rows, row, epoch, arrays) for epoch, arrays in variants]
             shown = [[image] for image, _ in mixtures]
             mixed = [_named_shares(shares, pipeline) for _, shares in mixtures]

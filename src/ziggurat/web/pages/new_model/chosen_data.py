@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos
@@ -18,8 +18,10 @@ from ziggurat.zoo.network_task import declared_task
 __all__ = [
     "data_of",
     "input_form",
+    "joins_objects",
     "learned_by",
     "mixes_samples",
+    "oversamples",
     "task_choice",
     "untuned_fields",
     "unused_fields",
@@ -63,10 +65,25 @@ def weights_classes(data: KnownData | None) -> bool:
 
 def mixes_samples(data: KnownData | None) -> bool:
     """Return whether something can be learned for which samples are mixed, as far as it is known."""
+    return _is_possible(data, lambda each, schema: each.why_not_mixed(schema))
+
+
+def oversamples(data: KnownData | None) -> bool:
+    """Return whether something can be learned in which samples have classes, as far as it is known."""
+    return _is_possible(data, lambda each, schema: each.why_not_oversampled(schema))
+
+
+def joins_objects(data: KnownData | None) -> bool:
+    """Return whether something can be learned in which images have objects, as far as it is known."""
+    return _is_possible(data, lambda each, _: "" if each.joins_objects else "none")
+
+
+def _is_possible(data: KnownData | None, why_not: Callable[[Task, Schema], str]) -> bool:
+    """Return whether a task that can be learned has nothing against something, as far as it is known."""
     if data is None:
         return True
     schema = Schema(kind=data.kind, class_names=tuple(data.known_classes or ()))
-    return any(not each.why_not_mixed(schema) for each in possible_tasks(data, None))
+    return any(not why_not(each, schema) for each in possible_tasks(data, None))
 
 
 def untuned_fields(form: ModelForm) -> frozenset[str]:
@@ -89,6 +106,12 @@ def unused_fields(data: KnownData | None) -> frozenset[str]:
                 hidden.add(name)
     if not mixes_samples(data):
         hidden |= {"augmentation-mixup", "augmentation-cutmix"}
+    if not joins_objects(data):
+        hidden.add("augmentation-mosaic")
+    elif data is not None:
+        hidden.add("augmentation-cutmix")
+    if not oversamples(data):
+        hidden.add("oversample_below")
     return frozenset(hidden if weights_classes(data) else {*hidden, "class_weights"})
 
 

@@ -20,8 +20,8 @@ __all__ = ["Fold", "folds_of"]
 _UPDATE: Final = ("weight_decay", "gradient_clip", "gradient_accumulation_steps", "ema_decay", "precision")
 _LOADING: Final = ("loading-workers", "loading-worker_kind", "loading-prefetch", "loading-decode")
 _DATA: Final = (
-    "validation-every_epochs", "sample_predictions", "steps_per_epoch", "shuffle", "class_weights", "freeze", "seed",
-    "data-options",
+    "validation-every_epochs", "sample_predictions", "steps_per_epoch", "shuffle", "oversample_below", "class_weights",
+    "freeze", "seed", "data-options",
 )  # fmt: skip
 _BASICS: Final = ("epochs", "batch_size", "learning_rate", "task")
 """Fields that are always open."""

@@ -12,7 +12,14 @@ from ziggurat.errors import ZigguratError
 from ziggurat.formatting import as_bytes, as_count, as_duration
 from ziggurat.records.schema import KINDS
 from ziggurat.web.forms import small_number
-from ziggurat.web.pages.new_model.chosen_data import input_form, learned_by, mixes_samples, weights_classes
+from ziggurat.web.pages.new_model.chosen_data import (
+    input_form,
+    joins_objects,
+    learned_by,
+    mixes_samples,
+    oversamples,
+    weights_classes,
+)
 from ziggurat.web.pages.new_model.folds import Fold, folds_of
 from ziggurat.web.pages.new_model.form import DIGITS, FormField, ModelForm, model_fields
 from ziggurat.workspace.checkpoints import checkpoint_choices
@@ -157,6 +164,8 @@ def summary_of(studio: Studio, form: ModelForm, data: KnownData | None) -> dict[
         "input": input_form(data),
         "weights": weights_classes(data),
         "mixes": mixes_samples(data),
+        "has_classes": oversamples(data),
+        "joins": "" if data is None else "yes" if joins_objects(data) else "no",
     }
     task = {} if learned is None else {"Task": learned.title[:1].upper() + learned.title[1:]}
     chosen = form["dataset"]
