@@ -208,3 +208,94 @@ class UserModel(nn.Module):
 """
     with pytest.raises(ConfigurationError, match="needs a network with a last layer and layers before it"):
         program(text)
+
+
+def tuned_resnet(**fields: Any) -> Any:
+    return TorchBackend().build(
+        ProgramRequest(
+            network="resnet18",
+            **class_arrays((8, 8, 1), 10),
+            fine_tuning=FineTuningRequest(head="fc."),
+            pretrained={},
+            batch_size=16,
+            optimizer="momentum",
+            learning_rate=0.05,
+            seed=4,
+            **fields,
+        )
+    )
+
+
+def counted(tuned: Any) -> list[int]:
+    """Return a list that gets the rows of each batch that goes through the backbone."""
+    rows: list[int] = []
+    tuned.network.module.layer1.register_forward_hook(lambda _, inputs, output: rows.append(len(output)))
+    return rows
+
+
+class TestKeptFeatures:
+    """While a backbone stands still, it computes each sample once."""
+
+    def test_epochs_after_the_first_run_the_head_alone(self) -> None:
+        states, costs = [], []
+        for keeps in (True, False):
+            tuned = tuned_resnet()
+            tuned.set_hyperparameter("backbone_rate", 0.0)
+            if not keeps:
+                tuned._features = None
+            rows = counted(tuned)
+            costs.append(
+                [float(tuned.step(batch, ("cost",))["cost"]) for _ in range(4) for batch in batches(3, 16)],
+            )
+            assert len(rows) == (3 if keeps else 12)
+            states.append(tuned.state())
+            tuned.close()
+        np.testing.assert_allclose(costs[0], costs[1], rtol=1e-6)
+        for name, array in states[0].items():
+            np.testing.assert_allclose(array, states[1][name], rtol=1e-5, atol=1e-7, err_msg=name)
+        assert costs[0][-1] < costs[0][0]
+
+    def test_a_batch_with_a_new_sample_is_computed_as_a_whole(self) -> None:
+        tuned = tuned_resnet()
+        tuned.set_hyperparameter("backbone_rate", 0.0)
+        rows = counted(tuned)
+        x, y = batches(1, 17)[0]
+        for part in (slice(0, 16), slice(1, 17), slice(0, 16), slice(1, 17)):
+            tuned.step([x[part], y[part]], ())
+        assert rows == [16, 16]
+        tuned.step([x[:16] + 1, y[:16]], ())
+        assert rows == [16, 16, 16], "what was varied is another sample"
+        tuned.close()
+
+    def test_what_changes_the_backbone_forgets(self) -> None:
+        tuned = tuned_resnet()
+        tuned.set_hyperparameter("backbone_rate", 0.0)
+        rows, batch = counted(tuned), batches(1, 16)[0]
+        tuned.step(batch, ())
+        tuned.step(batch, ())
+        assert len(rows) == 1
+        tuned.load_state(tuned.state())
+        tuned.step(batch, ())
+        assert len(rows) == 2
+        tuned.set_hyperparameter("backbone_rate", 1.0)
+        tuned.step(batch, ())
+        assert len(rows) == 3
+        tuned.set_hyperparameter("backbone_rate", 0.0)
+        tuned.step(batch, ())
+        tuned.step(batch, ())
+        assert len(rows) == 4
+        tuned.close()
+
+    def test_what_has_no_room_is_computed_again(self) -> None:
+        tuned = tuned_resnet()
+        tuned.set_hyperparameter("backbone_rate", 0.0)
+        tuned._features._most_bytes = 4 * 512 * 20
+        rows = counted(tuned)
+        for _ in range(3):
+            for batch in batches(2, 16):
+                tuned.step(batch, ())
+        assert len(rows) == 2 + 1 + 1, "16 of 32 samples are kept, and 4 of the second batch"
+        tuned.close()
+
+    def test_networks_of_files_keep_nothing(self) -> None:
+        assert program()._features is None

@@ -193,12 +193,31 @@ class Network:
         with users_errors(self.path), digits.using_class_weights(self._weights_on(x.device)):
             if isinstance(self.module, Tower):
                 return self._of_tower(self.module, x, y, is_training=is_training, step=step, second=second)
-            output = self._hooked(self.module(x))
-            outputs = self._checked(output)
-            losses = self._losses_of(self._plain_loss(output, y))
-            if second is not None:
-                losses = _mixed(losses, self._losses_of(self._plain_loss(output, second[0])), second[1])
-            return Results(outputs, losses, self._plain_scalars(output, y))
+            return self._of_output(self._hooked(self.module(x)), y, second)
+
+    def results_of(self, output: torch.Tensor, x: torch.Tensor, y: torch.Tensor | None) -> Results:
+        """Return outputs, losses and numbers of a batch whose output is known.
+
+        Args:
+            output: what the network gives of it.
+            x: the samples.
+            y: their labels.
+
+        Raises:
+            NetworkCodeError: where the user's code fails, or gives what cannot be.
+        """
+        with users_errors(self.path), digits.using_class_weights(self._weights_on(x.device)):
+            output = self._hooked(output)
+            if not isinstance(self.module, Tower):
+                return self._of_output(output, y, None)
+            return self._of_view(self.module.view(x, y, is_training=False), output)
+
+    def _of_output(self, output: Any, y: torch.Tensor | None, second: Any) -> Results:
+        outputs = self._checked(output)
+        losses = self._losses_of(self._plain_loss(output, y))
+        if second is not None:
+            losses = _mixed(losses, self._losses_of(self._plain_loss(output, second[0])), second[1])
+        return Results(outputs, losses, self._plain_scalars(output, y))
 
     def predict(self, x: torch.Tensor, given: Mapping[str, torch.Tensor] | None = None) -> list[torch.Tensor]:
         """Return the outputs of inference.
@@ -322,12 +341,17 @@ class Network:
     ) -> Results:
         view: Any = tower.view(x, y, is_training=is_training, step=step)
         output = self._hooked(view.inference)
-        view.__dict__["_model_properties"]["inference"] = output
-        outputs, losses = self._checked(output), self._losses_of(view.loss)
+        results = self._of_view(view, output)
         if second is not None:
             twin: Any = tower.view(x, second[0], is_training=is_training, step=step)
             twin.__dict__["_model_properties"]["inference"] = output
-            losses = _mixed(losses, self._losses_of(twin.loss), second[1])
+            results.losses = _mixed(results.losses, self._losses_of(twin.loss), second[1])
+        return results
+
+    def _of_view(self, view: Any, output: Any) -> Results:
+        """Return what a tower makes of a batch whose output is known."""
+        view.__dict__["_model_properties"]["inference"] = output
+        outputs, losses = self._checked(output), self._losses_of(view.loss)
         scalars = {each.tag: each.value for each in view.summaries if each.kind == "scalar"}
         return Results(outputs, losses, scalars, [each for each in view.summaries if each.kind != "scalar"])
 

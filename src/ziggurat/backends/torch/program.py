@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 from torch import nn
 
 from ziggurat.backends.torch.feeds import make_feed
+from ziggurat.backends.torch.frozen_features import frozen_features, sample_keys
 from ziggurat.backends.torch.network import Network, Results, channels_last
 from ziggurat.backends.torch.network_file import FILE_NAME
 from ziggurat.backends.torch.optimizers import first_momentum, make_optimizer
@@ -94,6 +96,10 @@ class TorchProgram(StepProgram):
             self._hyperparameters[BACKBONE_RATE] = 1.0
             self._rates.set(request.learning_rate, 1.0)
         self._forward = _compiled(network) if options.compile else network.results
+        # A network of a file may draw at random; one with a published head gives the same of a sample each time.
+        tuned = request.fine_tuning
+        self._features = None if tuned is None or options.compile else frozen_features(network, tuned.head)
+        self._keys: list[bytes] | None = None
         self._gradient_hook = getattr(module, "gradientUpdate", None)
         steps = StepOptions(
             device=options.device,
@@ -145,6 +151,7 @@ class TorchProgram(StepProgram):
         if self._rates is not None and name in ("learning_rate", BACKBONE_RATE):
             if self._rates.set(self._hyperparameters["learning_rate"], self._hyperparameters[BACKBONE_RATE]):
                 self._set_layers(is_training=self._is_training)
+                self._forget_features()
             return
         key = {"learning_rate": "lr"}.get(name, name)
         for optimizer in self._optimizers:
@@ -180,6 +187,20 @@ class TorchProgram(StepProgram):
 
     # ---- inside
 
+    def load_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Take back what ``state()`` gave; all or nothing."""
+        super().load_state(state)
+        self._forget_features()
+
+    def _forget_features(self) -> None:
+        if self._features is not None:
+            self._features.clear()
+
+    def _gradients(self, batch: Any, wanted: Sequence[str]) -> dict[str, torch.Tensor]:
+        keeps = self._features is not None and self._is_head_alone and self._steps.accumulation == 1
+        self._keys = sample_keys(batch[0]) if keeps and batch else None
+        return super()._gradients(batch, wanted)
+
     @property
     def _computes_whole_batches(self) -> bool:
         """Whether this process computes all rows of a batch."""
@@ -210,7 +231,12 @@ class TorchProgram(StepProgram):
         if not is_training:
             return _NetworkOutcome(self, self.network.results(x, y, is_training=False), y)
         is_whole = not self._is_head_alone
-        results = self._forward(x, y, is_training=is_whole, step=self._step_count, second=second)
+        forward = partial(self._forward, x, y, is_training=is_whole, step=self._step_count, second=second)
+        keys, self._keys = self._keys, None
+        if keys is None or self._features is None or second is not None:
+            results = forward()
+        else:
+            results = self._features.results(keys, x, y, forward)
         for number, loss in enumerate(results.losses):
             if not loss.value.requires_grad and self._learns(number):
                 raise NetworkCodeError(
