@@ -59,9 +59,9 @@ def detection_fields(class_names: Sequence[str]) -> list[SampleField]:
         SampleField("actual", "Actual class", [("", "any"), *classes, background]),
         SampleField("found", "Predicted class", [("", "any"), *classes, (background[0], "none (missed)")]),
         SampleField("size", "Size", [("", "any"), *((name, name) for name in _AREAS)]),
-        SampleField("iou", "IoU from", low=0.1, high=0.95, default=f"{MATCH_IOU:g}", is_of_report=True),
+        SampleField("iou", "IoU", low=0.1, high=0.95, default=f"{MATCH_IOU:g}", is_of_report=True),
         SampleField(
-            "confidence", "Confidence from", low=SHOWN_FROM, high=0.95, default=f"{SHOWN_SCORE:g}", is_of_report=True
+            "confidence", "Confidence", low=SHOWN_FROM, high=0.95, default=f"{SHOWN_SCORE:g}", is_of_report=True
         ),
     ]
 
