@@ -16,6 +16,7 @@ import torch
 from ziggurat.backends.torch import digits
 from ziggurat.backends.torch.backend import TorchBackend
 from ziggurat.engine.backend import ArraySpec, ProgramRequest
+from ziggurat.engine.feed import BatchCycle
 from ziggurat.zoo.names import to_tensorflow
 
 HERE = Path(__file__).parent
@@ -193,3 +194,20 @@ def test_weights_of_a_backbone_fit_by_name(name, backbone) -> None:
     wanted = {key: shape for key, shape in classifier.items() if not key.startswith("fc.")}
     assert len(wanted) > 100
     assert {key: detector.get(key) for key in wanted} == wanted
+
+
+@pytest.mark.slow
+def test_two_processes_equal_one_where_both_halves_ask_for_the_same() -> None:
+    """The loss is divided by what the scores of a part shall be, so parts are those of the whole where that is equal."""
+    x, y = batch_of("detector_nano")
+    batch = [np.concatenate([each[1:3]] * 2) for each in (x, y)]
+    states, costs = [], []
+    for devices in (("cpu:0",), ("cpu:0", "cpu:1")):
+        program = program_of("detector_nano", devices=devices, options={"sync_batch_norm": True}, learning_rate=0.01)
+        program.connect(BatchCycle([batch]))
+        costs.append([float(program.step(batch, ("cost",))["cost"]) for _ in range(3)])
+        states.append(program.state())
+        program.close()
+    np.testing.assert_allclose(costs[0], costs[1], rtol=1e-4)
+    for name, array in states[0].items():
+        np.testing.assert_allclose(array, states[1][name], rtol=1e-3, atol=1e-4, err_msg=name)
