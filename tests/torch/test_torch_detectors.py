@@ -197,8 +197,8 @@ def test_weights_of_a_backbone_fit_by_name(name, backbone) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_equal_one_where_both_halves_ask_for_the_same() -> None:
-    """The loss is divided by what the scores of a part shall be, so parts are those of the whole where that is equal."""
+def test_two_processes_equal_one_where_halves_ask_for_the_same() -> None:
+    """The loss is divided by what the scores of a part shall be: here that is the same in both parts."""
     x, y = batch_of("detector_nano")
     batch = [np.concatenate([each[1:3]] * 2) for each in (x, y)]
     states, costs = [], []
