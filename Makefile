@@ -40,7 +40,7 @@ test: check $(SCRIPTS)  ## check, then run the quick tests and one real process 
 test-rest: $(STAMP) $(SCRIPTS)  ## run the tests that `make test` leaves out
 	$(BIN)/python -m tools.run_tests rest
 
-test-all: test  ## check, then run every test, as the build server does: thirty minutes on two cores
+test-all: test  ## check, then run every test, as the build server does: an hour on two cores
 	$(MAKE) test-rest
 
 test-matrix: $(STAMP) $(SCRIPTS)  ## train every combination of framework, data, journey and kill, and walk every task in a browser; not on the build server
