@@ -223,6 +223,25 @@ class Walk:
         page.wait_for_url("**/evaluations/2*")
         expect(page.locator(self._journey.seen).first).to_be_visible(timeout=LONG_MS)
         self._check_page(page)
+        if page.locator("#report-fields").count():
+            self._choose_samples()
+
+    def _choose_samples(self) -> None:
+        """Look at other figures, and at the images that have objects of a size."""
+        page = self._page
+        page.locator("#field-confidence").fill("0.5")
+        page.locator("#fields-go").click()
+        page.wait_for_url("**confidence=0.5*")
+        expect(page.locator("[data-confidence-text]")).to_have_text(re.compile("50"))
+        expect(page.locator(".metrics")).to_contain_text("Precision")
+        self._check_page(page)
+        page.locator("#show-all").click()
+        expect(page.locator("#field-confidence")).to_have_value("0.5")
+        page.locator("#field-size").select_option("large")
+        page.locator("#filter-go").click()
+        page.wait_for_url("**size=large*")
+        expect(page.locator("#field-size")).to_have_value("large")
+        self._check_page(page)
 
     def predict(self, source: Path) -> None:
         """Predict one image, or a row or a text of the validation split."""

@@ -12,7 +12,7 @@ from ziggurat.tasks.detection_errors import (
     ERRORS,
     MISSED_OBJECT,
     assignment,
-    confidence_figures,
+    confidence_table,
     error_types,
     is_missed,
 )
@@ -24,6 +24,7 @@ from ziggurat.tasks.detection_matching import (
     find_overlaps,
     image_counts,
     match,
+    scores_of,
 )
 from ziggurat.tasks.sample_choice import SampleChoice, SampleField
 
@@ -134,9 +135,7 @@ class DetectionSamples:
             asked: name of each of ``detection_fields`` → value.
         """
         iou, confidence = numbers_of(asked)
-        true, false, missed = image_counts(self.overlaps, self.matching(iou), confidence).T
-        whole = 2 * true + false + missed
-        scores = np.where(whole > 0, 2 * true / np.maximum(whole, 1), 1.0)
+        scores = scores_of(image_counts(self.overlaps, self.matching(iou), confidence))
         chosen = {name: asked[name] for name in ("errors", "actual", "found", "size") if asked.get(name)}
         if not chosen:
             return SampleChoice(np.ones(len(scores), bool), scores)
@@ -163,20 +162,15 @@ class DetectionSamples:
         """
         iou, confidence = numbers_of(asked)
         matching, events = self.matching(iou), self.events(iou, confidence)
-        steps = np.round(np.arange(SHOWN_FROM, 0.96, 0.05), 2)
-        found = confidence_figures(self.overlaps, matching, np.append(steps, confidence))
-        rows = {name: [None if np.isnan(each) else round(float(each), 4) for each in found[name]] for name in found}
+        at = confidence_table(self.overlaps, matching, np.array([confidence]))[0]
         side = self.classes + 1
         matrix = np.bincount(events.actual * side + events.found, minlength=side * side).reshape(side, side)
         counts = np.bincount(events.kind[events.kind > 0], minlength=len(ERRORS))
         return {
-            **{name: values[-1] for name, values in rows.items()},
+            **{name: at[name] for name in ("precision", "recall", "f1")},
             "confusion": matrix.tolist(),
             "errors": [{"error": name, "count": int(counts[number])} for number, name in enumerate(ERRORS) if name],
-            "by_confidence": [
-                {"confidence": float(step), **{name: values[place] for name, values in rows.items()}}
-                for place, step in enumerate(steps)
-            ],
+            "by_confidence": confidence_table(self.overlaps, matching),
         }
 
     def _find_events(self, iou: float, confidence: float) -> Events:

@@ -14,6 +14,7 @@ __all__ = [
     "BACKGROUND",
     "BOTH",
     "CLASSIFICATION",
+    "CONFIDENCES",
     "DUPLICATE",
     "ERRORS",
     "LOCALIZATION",
@@ -24,6 +25,7 @@ __all__ = [
     "average_precisions",
     "best_points",
     "confidence_figures",
+    "confidence_table",
     "confusion",
     "error_costs",
     "error_counts",
@@ -41,6 +43,9 @@ BOTH: Final = 3
 DUPLICATE: Final = 4
 BACKGROUND: Final = 5
 MISSED_OBJECT: Final = 6
+
+CONFIDENCES: Final = np.round(np.arange(0.05, 0.96, 0.05), 2)
+"""At which precision and recall are told."""
 
 _RECALLS: Final = np.linspace(0, 1, 101)
 
@@ -233,6 +238,15 @@ def confidence_figures(
             ("f1", 2 * right, taken + asked),
         )
     }
+
+
+def confidence_table(
+    overlaps: Overlaps, matching: Matching, confidences: np.ndarray = CONFIDENCES
+) -> list[dict[str, float | None]]:
+    """Return ``confidence``, ``precision``, ``recall`` and ``f1`` of all classes, a row for each confidence."""
+    found = {"confidence": confidences, **confidence_figures(overlaps, matching, confidences)}
+    columns = {name: [None if np.isnan(each) else round(float(each), 4) for each in found[name]] for name in found}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def best_points(overlaps: Overlaps, matching: Matching, classes: int) -> list[OperatingPoint | None]:

@@ -33,6 +33,7 @@ __all__ = [
     "image_scores",
     "list_overlaps",
     "match",
+    "scores_of",
     "target_outcomes",
 ]
 
@@ -269,7 +270,16 @@ def image_scores(detections: np.ndarray, targets: np.ndarray) -> np.ndarray:
         targets: (N, M, 6).
     """
     overlaps = find_overlaps(detections, targets)
-    true, false, missed = image_counts(overlaps, match(overlaps)).T
+    return scores_of(image_counts(overlaps, match(overlaps)))
+
+
+def scores_of(counts: np.ndarray) -> np.ndarray:
+    """Return F1 of each image, (N) float64, as ``image_scores`` has it.
+
+    Args:
+        counts: (N, 3) of ``image_counts``.
+    """
+    true, false, missed = counts.T
     whole = 2 * true + false + missed
     return np.where(whole > 0, 2 * true / np.maximum(whole, 1), 1.0)
 

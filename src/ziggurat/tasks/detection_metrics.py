@@ -21,22 +21,19 @@ from ziggurat.tasks.detection_coco import SIZES, CocoValues, coco_values
 from ziggurat.tasks.detection_errors import (
     ERRORS,
     best_points,
-    confidence_figures,
+    confidence_table,
     confusion,
     error_costs,
     error_counts,
     error_types,
 )
-from ziggurat.tasks.detection_matching import MATCH_IOU, Matching, Overlaps, list_overlaps, match
+from ziggurat.tasks.detection_matching import MATCH_IOU, Overlaps, list_overlaps, match
 from ziggurat.tasks.metric import Metric
 
-__all__ = ["CONFIDENCES", "LEAST_SCORE", "DetectionMetric"]
+__all__ = ["LEAST_SCORE", "DetectionMetric"]
 
 LEAST_SCORE: Final = 0.001
 """Detections with smaller scores are not measured."""
-
-CONFIDENCES: Final = np.round(np.arange(0.05, 0.96, 0.05), 2)
-"""At which precision and recall are told."""
 
 _ARRAYS: Final = ("detections", "detection_counts", "targets", "target_counts")
 
@@ -179,15 +176,8 @@ class DetectionMetric(Metric):
             **({"confusion": confusion(overlaps, classes).tolist()} if is_small else {}),
             "errors": [{"error": name, "count": counts[name], "cost": costs[name]} for name in ERRORS if name],
             "best_f1": [{"class": name, **asdict(point)} for name, point in points if point],
-            "by_confidence": _by_confidence(overlaps, matching),
+            "by_confidence": confidence_table(overlaps, matching),
         }
-
-
-def _by_confidence(overlaps: Overlaps, matching: Matching) -> list[dict[str, float | None]]:
-    """Return precision, recall and F1 of all classes together at some confidences."""
-    found = {"confidence": CONFIDENCES, **confidence_figures(overlaps, matching, CONFIDENCES)}
-    columns = {name: [None if np.isnan(each) else round(float(each), 4) for each in found[name]] for name in found}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _figures(values: CocoValues) -> dict[str, float | None]:

@@ -113,6 +113,30 @@ def test_programs_choose_samples_by_fields_of_the_task(visit, detected) -> None:
     assert "Did you mean `errors`" in visit.get(place, params={"choose": "eror=missed"}).json()["advice"]
 
 
+def test_two_runs_are_compared_by_objects(visit, detected, evaluation) -> None:
+    context = TaskContext(DETECTION, SCHEMA, Preprocessing(size=(48, 64)), {"most": 2})
+    y = np.zeros((14, 1, 3, 16), np.float32)
+    y[:, 0, 0, :8] = (2, 16, 48, 64, 1, 1, 0, 0)
+    y[:, 0, 1, :6] = (4, 6, 20, 20, 0, 0)
+    y[:, 0, 2, :6] = (30, 20, 16, 16, 0, 1)
+    output = np.zeros((14, 1, 6), np.float32)
+    output[:, 0] = (30, 20, 46, 36, 0, 0.9)
+    second = evaluation("second", context, {"output": output}, {"y": y})
+
+    found = visit.get(f"/api/v1/evaluations/{detected}/differences/{second}").json()
+    assert found["changes"] == {
+        "objects found now": 14,
+        "objects missed now": 14,
+        "objects still missed": 0,
+        "wrong boxes before": 14,
+        "wrong boxes now": 0,
+    }
+    page = html_of(visit.get(f"/evaluations/{detected}/differences", params={"other": second, "which": "better"}))
+    titles = [each.text for each in page.all(".metrics dt")]
+    assert "Objects found now" in titles
+    assert visit.get(f"/evaluations/{detected}").status_code == 200
+
+
 @pytest.fixture
 def said(studio, monkeypatch):
     """Let every model say the same of every image."""

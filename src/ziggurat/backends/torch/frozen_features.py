@@ -60,7 +60,8 @@ class FrozenFeatures:
         self._most_bytes = most_bytes
         self._kept: dict[bytes, torch.Tensor] = {}
         self._bytes = 0
-        self._is_of_use = True
+        self.is_of_use = True
+        """Whether the output of the head is all that follows from its input; known after the first batch."""
 
     def clear(self) -> None:
         """Forget everything: the backbone is another one from now on."""
@@ -82,8 +83,6 @@ class FrozenFeatures:
         found = [each for each in known if each is not None]
         if len(found) == len(known):
             return self._network.results_of(self._head(torch.stack(found)), x, y)
-        if not self._is_of_use:
-            return forward()
         seen: list[tuple[Any, Any]] = []
         hook = self._head.register_forward_hook(lambda _, inputs, output: seen.append((inputs, output)))
         try:
@@ -96,7 +95,7 @@ class FrozenFeatures:
     def _keep(self, keys: Sequence[bytes], seen: Sequence[tuple[Any, Any]], output: torch.Tensor) -> None:
         """Keep the inputs of the head, where its output is all that follows from them."""
         if len(seen) != 1 or seen[0][1] is not output or len(seen[0][0]) != 1 or len(seen[0][0][0]) != len(keys):
-            self._is_of_use = False
+            self.is_of_use = False
             return
         features = seen[0][0][0].detach()
         for key, row in zip(keys, features, strict=True):

@@ -197,7 +197,8 @@ class TorchProgram(StepProgram):
             self._features.clear()
 
     def _gradients(self, batch: Any, wanted: Sequence[str]) -> dict[str, torch.Tensor]:
-        keeps = self._features is not None and self._is_head_alone and self._steps.accumulation == 1
+        features = self._features
+        keeps = features is not None and features.is_of_use and self._is_head_alone and self._steps.accumulation == 1
         self._keys = sample_keys(batch[0]) if keeps and batch else None
         return super()._gradients(batch, wanted)
 

@@ -66,7 +66,8 @@ class EvaluationDifferences:
         return {
             "counts": {name: len(found) for name, found in lists.items()},
             **figures,
-            **({} if scores is None else {"changes": self._changes_inside}),
+            # The page of an evaluation asks for counts alone, and must not wait for this.
+            **({"changes": self._changes_inside} if scores is not None and part.stop > part.start else {}),
             "versions": self._versions(),
             "total": len(lists[chosen]),
             "samples": self._samples(chosen, lists[chosen][part], scores),

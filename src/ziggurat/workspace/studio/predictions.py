@@ -93,6 +93,7 @@ class Predictions:
         self.class_names: list[str] = list(self.summary.get("classes") or ())
         self.split: str = self.summary["split"]
         self._curves: dict[tuple[int, int], dict[str, Any]] = {}
+        self._last_choice: tuple[dict[str, str], SampleChoice] | None = None
 
     # ---- task
 
@@ -158,8 +159,12 @@ class Predictions:
     def choice(self, asked: Mapping[str, Any]) -> SampleChoice | None:
         """Return the samples that fields of the task leave; None where nothing but their defaults is asked for."""
         checked = self.checked(asked)
-        is_plain = checked == {each.name: each.default for each in self.sample_fields}
-        return None if is_plain else self.task.choose_samples(self.prepared, checked)
+        if checked == {each.name: each.default for each in self.sample_fields}:
+            return None
+        last = self._last_choice
+        if last is None or last[0] != checked:  # a list asks twice: for its places, and for their scores
+            last = self._last_choice = (checked, self.task.choose_samples(self.prepared, checked))
+        return last[1]
 
     def report(self, asked: Mapping[str, Any]) -> Report:
         """Return metrics, tables and charts, with what is asked for."""

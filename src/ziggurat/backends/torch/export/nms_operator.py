@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import library
 
 from ziggurat.backends.torch.standalone_boxes import first_kept
 
 __all__ = ["kept_by_operator", "onnx_translations"]
 
 
-@torch.library.custom_op("ziggurat::first_kept", mutates_args=())
+@library.custom_op("ziggurat::first_kept", mutates_args=())
 def kept_by_operator(
     boxes: torch.Tensor, scores: torch.Tensor, classes: torch.Tensor, count: int, iou: float, most: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
