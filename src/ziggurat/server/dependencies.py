@@ -31,7 +31,7 @@ def accounts_of(request: Request) -> Accounts:
     return request.app.state.studio.people
 
 
-def _studio(request: Request) -> Studio:
+async def _studio(request: Request) -> Studio:  # a plain function would be run in another thread
     return request.app.state.studio
 
 

@@ -150,17 +150,18 @@ class JobRepository:
         Args:
             failed_after: seconds since 1970; ``failed`` counts the failed trainings that ended later.
         """
-        recent = sa.func.sum(sa.case((jobs.c.ended > failed_after, 1), else_=0))
-        query = sa.select(jobs.c.kind, jobs.c.state, sa.func.count(), recent).group_by(jobs.c.state, jobs.c.kind)
+        query = sa.select(jobs.c.kind, jobs.c.state, sa.func.count()).group_by(jobs.c.state, jobs.c.kind)
+        is_run = (jobs.c.state == "failed") & jobs.c.kind.in_(list(RUN_KINDS))
+        recent = sa.select(sa.func.count()).where(is_run, jobs.c.ended > failed_after)
         sweeps = sa.select(sa.func.count(jobs.c.group.distinct())).where(jobs.c.group != "", jobs.c.kind == "train")
         states: dict[str, int] = dict.fromkeys(JOB_STATES, 0)
-        kinds, failed = Counter[str](), 0
+        kinds = Counter[str]()
         with self._database.read() as connection:
-            for kind, state, count, newly_ended in connection.execute(query):
+            for kind, state, count in connection.execute(query):
                 kinds[kind] += count
                 states[state] += count
-                failed += newly_ended if kind in RUN_KINDS and state == "failed" else 0
-            return JobTotals(states=states, kinds=kinds, sweeps=connection.execute(sweeps).scalar_one(), failed=failed)
+            failed, swept = (connection.execute(each).scalar_one() for each in (recent, sweeps))
+            return JobTotals(states=states, kinds=kinds, sweeps=swept, failed=failed)
 
     def dependent_counts(self, job_ids: Iterable[str]) -> dict[str, int]:
         """Return how many jobs need each of these; those that are not needed are left out."""

@@ -46,6 +46,13 @@ class ProjectRepository:
             found = [(Project(id=row.id, name=row.name, created=row.created), row.jobs) for row in rows]
         return sorted(found, key=lambda pair: (pair[0].name.casefold(), pair[0].name))
 
+    def names(self) -> list[str]:
+        """Return the names of all projects, in order."""
+        with self._database.read() as connection:
+            return sorted(
+                connection.execute(sa.select(projects.c.name)).scalars(), key=lambda name: (name.casefold(), name)
+            )
+
     def rename(self, name: str, new_name: str) -> None:
         """Give a project another name; its jobs stay in it.
 

@@ -94,6 +94,25 @@ def test_columns_feed_split_group_and_time(tmp_path: Path) -> None:
     assert [column.name for column in found.schema.columns] == ["patient", "day", "y"]
 
 
+def test_numbers_that_count_the_rows_can_be_the_time(tmp_path: Path) -> None:
+    text = "day,y\n" + "".join(f"{day},{day % 7}.5\n" for day in range(30))
+    assert scanned(tmp_path / "t.csv", text).types["day"] == "identifier"
+    found = scanned(tmp_path / "t.csv", text, time="day")
+    assert [sample.time for sample in found.samples] == [float(day) for day in range(30)]
+
+
+def test_an_excluded_column_can_be_the_time(tmp_path: Path) -> None:
+    text = "day,x,y\n2020-01-01,1,1.5\n2020-01-02,2,2.5\n2020-01-03,4,3.5\n"
+    found = scanned(tmp_path / "t.csv", text, time="day", exclude=["day"])
+    assert [sample.time for sample in found.samples] == [1577836800.0, 1577923200.0, 1578009600.0]
+    assert [column.name for column in found.schema.columns] == ["x", "y"]
+
+
+def test_a_time_of_words_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"needs dates, times or numbers. Received: `day` of the type category"):
+        scanned(tmp_path / "t.csv", "day,y\nMonday,1.5\nFriday,2.5\nMonday,3.5\nFriday,4.5\n", time="day")
+
+
 def test_files_named_after_splits_are_one_table(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("a,b\n1,x\n2,y\n3,x\n4,y\n")
     (tmp_path / "valid.csv").write_text("b,a\nz,5\n")

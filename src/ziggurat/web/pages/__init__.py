@@ -28,6 +28,7 @@ ROUTERS: Final = (
     "ziggurat.web.pages.dataset.checks:router",
     "ziggurat.web.pages.dataset.versions:router",
     "ziggurat.web.pages.dataset.retrain:router",
+    "ziggurat.web.pages.job.live_routes:router",
     "ziggurat.web.pages.job.routes:router",
 )
 """Where the application finds the routers."""

@@ -83,7 +83,9 @@ class TableImporter(Importer):
         ImporterOption(name="missing", type=list, default=MISSING, help="Texts that stand for no value."),
         ImporterOption(name="split", type=str, default="", help="Column that says train, val or test."),
         ImporterOption(name="group", type=str, default="", help="Column of what no split tears apart."),
-        ImporterOption(name="time", type=str, default="", help="Column with the time of a row."),
+        ImporterOption(
+            name="time", type=str, default="", help="Column with the time of a row: dates, times, or numbers."
+        ),
         ImporterOption(name="file", type=str, default="", help="The file, where a folder has several tables."),
     )
 
@@ -196,6 +198,7 @@ class TableScan(Scan):
         self._check_names()
         self._target: Target | None = None
         self._plans: list[tuple[int, ColumnPlan]] = []
+        self._times: tuple[int, ColumnPlan] | None = None
         self._key: int | None = None
         self._no_target = 0
 
@@ -260,20 +263,40 @@ class TableScan(Scan):
             used.add(self._description.key)
         kept = [(index, profile) for index, profile in enumerate(profiles) if profile.name not in used]
         self._target = self._choose_target([profile for _, profile in kept])
-        decimal = self._readers[0][0].decimal
-        for index, profile in kept:
-            known = self._known_column(profile.name)
-            is_class = self._target is not None and self._target.is_class and self._target.name == profile.name
-            self._plans.append((
-                index,
-                plan_column(
-                    profile,
-                    known.type if known else self._options["types"].get(profile.name) or profile.type(),
-                    categories=known.categories if known else (),
-                    is_class=is_class,
-                    decimal=decimal,
-                ),
-            ))  # fmt: skip
+        self._plans = [(index, self._plan_of(profile)) for index, profile in kept]
+        # A column that is excluded is no input of a network, and may say the time all the same.
+        self._times = next(
+            ((index, self._plan_of(each)) for index, each in enumerate(profiles) if each.name == self._roles["time"]),
+            None,
+        )
+
+    def _plan_of(self, profile: ColumnProfile) -> ColumnPlan:
+        known = self._known_column(profile.name)
+        is_class = self._target is not None and self._target.is_class and self._target.name == profile.name
+        return plan_column(
+            profile,
+            known.type if known else self._options["types"].get(profile.name) or self._type(profile),
+            categories=known.categories if known else (),
+            is_class=is_class,
+            decimal=self._readers[0][0].decimal,
+        )
+
+    def _type(self, profile: ColumnProfile) -> str:
+        """Return the type that suits a column; numbers that count the rows are no identifier where they are a time.
+
+        Raises:
+            DataError: where the column of the time holds neither times nor numbers.
+        """
+        found = profile.type()
+        if profile.name != self._roles["time"] or found in ("time", "number"):
+            return found
+        if profile.can_be("number"):
+            return "number"
+        raise DataError(
+            "The column of the time needs dates, times or numbers.",
+            received=f"`{profile.name}` of the type {found}",
+            advice="Name another column, or write its cells as in 2026-11-27 or 2026-11-27T16:30:00.",
+        )
 
     def _choose_target(self, profiles: Sequence[ColumnProfile]) -> Target | None:
         types = self._options["types"]
@@ -369,11 +392,10 @@ class TableScan(Scan):
         return "" if is_missing(cell, self._missing) else str(cell)
 
     def _seconds(self, cells: Sequence[Any]) -> float | None:
-        name = self._roles["time"]
-        plan = next(((index, plan) for index, plan in self._plans if plan.column.name == name), None) if name else None
-        if plan is None or is_missing(cells[plan[0]], self._missing):
+        if self._times is None:
             return None
-        return _since_1970(plan[1].convert(cells[plan[0]]))
+        index, plan = self._times
+        return None if is_missing(cells[index], self._missing) else _since_1970(plan.convert(cells[index]))
 
     def _count_missing(self, values: Sequence[Any]) -> None:
         for (_, plan), value in zip(self._plans, values, strict=True):

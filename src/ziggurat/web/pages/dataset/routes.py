@@ -102,7 +102,7 @@ def version_page(
         **dataset_frame(studio, job, ""),
         about=about,
         leaks=seen_sentence(studio, about.described, job_id),
-        projects=[each.name for each, _ in studio.projects.all()],
+        projects=studio.projects.names(),
         retrain=retrain_offer(studio, job, evaluation) if about.parents else None,
         error=error,
         **_charts(request, job_id, found),

@@ -501,7 +501,7 @@ def _form(
         "typed": typed,
         "error": shape,
         "field": field_of(shape or {}),
-        "projects": [each.name for each, _ in studio.projects.all()],
+        "projects": studio.projects.names(),
     }
     status = 200 if error is None else status_of(error)
     if is_part(request):

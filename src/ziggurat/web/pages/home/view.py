@@ -239,7 +239,7 @@ def results_of(studio: Studio, query: HomeQuery) -> Results:
             page = jobs.page(query.chosen(now))
     except UsageError as error:
         # Where the conditions are wrong, nothing is shown: all jobs would be taken for those that were asked for.
-        columns, projects = _columns(query, ()), [each.name for each, _ in studio.projects.all()]
+        columns, projects = _columns(query, ()), studio.projects.names()
         return Results(query=query, columns=columns, projects=projects, problem=_problem(error, query.q))
     rows = _rows(studio, query, page.jobs)
     scalars, settings, others = column_choices(page.jobs, query.columns)
@@ -251,7 +251,7 @@ def results_of(studio: Studio, query: HomeQuery) -> Results:
         scalars=scalars,
         settings=settings,
         others=others,
-        projects=[project.name for project, _ in studio.projects.all()],
+        projects=studio.projects.names(),
         sweep=jobs.sweeps([query.group]).get(query.group) if query.group else None,
         problem=problem,
     )

@@ -22,7 +22,6 @@ from ziggurat.specs import comma_question
 from ziggurat.web.columns import best_values
 from ziggurat.web.flash import see_deleted
 from ziggurat.web.job_changes import CHANGED_FIELDS, change_from
-from ziggurat.web.pages.job import live_routes
 from ziggurat.web.pages.job.live_view import LiveView
 from ziggurat.web.pages.job.log import job_log
 from ziggurat.web.pages.job.program import program_view
@@ -35,8 +34,6 @@ from ziggurat.workspace.studio import Studio
 __all__ = ["router"]
 
 router = new_router()
-router.include_router(live_routes.router)
-
 
 _MOST_POINTS: Final = 10_000_000
 
@@ -198,7 +195,7 @@ def job_page(
         program=program_view(studio, now.job, request.query_params.get("file", "")) if tab == "program" else None,
         live=live,
         marks=drawn_marks(live.events) if live is not None else [],
-        projects=[each.name for each, _ in studio.projects.all()] if tab == "configuration" else [],
+        projects=studio.projects.names() if tab == "configuration" else [],
         error=error,
         typed=typed,
         **_shown(studio, now, tab),

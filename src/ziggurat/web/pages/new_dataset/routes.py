@@ -293,7 +293,7 @@ def _values(request: Request, form: DatasetForm, seen: _Seen, *, saved_at: float
     return {
         "form": form,
         "form_id": form.texts.get("form_id") or secrets.token_urlsafe(9),
-        "projects": [project.name for project, _ in studio.projects.all()],
+        "projects": studio.projects.names(),
         "methods": METHODS,
         "kind_names": KIND_NAMES,
         "taken_away": as_text(asked, str(request.base_url).rstrip("/")) if asked is not None else None,

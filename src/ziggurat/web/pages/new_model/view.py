@@ -123,7 +123,7 @@ def choices_of(
         frameworks=framework_choices(studio),
         shown=shown_framework(form),
         devices=_devices(studio, form),
-        projects=[project.name for project, _ in studio.projects.all()],
+        projects=studio.projects.names(),
         folds=folds_of(form, problems, data),
     )
 

@@ -102,7 +102,7 @@ def _page(
         findings=_findings(form.text),
         largest=as_bytes(MOST_BYTES),
         gpus=len(studio.machine.resources().devices),
-        projects=[each.name for each, _ in studio.projects.all()],
+        projects=studio.projects.names(),
     )
 
 
