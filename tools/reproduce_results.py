@@ -73,7 +73,7 @@ RESULTS: Final = (
     Result(
         name="prices-by-time",
         source=_PRICES,
-        create="--splits time --option time=day --option exclude=day",
+        create="--splits time --option time=day --option 'exclude=[\"day\"]'",
         train="--framework tensorflow --network table_linear",
         score="rmse",
         baseline="linear",
