@@ -201,6 +201,7 @@ class Walk:
         chosen.click()
         expect(page.locator(f"#{of_framework}{journey.network}")).to_be_checked()
         expect(page.get_by_label("Name", exact=True)).to_have_value(re.compile(journey.network))
+        expect(page.locator(".frameworks-shown")).to_have_count(1)
         page.get_by_label("Epochs", exact=True).fill("2")
         page.get_by_label("Batch size", exact=True).fill("10")
         self._check_page(page)
