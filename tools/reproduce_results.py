@@ -33,7 +33,6 @@ class Result:
         source: of the data, below the folder of all data.
         create: words after ``dataset create SOURCE``; None where the source is trained on as it is.
         train: words after ``train --recipe --data DATA``.
-        split: that is evaluated.
         score: name of the score in the answer of ``ziggurat evaluate --json``.
         at_least: aim; None where the score has none or a low one is good.
         at_most: likewise.
@@ -45,7 +44,6 @@ class Result:
     source: str
     create: str | None = ""
     train: str = ""
-    split: str = "val"
     score: str = "accuracy"
     at_least: float | None = None
     at_most: float | None = None
@@ -55,10 +53,6 @@ class Result:
 
 _PRICES: Final = "tabular/stock_goog_daily.csv"
 _LAST_DAY: Final = date(2017, 2, 23)
-_LENET: Final = (
-    "--network lenet --epochs 12 --batch-size 64 --schedule cosine --learning-rate 0.02 --set early_stopping=null"
-    " --set data.options.validation_share=0"
-)
 
 RESULTS: Final = (
     Result(
@@ -133,29 +127,6 @@ RESULTS: Final = (
         score="nearest_neighbor_accuracy",
         at_least=0.95,
     ),
-    Result(
-        name="lenet",
-        source="mnist",
-        create=None,
-        train=f"--framework tensorflow {_LENET}",
-        split="test",
-        at_least=0.992,
-    ),
-    Result(
-        name="lenet-torch",
-        source="mnist",
-        create=None,
-        train=f"--framework torch {_LENET}",
-        split="test",
-        at_least=0.992,
-    ),
-    Result(
-        name="bccd",
-        source="bccd-voc",
-        train="--framework torch --network detector_nano --batch-size 16 --epochs 40 --set preprocessing.size=240x320",
-        score="ap50",
-        at_least=0.6,
-    ),
 )
 
 
@@ -206,7 +177,7 @@ def reproduce(result: Result, data: Path, out: Path) -> dict[str, Any]:
     began = time.monotonic()
     _ziggurat("train", "--recipe", "--data", str(source), *shlex.split(result.train), "--out", str(job))
     seconds = time.monotonic() - began
-    report = json.loads(_ziggurat("evaluate", str(job), "--split", result.split, "--json"))
+    report = json.loads(_ziggurat("evaluate", str(job), "--json"))
     kept = job / "baselines.json"
     baselines = json.loads(kept.read_text())["baselines"] if kept.exists() else []
     scores = {each["name"]: each["scores"].get(result.score) for each in baselines if each["scores"]}
