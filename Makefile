@@ -11,7 +11,7 @@ BENCH_STAMP := $(VENV)/.installed-bench
 # Twice quiet: errors only. Versions are pinned in constraints.txt.
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-input -c constraints.txt
 
-.PHONY: help setup demo test test-rest test-all test-matrix check fix bench docs clean
+.PHONY: help setup demo test test-rest test-nightly test-all test-matrix check fix bench docs clean
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 14
 
@@ -37,11 +37,15 @@ demo: $(STAMP) $(SCRIPTS)  ## start the studio and train LeNet on handwritten di
 test: check $(SCRIPTS)  ## check, then run the quick tests and one real process of each kind: ten minutes on two cores
 	$(BIN)/python -m tools.run_tests quick
 
-test-rest: $(STAMP) $(SCRIPTS)  ## run the tests that `make test` leaves out
+test-rest: $(STAMP) $(SCRIPTS)  ## run what the build server runs after `make test`
 	$(BIN)/python -m tools.run_tests rest
 
-test-all: test  ## check, then run every test, as the build server does: an hour on two cores
+test-nightly: $(STAMP) $(SCRIPTS)  ## run the longest tests, which the build server leaves out
+	$(BIN)/python -m tools.run_tests nightly
+
+test-all: test  ## check, then run every test: an hour on two cores
 	$(MAKE) test-rest
+	$(MAKE) test-nightly
 
 test-matrix: $(STAMP) $(SCRIPTS)  ## train every combination of framework, data, journey and kill, and walk every task in a browser; not on the build server
 	TESTS_EVERY_TASK=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/matrix tests/browser/test_browser_tasks.py

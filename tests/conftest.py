@@ -1,4 +1,7 @@
-"""Costs of the tests: everything outside the quick folders is marked ``slow``, and ``make test`` leaves it out."""
+"""Costs of the tests: everything outside the quick folders is marked ``slow``, and ``make test`` leaves it out.
+
+A ``nightly`` test is left to ``make test-all``, and is slow wherever it stands.
+"""
 
 from pathlib import Path
 
@@ -18,5 +21,6 @@ QUICK = {"arch", "backend", "unit"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
-        if folder not in QUICK and item.get_closest_marker("smoke") is None:
+        slow = folder not in QUICK and item.get_closest_marker("smoke") is None
+        if slow or item.get_closest_marker("nightly") is not None:
             item.add_marker(pytest.mark.slow)

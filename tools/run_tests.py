@@ -1,8 +1,8 @@
 """Test sessions: one without a framework, one for each framework, one in a real browser.
 
 A process holds one framework, never two, so TensorFlow's and PyTorch's tests never share one. The first argument may
-name a part: ``quick`` is what ``make test`` runs, ``rest`` is what ``make test-all`` runs after it. Other arguments are
-passed on to every session: ``python -m tools.run_tests quick -k resume``.
+name a part: ``quick`` is what ``make test`` runs, ``rest`` what the build server runs after it, and ``nightly`` what
+``make test-all`` alone adds. Other arguments are passed on to every session: ``tools.run_tests quick -k resume``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SESSIONS = {"no framework": "", "TensorFlow": "tensorflow", "PyTorch": "torch", 
 A test that needs both frameworks, or one of them in a process that it starts, stands in those other folders.
 """
 
-PARTS = {"quick": "not slow", "rest": "slow"}
-"""Name of a part → which mark its tests have; together they are all tests, and no test is in both."""
+PARTS = {"quick": "not slow", "rest": "slow and not nightly", "nightly": "nightly"}
+"""Name of a part → which marks its tests have; together they are all tests, and no test is in two."""
 
 MATRIX = "matrix"
 """Folder of the combinations that ``make test-matrix`` runs, and no session."""

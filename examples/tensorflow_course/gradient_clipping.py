@@ -14,7 +14,7 @@ from common import Accuracy, DigitsModel, arguments, dense, digits, train
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.tf.callback import Callback
 
-RATE = 1.0
+RATE = 2.0
 LIMITS = {
     "none": "no limit",
     "value": "each number from -0.05 to 0.05",

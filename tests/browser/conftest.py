@@ -37,9 +37,6 @@ SLOWER = float(os.environ.get("TESTS_BROWSER_SLOWER", "1"))
 SETTLED_MS = 60_000
 """How long anything that is expected may take: a guard against what never comes, no measure of speed."""
 
-HUNG_S = 600
-"""After which a test is taken for one that hangs, where it says nothing else."""
-
 expect.set_options(timeout=SETTLED_MS)
 
 
@@ -50,8 +47,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not str(item.path).startswith(here):
             continue
         item.add_marker(pytest.mark.browser)
-        if item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(HUNG_S))
         if CHROMIUM is None:
             item.add_marker(pytest.mark.skip(reason="needs Chromium; on Debian: apt-get install chromium"))
 

@@ -58,6 +58,7 @@ def section(text, title):
     return text.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
+@pytest.mark.nightly
 @pytest.mark.tensorflow
 @needs("tensorflow", "sklearn")
 def test_the_tensorflow_chapter_runs_after_those_before_torch(tmp_path):

@@ -58,7 +58,13 @@ def run(script, folder, *options):
     )
 
 
-@pytest.mark.parametrize("page", WITH_CODE)
+LONG = [name for name in WITH_CODE if "<!-- needs: " in (REPOSITORY / name).read_text() and "/tutorials/" not in name]
+"""Pages besides the tutorials whose programs start a framework."""
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(name, marks=pytest.mark.nightly if name in LONG else ()) for name in WITH_CODE]
+)
 def test_the_blocks_of_a_page_run(page, tmp_path):
     needs = needs_of((REPOSITORY / page).read_text())
     missing = [name for name in needs if importlib.util.find_spec(name) is None]

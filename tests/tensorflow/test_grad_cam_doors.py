@@ -25,8 +25,6 @@ from ziggurat.cli.main import main
 from ziggurat.client import Client
 from ziggurat.errors import ConfigurationError, DataError, UsageError
 
-pytestmark = pytest.mark.timeout(400)
-
 
 @dataclass(frozen=True)
 class Place:

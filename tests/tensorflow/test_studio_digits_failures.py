@@ -13,8 +13,6 @@ from studio_doors import studio_of_digits
 
 from tests.integration.studio.studio_process import wait_for
 
-pytestmark = pytest.mark.timeout(400)
-
 BROKEN = """
 class UserModel(Tower):
     @model_property

@@ -22,8 +22,6 @@ from studio_doors import EPOCHS, LENET, check_confusion, check_curves, curl, stu
 from tests.integration.studio.studio_process import call, wait_for
 from ziggurat.client import Client
 
-pytestmark = pytest.mark.timeout(400)
-
 SPLITS = {"train": 360, "val": 120, "test": 120}
 SHARES = {"method": "share", "val_share": 0.2, "test_share": 0.2}
 DATASET = {"size": [28, 28], "channels": 1, "splits": SHARES, "seed": 1, "workers": 0}

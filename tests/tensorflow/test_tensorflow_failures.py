@@ -51,6 +51,15 @@ def test_too_little_memory_is_said_as_such() -> None:
     )
 
 
+def test_a_processor_that_pools_channels_last_only() -> None:
+    error = tf.errors.InvalidArgumentError(None, None, "Default MaxPoolingOp only supports NHWC on device type CPU")
+    assert str(explained(error, "mine.py")) == (
+        "The network failed while it ran: Default MaxPoolingOp only supports NHWC on device type CPU "
+        "Received: mine.py. On older processors TensorFlow pools channels last only: write data_format='NHWC', "
+        "or set TF_ENABLE_ONEDNN_OPTS=1."
+    )
+
+
 def test_a_loss_that_is_no_scalar() -> None:
     text = SMALL.replace("return digits.classification_loss(self.inference, self.y)", "return self.inference")
     with pytest.raises(NetworkCodeError) as caught:

@@ -71,7 +71,6 @@ def say_as_0_1(path: Path) -> None:
     path.write_text(text)
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("further", [[], AVERAGED], ids=["plain", "averaged weights"])
 def test_killed_three_times_and_resumed_equals_uninterrupted(tmp_path: Path, further: list[str]) -> None:
     network = tmp_path / "network.py"

@@ -329,7 +329,6 @@ def test_going_on_in_mid_epoch_gives_the_same_job(name: str, tmp_path: Path) -> 
     assert_same(trained(name), resumed)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", KILLED)
 def test_a_killed_training_goes_on_bit_for_bit(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "job"

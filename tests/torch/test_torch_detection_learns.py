@@ -21,7 +21,6 @@ SIDE = 96
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_the_small_detector_finds_shapes(tmp_path: Path) -> None:
     write_shapes(tmp_path / "shapes", train=480, val=60, size=SIDE)
     asked = CreationRequest(

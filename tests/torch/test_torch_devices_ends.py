@@ -269,7 +269,6 @@ def arrays_of(folder: JobFolder) -> dict[str, np.ndarray]:
     return newest[1].arrays
 
 
-@pytest.mark.timeout(240)
 def test_a_killed_job_resumes_bit_for_bit(workers, tmp_path):
     whole = job(tmp_path / "whole")
     said = workers.run(whole)

@@ -93,18 +93,14 @@ class DistributedTrainer(SingleCostTrainer):
             self._stops = tf.identity(stops, name="ziggurat/stops")
             shaped = [(gradient, variable) for gradient, (_, variable) in zip(reduced, pairs, strict=True)]
             self.train_op = get_opt_fn().apply_gradients(shaped, name="train_op")
-        self._together = _StopTogether(self, asked)
-        return [self._together]
+        return [_StopTogether(self, asked)]
 
     def load_state(self, state: RunState) -> None:
         """Take back a run state; the next ``train`` goes on from there.
 
         Raises:
-            TrainingError: where another process does not go on from the same step.
             CheckpointError: where the state is of another network or another epoch length.
         """
-        self.setup()
-        self._together.agree_on(state.meta["global_step"])
         super().load_state(state)
         # What processes do not share, such as averages of batch normalization, is again that of this one.
         self.program.assign(state.arrays)
@@ -218,7 +214,6 @@ class _StopTogether(Callback):
         self._group = owner.group
         self._asked = asked
         self._is_told = False
-        self._is_agreed = False
 
     def _setup_graph(self) -> None:
         program = self.trainer.program
@@ -230,30 +225,10 @@ class _StopTogether(Callback):
             numbers = [each for each in shared if each.op.name in rates]
             self._share = self._group.taken_from_first(numbers, "ziggurat/rates")
             self._tell = self._asked.assign(1.0, read_value=False)
-            self._step = tf.placeholder(tf.float64, ())
-            (self._mean_step,) = self._group.reduce([self._step], "ziggurat/step", average=True)
-
-    def agree_on(self, step: int) -> None:
-        """Let all processes tell each other once where they begin, before they wait for each other in vain.
-
-        Raises:
-            TrainingError: where they do not begin at the same step.
-        """
-        if self._is_agreed:
-            return
-        self._is_agreed = True
-        mean = float(self.trainer.sess.run(self._mean_step, {self._step: step}))
-        if mean != step:
-            raise TrainingError(
-                "All processes of a training go on from the same step.",
-                received=f"step {step} here, and {mean:g} on average",
-                advice="Let every process resume from the same folder, or none of them.",
-            )
 
     def before_train(self) -> None:
         session = self.trainer.sess
         self._group.watch(session.close)  # what waits in a step is canceled
-        self.agree_on(self.trainer.global_step)
 
     def before_epoch(self) -> None:
         self.trainer.sess.run(self._share)  # some callbacks that set them are in the first process alone

@@ -107,6 +107,7 @@ def batches(sizes, workers, prefetch, **options):
     return MultiProcessMapAndBatchData(numbers(COUNT), workers, same, 3, buffer_size=prefetch, **options)
 
 
+@pytest.mark.nightly
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     stage=st.sampled_from([runner, independent, ordered, unordered, batches]),

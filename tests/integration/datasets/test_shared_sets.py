@@ -5,6 +5,8 @@ import shutil
 import pytest
 from dataset_shell import shared
 
+pytestmark = pytest.mark.nightly
+
 SETS = {
     "clothing-small": ("class_folders", {"train": 750, "val": 146}, {}),
     "raccoon-voc": ("voc", {"train": 200}, {"duplicate": 4, "other-channels": 3}),

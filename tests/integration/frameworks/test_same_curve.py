@@ -19,8 +19,15 @@ STEPS = 20
 @pytest.mark.skipif(
     not (find_spec("tensorflow") and find_spec("torch")), reason="TensorFlow and PyTorch are not both installed"
 )
-@pytest.mark.parametrize("how", ["whole", "tuned"])
-@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
+@pytest.mark.parametrize(
+    ("optimizer", "how"),
+    [
+        ("momentum", "whole"),
+        ("adam", "tuned"),
+        pytest.param("momentum", "tuned", marks=pytest.mark.nightly),
+        pytest.param("adam", "whole", marks=pytest.mark.nightly),
+    ],
+)
 def test_both_frameworks_give_the_same_losses(optimizer: str, how: str) -> None:
     curves = []
     for framework in ("tensorflow", "torch"):

@@ -125,6 +125,7 @@ def test_workspace_of_0_1_works_over_a_server(workspace, up):
     assert not (workspace / "jobs" / STOPPED).exists()
 
 
+@pytest.mark.nightly
 def test_copy_of_a_workspace_never_touches_the_original(workspace, tmp_path, up):
     first = up(workspace)
     copy = Path(shutil.copytree(workspace, tmp_path / "copy"))

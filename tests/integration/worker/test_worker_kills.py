@@ -4,6 +4,7 @@ import signal
 import time
 
 import numpy as np
+import pytest
 from worker_processes import wait_for
 from worker_saver import REPORT
 
@@ -12,6 +13,7 @@ from ziggurat.engine.checkpoints import CheckpointStore
 KILLS = 200
 
 
+@pytest.mark.nightly
 def test_200_random_kills_never_leave_an_unloadable_state(workers, tmp_path):
     random = np.random.default_rng(8)
     folder, report = tmp_path / "checkpoints", tmp_path / REPORT

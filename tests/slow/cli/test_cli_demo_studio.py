@@ -24,7 +24,7 @@ def test_the_pictures_are_class_folders(tmp_path):
     assert decode_image((root / "3" / sorted((root / "3").iterdir())[0].name).read_bytes()).shape[:2] == (28, 28)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.nightly
 def test_the_data_set_of_an_earlier_demo_is_taken_again(tmp_path):
     with open_studio(Settings(workspace=tmp_path / "demo"), start=False) as studio:
         if not any(each.backend == "tensorflow" and each.works for each in studio.machine.frameworks.find()):
@@ -36,7 +36,7 @@ def test_the_data_set_of_an_earlier_demo_is_taken_again(tmp_path):
         assert (first.framework, first.network, first.spec["epochs"]) == ("tensorflow", "lenet", 2)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.nightly
 def test_demo_serves_a_studio_whose_model_is_shown(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 
 def test_doctor_looks_at_everything_and_says_how_to_mend(ziggurat, tmp_path):
     answer = ziggurat("--workspace", tmp_path, "doctor", "--json")
@@ -45,6 +47,7 @@ WORKS, LACKS, CRASHES, MISSING = (
 """
 
 
+@pytest.mark.nightly
 def test_doctor_asks_each_backend_in_a_process_of_its_own(tmp_path):
     information = tmp_path / "zig_three-2.0.dist-info"
     information.mkdir()
@@ -71,6 +74,7 @@ def test_doctor_asks_each_backend_in_a_process_of_its_own(tmp_path):
     assert (found["torch"]["level"], found["torch"]["text"][:7]) == ("ok", "works (")
 
 
+@pytest.mark.nightly
 def test_people_read_findings_of_doctor_without_a_workspace(ziggurat, monkeypatch):
     monkeypatch.setenv("HOME", "/nowhere")
     lines = ziggurat("doctor").out.splitlines()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import pytest
 
 PROGRAM = """
     import sys
@@ -24,6 +25,7 @@ MB = 1024
 MOST_MB_FOR_10_000 = 10
 
 
+@pytest.mark.nightly
 def test_memory_hardly_grows_with_the_number_of_pictures(tmp_path: Path) -> None:
     few, many = (peak_kb(tiny_pictures(tmp_path / str(count), count), tmp_path) for count in (FEW, MANY))
     assert few < 300 * MB

@@ -68,7 +68,7 @@ def test_a_finished_data_set_is_left_alone(source: Path, tmp_path: Path) -> None
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "set").iterdir()} == before
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.nightly
 def test_kill_9_in_the_middle_again_and_again_changes_no_byte(tmp_path: Path) -> None:
     """Real workers, killed after the first, the fourth and the eighth of twelve chunks."""
     source = class_folders(tmp_path / "source", 3000)

@@ -11,6 +11,7 @@ import pytest
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("datasets") is None, reason="`datasets` is not installed")
 
 
+@pytest.mark.nightly
 def test_in_a_process_of_its_own(tmp_path):
     program = Path(__file__).with_name("isolated_huggingface.py")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(program)]

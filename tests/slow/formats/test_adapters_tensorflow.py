@@ -14,6 +14,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.nightly
 def test_in_a_process_of_its_own(tmp_path):
     program = Path(__file__).with_name("isolated_tensorflow.py")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(program)]

@@ -46,6 +46,7 @@ def test_the_same_seed_makes_the_same_jobs(tmp_path):
     assert states[0] == states[1]
 
 
+@pytest.mark.nightly
 def test_every_question_is_answered(tmp_path):
     workspace = make_folders(tmp_path / "workspace", TINY)
     fill_store(workspace, str(tmp_path / "workspace" / "studio.db"))

@@ -3,44 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from launched_processes import run_together
 
 _PROGRAM = Path(__file__).with_name("distributed_alike_program.py")
 
 
-def _free_port() -> int:
-    """Return a port whose neighbor above is free, too: the processes meet there."""
-    while True:
-        with socket.socket() as one, socket.socket() as two:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                two.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return port
-
-
 def _run(folder: Path, what: str) -> tuple[list[int], list[str], list[Any]]:
     """Run two processes; return their exit codes, what they said on standard error, and their outcomes."""
-    place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
-    environment = {**os.environ, **place, "PYTHONPATH": str(_PROGRAM.parent)}
-    command = [sys.executable, str(_PROGRAM), str(folder), what]
-    started = [
-        subprocess.Popen(command, env={**environment, "RANK": str(rank)}, stderr=subprocess.PIPE, text=True)
-        for rank in range(2)
-    ]
-    said = [process.communicate(timeout=120)[1] for process in started]
+    ended = run_together(_PROGRAM, [(folder, what)] * 2)
     files = [folder / f"rank-{rank}.json" for rank in range(2)]
     outcomes = [json.loads(file.read_text()) for file in files if file.is_file()]
-    return [process.returncode for process in started], said, outcomes
+    return [process.returncode for process in ended], [process.stderr for process in ended], outcomes
 
 
 def test_all_have_the_rates_of_the_first_and_the_fewest_steps(tmp_path: Path) -> None:
@@ -63,3 +40,9 @@ def test_processes_that_begin_apart_end_with_an_error(tmp_path: Path) -> None:
     codes, said, _ = _run(tmp_path, "apart")
     assert codes == [1, 1]
     assert all("rank 1 begins at step 0, epochs 2 to 4" in text for text in said), said
+
+
+def test_processes_that_resume_apart_end_with_an_error(tmp_path: Path) -> None:
+    codes, said, _ = _run(tmp_path, "resumed")
+    assert codes == [1, 1]
+    assert all("rank 0 begins at step 8, epochs 1 to 4; rank 1 begins at step 0" in text for text in said), said

@@ -113,6 +113,11 @@ def test_a_time_of_words_is_an_error(tmp_path: Path) -> None:
         scanned(tmp_path / "t.csv", "day,y\nMonday,1.5\nFriday,2.5\nMonday,3.5\nFriday,4.5\n", time="day")
 
 
+def test_an_empty_time_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"needs dates, times or numbers. Received: `day` without a value"):
+        scanned(tmp_path / "t.csv", "day,y\n,1.5\n,2.5\n,3.5\n", time="day")
+
+
 def test_files_named_after_splits_are_one_table(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("a,b\n1,x\n2,y\n3,x\n4,y\n")
     (tmp_path / "valid.csv").write_text("b,a\nz,5\n")

@@ -292,9 +292,10 @@ class TableScan(Scan):
             return found
         if profile.can_be("number"):
             return "number"
+        what = f"of the type {found}" if profile.missing < profile.rows else "without a value"
         raise DataError(
             "The column of the time needs dates, times or numbers.",
-            received=f"`{profile.name}` of the type {found}",
+            received=f"`{profile.name}` {what}",
             advice="Name another column, or write its cells as in 2026-11-27 or 2026-11-27T16:30:00.",
         )
 
