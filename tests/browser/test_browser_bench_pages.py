@@ -57,6 +57,7 @@ def address() -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.nightly
 def test_the_answer_of_an_act_is_what_changed_the_page(browser: Browser, address: str) -> None:
     tab = Tab(browser)
     tab.visit(address)
@@ -67,6 +68,7 @@ def test_the_answer_of_an_act_is_what_changed_the_page(browser: Browser, address
     tab.close()
 
 
+@pytest.mark.nightly
 def test_pages_and_acts_have_figures_beside_the_floor(browser: Browser, address: str) -> None:
     page = Scene(name="jobs", path="/")
     act = Scene(name="jobs: next page", path="/", act="#next", changes="#results .pager")

@@ -14,6 +14,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import HeldScripts, RunningStudio
 from tests.integration.studio.studio_process import wait_for
 
+pytestmark = pytest.mark.nightly
+
 Hold = Callable[..., HeldScripts]
 
 

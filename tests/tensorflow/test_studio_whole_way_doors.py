@@ -70,6 +70,7 @@ def test_by_rest(door, tmp_path):
         assert len(states) == 1
 
 
+@pytest.mark.nightly
 def test_by_the_client(door, tmp_path):
     address, digits = door
     packed = Path(shutil.make_archive(str(tmp_path / "digits"), "zip", digits))
@@ -128,6 +129,7 @@ def test_by_the_shell(door, tmp_path):
     assert not elsewhere.exists()
 
 
+@pytest.mark.nightly
 def test_86_by_the_routes_of_digits(door, tmp_path):
     address, digits = door
     size = ["-F", "resize_width=28", "-F", "resize_height=28", "-F", "resize_channels=1"]

@@ -118,6 +118,7 @@ def test_the_training_is_the_same_with_and_without_them(job: Path, tmp_path: Pat
     assert not (tmp_path / "job" / "tb").exists()
 
 
+@pytest.mark.nightly
 def test_an_impossible_histogram_is_said_and_training_goes_on(tmp_path: Path) -> None:
     text = NETWORK.replace("tf.summary.histogram('hidden', net)", "tf.summary.histogram('hidden', tf.log(-net - 1.0))")
     train(tmp_path / "job", text)

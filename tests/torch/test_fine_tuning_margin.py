@@ -17,6 +17,7 @@ LEAST_MARGIN = 0.1
 """The results of the docs have a larger one; other processors round differently."""
 
 
+@pytest.mark.nightly
 def test_fine_tuning_beats_scratch_on_few_digits(tmp_path):
     wanted = Comparison(per_class=5, epochs=10, rates=(0.02,), seeds=3)
     found = compare(digits(), wanted, tmp_path)

@@ -55,7 +55,9 @@ def program_of(name, **fields):
     return TorchBackend().build(ProgramRequest(network=name, batch_size=SAMPLES, seed=1, **arrays, **fields))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", ["detector_nano", *(pytest.param(name, marks=pytest.mark.nightly) for name in CASES if "nano" not in name)]
+)
 def test_detector_learns_a_batch(name) -> None:
     _, rows, rate = CASES[name]
     batch, program = batch_of(name), program_of(name, optimizer="adamw", learning_rate=rate)

@@ -22,7 +22,17 @@ GENERATORS = [name for name in CASES if name.startswith("gan")]
 NAMES = sorted({name.partition(" ")[0] for name in CASES})
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in GENERATORS])
+LARGE = {"alexnet", "googlenet", "unet_small", "unet", "deeplab of large images"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.nightly if name in LARGE else ())
+        for name in CASES
+        if name not in GENERATORS
+    ],
+)
 def test_network_learns_a_batch(name: str) -> None:
     case = CASES[name]
     batch, program = batch_of(case), program_of(name, optimizer="adam", learning_rate=case.rate)

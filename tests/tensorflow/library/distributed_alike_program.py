@@ -13,7 +13,6 @@ from ziggurat.dataflow import BatchData, DataFromList
 from ziggurat.engine.callbacks.periods import PeriodicTrigger
 from ziggurat.engine.callbacks.setters import HyperParamSetterWithFunc, ScheduledHyperParamSetter
 from ziggurat.engine.interruption import StopTraining
-from ziggurat.engine.run_state import RunState
 from ziggurat.tf.callback import Callback
 from ziggurat.tf.distributed import DistributedTrainer
 from ziggurat.tf.inputs.base import FeedInput
@@ -61,8 +60,6 @@ def main(folder: Path, what: str) -> None:
         callbacks += [PeriodicTrigger(steps, every_k_steps=1), OfFirst("learning_rate", _tenth)]
     if what == "complete":
         callbacks += [Complete()]
-    if what == "resumed" and rank == 0:
-        trainer.resume_from(RunState({"global_step": 8}, {}))
     starting = 2 if what == "apart" and rank == 1 else 1
     trainer.train(callbacks, [], starting_epoch=starting, max_epoch=4)
 

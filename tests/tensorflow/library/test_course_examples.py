@@ -53,6 +53,7 @@ def test_lenet_is_a_class(run) -> None:
     assert accuracies(run("lenet_class", "--epochs", "3"))[-1] > 0.8
 
 
+@pytest.mark.nightly
 def test_convolutions_are_images_for_tensorboard(tmp_path: Path) -> None:
     ran = run_apart(str(FOLDER / "convolution_images.py"), "--epochs", "1", "--folder", str(tmp_path))
     assert "image conv1/kernels (128, 128)\nimage conv1/features (288, 288)\n" in ran.stdout
@@ -89,6 +90,7 @@ def test_gradient_descent_finds_what_scikit_learn_finds(run) -> None:
     assert all(abs(float(ours) - float(known)) < 2e-3 for ours, known in pairs)
 
 
+@pytest.mark.nightly
 def test_slim_lenet_runs_as_a_script_for_tensorflow_1() -> None:
     ran = run_apart("-m", "ziggurat", "run-script", str(FOLDER / "slim_lenet.py"), "--epochs", "6")
     assert accuracies(ran.stdout)[-1] > 0.8

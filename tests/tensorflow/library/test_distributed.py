@@ -37,7 +37,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return _outcome(folder, 0)
 
 
-@pytest.mark.parametrize("engine", ["collectives", "gloo"])
+@pytest.mark.parametrize("engine", ["collectives", pytest.param("gloo", marks=pytest.mark.nightly)])
 def test_two_processes_equal_one(tmp_path: Path, alone: Any, engine: str) -> None:
     if engine == "gloo":
         pytest.importorskip("torch", reason="sums by gloo need PyTorch")

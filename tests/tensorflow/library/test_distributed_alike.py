@@ -40,9 +40,3 @@ def test_processes_that_begin_apart_end_with_an_error(tmp_path: Path) -> None:
     codes, said, _ = _run(tmp_path, "apart")
     assert codes == [1, 1]
     assert all("rank 1 begins at step 0, epochs 2 to 4" in text for text in said), said
-
-
-def test_processes_that_resume_apart_end_with_an_error(tmp_path: Path) -> None:
-    codes, said, _ = _run(tmp_path, "resumed")
-    assert codes == [1, 1]
-    assert all("rank 0 begins at step 8, epochs 1 to 4; rank 1 begins at step 0" in text for text in said), said
