@@ -7,6 +7,7 @@ name a part: ``quick`` is what ``make test`` runs, ``rest`` what the build serve
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -50,7 +51,10 @@ def main(arguments: Sequence[str]) -> int:
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", spread, "--durations=5", *cost]
         # Deselected too: a folder that is named in the arguments is not ignored.
         command += [f"--{leave}={other}" for other in _others(folder) for leave in ("ignore", "deselect")]
-        codes[name] = subprocess.run([*command, *passed_on], stdin=subprocess.DEVNULL, check=False).returncode
+        # PyTorch's threads spin while they wait, and would take the processor from the tests beside them.
+        variables = {"OMP_NUM_THREADS": "1", **os.environ} if name == "PyTorch" else None
+        done = subprocess.run([*command, *passed_on], stdin=subprocess.DEVNULL, env=variables, check=False)
+        codes[name] = done.returncode
         print(f"=== tests: {name}: {time.perf_counter() - began:.0f} s", flush=True)
     failed = [name for name, code in codes.items() if code not in (0, NO_TESTS)]
     if failed or all(code == NO_TESTS for code in codes.values()):

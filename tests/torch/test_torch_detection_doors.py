@@ -35,7 +35,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     settings = Settings(workspace=folder / "workspace")
     with open_studio(settings):
         pass
-    trained = Path(task_job("detection", folder, steps=10))
+    trained = Path(task_job("detection", folder, steps=40))
     jobs = settings.workspace / "jobs"
     jobs.mkdir(exist_ok=True)
     trained.rename(jobs / JOB)

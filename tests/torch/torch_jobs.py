@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any, Final
 
@@ -157,7 +158,8 @@ def quick_job(folder: Path, network: str, *, steps: int = 0, **changes: Any) -> 
     spec = parse_spec({**content, "network": named, **changes}, source="a test")
     data = data_of(spec)
     program = load_backend(spec.backend).build(program_request(spec, data))
-    for batch, _ in zip(data.train, range(steps), strict=False):
+    epochs = itertools.chain.from_iterable(itertools.repeat(data.train))
+    for batch in itertools.islice(epochs, steps):
         program.step(batch, ())
     job = JobFolder(folder)
     folder.mkdir(parents=True)
