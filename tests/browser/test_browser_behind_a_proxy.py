@@ -52,7 +52,7 @@ def source(server: RunningStudio, digit_folders: Path) -> str:
     params=[
         pytest.param("nginx-keeps", marks=pytest.mark.skipif(NGINX is None, reason="needs nginx")),
         pytest.param("nginx-takes", marks=pytest.mark.skipif(NGINX is None, reason="needs nginx")),
-        "keeps",
+        pytest.param("keeps", marks=pytest.mark.nightly),
         "takes",
     ]
 )

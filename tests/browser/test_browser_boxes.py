@@ -251,6 +251,7 @@ def test_two_people_at_one_image_lose_nothing(page: Page, context: BrowserContex
     other.close()
 
 
+@pytest.mark.nightly
 def test_500_boxes_are_walked_and_moved(page: Page, server: Any, crowded: str) -> None:
     stage = opened(page, server, crowded, "train/0")
     expect(page.locator("#boxes-list li")).to_have_count(500)

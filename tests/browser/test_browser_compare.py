@@ -25,6 +25,7 @@ def runs(server: Any) -> list[str]:
     return [finished(server, each) for each in found]
 
 
+@pytest.mark.nightly
 def test_runs_are_found_and_put_side_by_side(server: Any, page: Any, runs: list[str], check_page: Any) -> None:
     page.goto(f"{server.address}/compare")
     page.get_by_label("Find trainings").fill("twin")

@@ -25,6 +25,7 @@ def generator(server: Any, digits: str) -> str:
     return finished(server, made.json()["jobs"][0]["id"], 400)
 
 
+@pytest.mark.nightly
 def test_samples_follow_seed_and_sliders(server: Any, page: Any, generator: str, check_page: Any) -> None:
     page.goto(f"{server.address}/models/{generator}/test")
     check_page(page)

@@ -54,6 +54,7 @@ def _shown_steps(page: Any) -> list[int]:
     return [int(float(text)) for text in cells]
 
 
+@pytest.mark.nightly
 def test_curves_are_whole_after_the_server_was_killed(server: Any, page: Any, running: str) -> None:
     """No point comes twice and none is missing; the page was never loaded again."""
     page.expected += ["net::ERR_", "htmx:error: Failed to fetch"]

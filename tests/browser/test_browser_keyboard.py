@@ -25,6 +25,7 @@ def source(server: RunningStudio, digit_folders: Path) -> Path:
     return place
 
 
+@pytest.mark.nightly
 def test_from_pictures_to_a_tested_model(page: Page, server: RunningStudio, source: Path) -> None:
     keys = Keyboard(page)
     page.goto(f"{server.address}/")

@@ -14,6 +14,7 @@ NETWORK_MS = 120_000
 """The framework is loaded for each look at a network, and TensorBoard for its graph."""
 
 
+@pytest.mark.nightly
 def test_the_graph_of_a_network_is_opened_in_tensorboard(server: Any, page: Any, check_page: Any) -> None:
     page.goto(f"{server.address}/models/new")
     page.get_by_label("LeNet").first.check()

@@ -27,6 +27,7 @@ def choose_linear(page: Any) -> None:
     page.get_by_label("Linear classifier").check()
 
 
+@pytest.mark.nightly
 def test_a_late_answer_changes_nothing_typed_since(server: Any, page: Any, digits: str) -> None:
     page.goto(f"{server.address}/models/new?dataset={digits}")
     held: list[Any] = []

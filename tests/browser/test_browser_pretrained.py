@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import RunningStudio
@@ -29,6 +30,7 @@ def fits(page: Page, name: str) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
 
 
+@pytest.mark.nightly
 def test_weights_are_added_and_a_training_starts_from_them(
     server: RunningStudio, page: Page, check_page: Any, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ import io
 import zipfile
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import RunningStudio
@@ -43,6 +44,7 @@ def fits(page: Page) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
 
 
+@pytest.mark.nightly
 def test_an_uploaded_program_shows_its_curve(server: RunningStudio, page: Page, check_page: Any) -> None:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:

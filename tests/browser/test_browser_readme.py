@@ -31,6 +31,7 @@ def test_there_are_two_and_ci_runs_the_second() -> None:
     assert 'make "$target"' in script
 
 
+@pytest.mark.nightly
 def test_the_demo_shows_a_moving_curve(tmp_path: Path) -> None:
     if not (ROOT / ".venv" / ".installed").is_file():
         pytest.skip("needs what `make setup` installs")

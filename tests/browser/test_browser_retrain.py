@@ -51,6 +51,7 @@ def evaluated(server: Any, tmp_path_factory: pytest.TempPathFactory, digit_folde
     return finished(server, server.client.evaluations.create(model, split="train")["id"])
 
 
+@pytest.mark.nightly
 def test_from_a_cell_to_what_changed_in_four_clicks(
     page: Page, server: Any, evaluated: str, check_page: Callable[[Page], None]
 ) -> None:

@@ -52,6 +52,7 @@ def _is_same(page: Page) -> None:
     assert page.locator("body").get_attribute("data-kept") == "yes"
 
 
+@pytest.mark.nightly
 def test_a_new_name_is_seen_on_other_pages(page: Page, second: Page, server: Any, tiny_model: str) -> None:
     page.goto(f"{server.address}/")
     second.goto(f"{server.address}/models/{tiny_model}")

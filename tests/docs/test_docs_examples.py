@@ -38,6 +38,7 @@ def run(*command, folder):
     return done.stdout
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "program",
     [

@@ -18,6 +18,7 @@ FIRST_BLOCK = re.search(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE
 COMMANDS = re.findall(r"^ziggurat (.*)$", PAGE, re.MULTILINE)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="sklearn is not installed")
 def test_the_commands_of_the_tutorial_run_in_their_order(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)

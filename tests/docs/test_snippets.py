@@ -41,8 +41,10 @@ def needs_of(text):
     return [name.strip() for found in re.findall(r"<!-- needs: (.*?) -->", text) for name in found.split(",")]
 
 
-SCRIPTS = {str(page): script_of((REPOSITORY / page).read_text()) for page in PAGES}
-WITH_CODE = [name for name, script in SCRIPTS.items() if script.strip()]
+TEXTS = {str(page): (REPOSITORY / page).read_text() for page in PAGES}
+SCRIPTS = {name: script for name, text in TEXTS.items() if (script := script_of(text)).strip()}
+FIRST_PROGRAMS = ("docs/tutorials/your-first-pytorch-program.md", "docs/tutorials/a-training-program.md")
+"""The pages whose programs start a framework on the build server too; those of the others do so at night."""
 
 
 def run(script, folder, *options):
@@ -58,15 +60,15 @@ def run(script, folder, *options):
     )
 
 
-LONG = [name for name in WITH_CODE if "<!-- needs: " in (REPOSITORY / name).read_text() and "/tutorials/" not in name]
-"""Pages besides the tutorials whose programs start a framework."""
+def is_long(page):
+    return bool(needs_of(TEXTS[page])) and page not in FIRST_PROGRAMS
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(name, marks=pytest.mark.nightly if name in LONG else ()) for name in WITH_CODE]
+    "page", [pytest.param(page, marks=pytest.mark.nightly if is_long(page) else ()) for page in SCRIPTS]
 )
 def test_the_blocks_of_a_page_run(page, tmp_path):
-    needs = needs_of((REPOSITORY / page).read_text())
+    needs = needs_of(TEXTS[page])
     missing = [name for name in needs if importlib.util.find_spec(name) is None]
     if missing:
         pytest.skip(f"{page} needs {', '.join(missing)}")
@@ -75,17 +77,17 @@ def test_the_blocks_of_a_page_run(page, tmp_path):
     assert done.returncode == 0, f"{page}, lines as on the page:\n{done.stderr}"
 
 
-@pytest.mark.parametrize("page", [str(page) for page in PAGES])
+@pytest.mark.parametrize("page", TEXTS)
 def test_every_make_target_that_a_page_names_exists(page):
     makefile = (REPOSITORY / "Makefile").read_text()
-    named = re.findall(r"(?:^|`)make ([a-z]+)", (REPOSITORY / page).read_text(), re.MULTILINE)
+    named = re.findall(r"(?:^|`)make ([a-z]+)", TEXTS[page], re.MULTILINE)
     unknown = [target for target in named if not re.search(rf"^{target}:", makefile, re.MULTILINE)]
     assert unknown == []
 
 
-@pytest.mark.parametrize("page", [str(page) for page in PAGES])
+@pytest.mark.parametrize("page", TEXTS)
 def test_every_command_that_a_page_shows_exists(page):
-    for _line, code in blocks((REPOSITORY / page).read_text(), "bash", "sh", "shell"):
+    for _line, code in blocks(TEXTS[page], "bash", "sh", "shell"):
         for words in re.findall(r"^(?:\$ )?ziggurat ([^#\n]*)", code, re.MULTILINE):
             command, context = root, click.Context(root)
             for word in words.split():

@@ -20,6 +20,7 @@ LINE = Result(
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_result_is_compared_with_its_baseline(tmp_path: Path) -> None:
     random = np.random.default_rng(0)

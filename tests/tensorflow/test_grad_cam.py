@@ -128,6 +128,8 @@ def test_channels_first_finds_the_same() -> None:
     try:
         first.predict(pictures)
     except NetworkCodeError as error:
+        if "only supports NHWC" not in str(error):
+            raise
         pytest.skip(f"This processor cannot: {error}")
     names, usual = first.map_layers()
     assert (names[:4], usual) == (["conv1", "pool1", "conv2", "pool2"], "conv2")

@@ -33,6 +33,7 @@ def test_parameters_memory_and_disk_of_lenet(studio):
     assert by_name["disk"]["checkpoints"] == 4
 
 
+@pytest.mark.nightly
 def test_code_that_cannot_be_built_is_a_finding(studio):
     found = studio.training.preflight(JobRequest(spec={**_SPEC, "network": _BROKEN}))
 

@@ -65,6 +65,7 @@ def test_training_lenet_says_nothing_of_tensorflow(tmp_path: Path) -> None:
     assert log == ""
 
 
+@pytest.mark.nightly
 def test_a_level_that_the_user_set_counts(tmp_path: Path) -> None:
     said, _ = train(tmp_path / "job", "--network", "lenet", TF_CPP_MIN_LOG_LEVEL="0")
     assert re.search(r"\.cc:\d+\]", said)
@@ -87,6 +88,7 @@ def test_lines_below_the_level_are_left_out(level: str, left: list[int], capfd: 
     )
 
 
+@pytest.mark.nightly
 def test_last_words_before_a_crash_are_shown() -> None:
     script = (
         "import os\nfrom ziggurat.backends.tensorflow.runtime import native_log_held_to\n"

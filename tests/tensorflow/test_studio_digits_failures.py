@@ -46,6 +46,7 @@ def train(tmp_path_factory):
         yield make
 
 
+@pytest.mark.nightly
 def test_61_a_name_that_is_not_defined_is_an_error_that_shows_it(train):
     status, job = train(method="custom", custom_network=BROKEN)
     assert status["status"] == "Error"

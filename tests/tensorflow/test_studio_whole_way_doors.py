@@ -93,6 +93,7 @@ def test_by_the_client(door, tmp_path):
         assert sum(name.endswith("/state.json") for name in names) == 1
 
 
+@pytest.mark.nightly
 def test_by_the_shell(door, tmp_path):
     address, digits = door
     elsewhere = tmp_path / "nowhere"

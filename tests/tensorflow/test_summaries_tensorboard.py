@@ -100,6 +100,7 @@ def test_what_would_change_the_training_is_left_out_and_named(job: Path) -> None
     assert "The summary 'noise' is left out: computing it beside a training step would change the training." in log
 
 
+@pytest.mark.nightly
 def test_the_graph_is_there_once_with_the_users_names(job: Path, tmp_path: Path) -> None:
     names = {node.name for node in shown(job).Graph().node}
     assert {"x", "y", "model/fc1/weights", "train/tower_0/model/fc1/MatMul", "val/model/fc1/MatMul"} <= names
@@ -112,6 +113,7 @@ def test_the_graph_is_there_once_with_the_users_names(job: Path, tmp_path: Path)
     assert [sum(event.HasField("graph_def") for event in events(path)) for path in files] == [1, 0]
 
 
+@pytest.mark.nightly
 def test_the_training_is_the_same_with_and_without_them(job: Path, tmp_path: Path) -> None:
     train(tmp_path / "job", NETWORK, monitors=["events"])
     assert costs(tmp_path / "job") == costs(job)

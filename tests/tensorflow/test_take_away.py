@@ -37,6 +37,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
         process.end(signal.SIGTERM)
 
 
+@pytest.mark.nightly
 def test_a_model_is_exported_proven_and_saved(client: Client, tmp_path: Path):
     spec = {"name": "lenet", "backend": "tensorflow", "network": "lenet", "data": "digits", "epochs": 1}
     job_id = client.train(spec)[0]["id"]

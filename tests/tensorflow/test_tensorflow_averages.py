@@ -231,6 +231,7 @@ def test_a_new_training_begins_from_the_averages(job: Path) -> None:
     assert not np.array_equal(weights[name], arrays[1].arrays[name])
 
 
+@pytest.mark.nightly
 def test_a_worker_validates_with_what_is_evaluated_later(tmp_path: Path) -> None:
     content = {"kind": "train", "version": 1, "data": "digits", "backend": "tensorflow", "network": "lenet"}
     content |= {"epochs": 1, "batch_size": 32, "learning_rate": 0.01, "ema_decay": 0.99, "monitors": ["events"]}

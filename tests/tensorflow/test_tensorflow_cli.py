@@ -118,6 +118,7 @@ def test_a_trained_lenet_is_evaluated_and_predicts(ziggurat: Callable[..., Answe
     assert answer.content["failures"][0]["file"] == "gone.png"
 
 
+@pytest.mark.nightly
 def test_export_writes_beside_the_caller_and_shows_the_report(ziggurat: Callable[..., Answer], tmp_path: Path) -> None:
     answer = ziggurat("export", lenet_job(), "--format", "pb")
     assert (answer.code, answer.err) == (0, "")
@@ -163,6 +164,7 @@ def test_graph_of_a_file_for_a_table(ziggurat: Callable[..., Answer], tmp_path: 
     assert (found["task"], found["input_shape"], found["classes"], found["parameters"]) == ("regression", [7], None, 8)
 
 
+@pytest.mark.nightly
 def test_predict_writes_what_a_network_generates(ziggurat: Callable[..., Answer], tmp_path: Path) -> None:
     job = quick_job(tmp_path / "job", "gan")
     answer = ziggurat("predict", job, "--count", "3", "--seed", "5", "--pictures", "made")
@@ -183,6 +185,7 @@ def test_predict_writes_what_a_network_generates(ziggurat: Callable[..., Answer]
         assert said in answer.err
 
 
+@pytest.mark.nightly
 def test_a_model_of_others(ziggurat: Callable[..., Answer], tmp_path: Path) -> None:
     with tf.Graph().as_default() as graph:
         x = tf.placeholder(tf.float32, (None, 2), name="x")

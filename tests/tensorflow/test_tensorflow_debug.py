@@ -102,6 +102,7 @@ def test_a_loop_without_an_end_is_ended(tmp_path: Path) -> None:
     assert children() == []
 
 
+@pytest.mark.nightly
 def test_a_network_that_ends_the_process(tmp_path: Path) -> None:
     error, printed = debug(tmp_path, "import os\nprint('so long')\nos._exit(7)\n")
     assert isinstance(error, NetworkCodeError)

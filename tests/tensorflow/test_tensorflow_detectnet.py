@@ -21,6 +21,7 @@ from ziggurat.worker.stopping import StopRequest
 EXAMPLE = Path(__file__).parents[2] / "examples" / "detectnet.py"
 
 
+@pytest.mark.nightly
 def test_detectnet_finds_shapes_and_is_exported(tmp_path: Path) -> None:
     folder = tmp_path / "job"
     folder.mkdir()

@@ -51,12 +51,18 @@ def test_too_little_memory_is_said_as_such() -> None:
     )
 
 
-def test_a_processor_that_pools_channels_last_only() -> None:
-    error = tf.errors.InvalidArgumentError(None, None, "Default MaxPoolingOp only supports NHWC on device type CPU")
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Default MaxPoolingOp only supports NHWC on device type CPU",
+        "Conv2DCustomBackpropInputOp only supports NHWC.",
+    ],
+)
+def test_a_processor_that_takes_channels_last_only(message) -> None:
+    error = tf.errors.InvalidArgumentError(None, None, message)
     assert str(explained(error, "mine.py")) == (
-        "The network failed while it ran: Default MaxPoolingOp only supports NHWC on device type CPU "
-        "Received: mine.py. On older processors TensorFlow pools channels last only: write data_format='NHWC', "
-        "or set TF_ENABLE_ONEDNN_OPTS=1."
+        f"The network failed while it ran: {message.rstrip('.')}. Received: mine.py. On older processors these layers "
+        "take channels last only: write data_format='NHWC', or set TF_ENABLE_ONEDNN_OPTS=1."
     )
 
 

@@ -107,6 +107,7 @@ def test_torch_starts_a_fresh_layer_for_three_classes(arrays, weights, three_cla
         np.testing.assert_array_equal(state[f"model/{name}"], arrays[name], err_msg=name)
 
 
+@pytest.mark.nightly
 @needs_tensorflow
 def test_tensorflow_gives_the_same_outputs(weights, same_classes, on_tensorflow):
     program = program_of("torch", weights, same_classes)

@@ -80,6 +80,7 @@ def test_a_vision_model_of_transformers_trains() -> None:
     program.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_model_of_keras_trains(tmp_path: Path) -> None:
     pytest.importorskip("keras", reason="Keras is not installed")

@@ -16,6 +16,7 @@ from ziggurat.errors import ConfigurationError
 PLAIN = SMALL.replace("nn.Dropout(0.3)", "nn.Dropout(0.0)")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++")) is None, reason="there is no C++ compiler")
 @pytest.mark.filterwarnings("ignore")

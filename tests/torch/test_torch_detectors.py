@@ -199,10 +199,10 @@ def test_weights_of_a_backbone_fit_by_name(name, backbone) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_equal_one_where_halves_ask_for_the_same() -> None:
-    """The loss is divided by what the scores of a part shall be: here that is the same in both parts."""
+def test_two_processes_equal_one() -> None:
+    """The objects, and so the sum that the loss is divided by, lie unevenly in the two parts."""
     x, y = batch_of("detector_nano")
-    batch = [np.concatenate([each[1:3]] * 2) for each in (x, y)]
+    batch = [np.concatenate([each[1:3], each[:1], each[:1]]) for each in (x, y)]
     states, costs = [], []
     for devices in (("cpu:0",), ("cpu:0", "cpu:1")):
         program = program_of("detector_nano", devices=devices, options={"sync_batch_norm": True}, learning_rate=0.01)

@@ -76,6 +76,22 @@ class UserModel(Tower):
 """
 
 
+PIXELS = """
+class UserModel(Tower):
+    def build(self):
+        self.conv = nn.Conv2d(1, self.nclasses, 3, padding=1)
+
+    @model_property
+    def inference(self):
+        return self.conv(self.x * 0.0125)
+
+    @model_property
+    def loss(self):
+        labels = torch.where(self.x[:, 0] > 3.0 * self.y[:, None, None], self.y[:, None, None], 255)
+        return digits.segmentation_loss(self.inference, labels)
+"""
+
+
 def request(text: str = PLAIN, devices: int = 2, **fields: Any) -> ProgramRequest:
     chosen: dict[str, Any] = {"batch_size": 32, "optimizer": "momentum", "learning_rate": 0.01, **fields}
     names = tuple(f"cpu:{number}" for number in range(devices))
@@ -131,6 +147,12 @@ def test_two_devices_equal_one_on_uneven_batches(fields):
     if fields.get("mixes_labels"):
         given = [[x, y, y[::-1].copy(), np.full(len(y), 0.7, np.float32)] for x, y in given]
     assert_one_equals_two(PLAIN, given, **fields)
+
+
+@pytest.mark.parametrize("text", [PLAIN, PIXELS], ids=["classes", "pixels"])
+def test_losses_that_count_more_than_rows_equal_one_device(text):
+    weights = tuple(1.0 + number for number in range(10))
+    assert_one_equals_two(text, uneven_batches(8), class_weights=weights)
 
 
 def test_losses_with_own_parameters_equal_one_device():
@@ -205,6 +227,7 @@ def test_random_numbers_differ_by_device_and_not_by_run():
         program.close()
 
 
+@pytest.mark.nightly
 def test_random_gradient_updates_are_the_same_everywhere():
     text = HOOKED.replace('getattr(self, "noise", 0.0)', "0.1").replace("torch.zeros(3)", "torch.ones(3) * 0.01")
     straight, broken = build(text, 2), build(text, 2)

@@ -13,6 +13,7 @@ from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.testing import BackendConformance
 
 
+@pytest.mark.nightly
 class TestConformance(BackendConformance):
     """Digits, a network with dropout, averaged weights, and batches that are computed in two parts."""
 

@@ -269,6 +269,7 @@ def arrays_of(folder: JobFolder) -> dict[str, np.ndarray]:
     return newest[1].arrays
 
 
+@pytest.mark.nightly
 def test_a_killed_job_resumes_bit_for_bit(workers, tmp_path):
     whole = job(tmp_path / "whole")
     said = workers.run(whole)
@@ -288,6 +289,7 @@ def test_a_killed_job_resumes_bit_for_bit(workers, tmp_path):
         assert np.array_equal(values, expected[name]), f"{name}, killed at step {step} or later"
 
 
+@pytest.mark.nightly
 def test_an_interrupted_job_saves_and_ends_all_processes(workers, tmp_path):
     folder = job(tmp_path / "job", "time.sleep(0.05)")
     process = workers.start(folder)
@@ -299,6 +301,7 @@ def test_an_interrupted_job_saves_and_ends_all_processes(workers, tmp_path):
     assert CheckpointStore(folder.checkpoints, writable=False).latest() is not None
 
 
+@pytest.mark.nightly
 def test_a_job_says_which_device_failed(workers, tmp_path):
     # The processes run the same file; the others are those that the worker started.
     other = "'ziggurat.backends.torch.replica' in open('/proc/self/cmdline').read()"

@@ -99,8 +99,14 @@ def approximately(value: Any) -> Any:
     return [approximately(each) for each in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        pytest.param(name, form, marks=pytest.mark.nightly if (name, form) == ("detection", "pt2") else ())
+        for name in JOBS
+        for form in FORMATS
+    ],
+)
 def test_an_export_holds_and_predicts_the_same(
     jobs: dict[str, str], name: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -132,6 +138,7 @@ def test_an_export_holds_and_predicts_the_same(
     assert predicted == approximately(predict({"folder": jobs[name], "images": files})["predictions"])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", FORMATS)
 def test_detections_are_compared_box_by_box(jobs: dict[str, str], form: str, tmp_path: Path) -> None:
     needed(form)

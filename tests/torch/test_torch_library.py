@@ -512,6 +512,7 @@ def job_of(folder: Path, *options: str) -> JobFolder:
     return job
 
 
+@pytest.mark.nightly
 def test_a_submitted_program_stops_dies_and_goes_on(tmp_path):
     whole, struck = job_of(tmp_path / "whole"), job_of(tmp_path / "struck", "--terminate-at", "5", "--die-at", "18")
     assert attempt(whole) == 0, whole.log.read_text()

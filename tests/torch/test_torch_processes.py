@@ -93,12 +93,14 @@ def test_a_killed_process_is_restarted_and_finishes_alike(together, tmp_path):
         assert np.array_equal(final(tmp_path)[name], values)
 
 
+@pytest.mark.nightly
 def test_gradients_may_be_averaged_at_the_end_of_a_step(together, tmp_path):
     launched(tmp_path, "--together")
     for name, values in final(together).items():
         np.testing.assert_allclose(final(tmp_path)[name], values, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("rank", ["0", "1"])
 def test_an_end_in_one_process_ends_both(rank, tmp_path):
     launched(tmp_path, "--end-at", "5", "--end-rank", rank)

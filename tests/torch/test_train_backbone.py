@@ -18,6 +18,7 @@ from ziggurat.zoo.public_weights import public_weights
 pytestmark = pytest.mark.torch
 
 
+@pytest.mark.nightly
 def test_backbone_script_writes_the_packaged_kind_of_file(tmp_path):
     random = np.random.default_rng(0)
     labels = np.arange(200) % 10

@@ -88,9 +88,10 @@ def predict(
 ) -> int:
     """Predict for FILEs with the model of the job in FOLDER.
 
-    FILEs are images; of a model for tables CSV or JSON files, each row of which is predicted for; of a model for texts
-    files with a text in each line. A file that cannot be read is named, the others are predicted all the same, and the
-    exit code is 4. A model that generates takes --count and no FILE.
+    FILEs are images, or short videos, of which up to 100 frames are taken; of a model for tables CSV or JSON files,
+    each row of which is predicted for; of a model for texts files with a text in each line. A file that cannot be read
+    is named, the others are predicted all the same, and the exit code is 4. A model that generates takes --count and no
+    FILE.
     """
     if not images and given["count"] is None:
         raise UsageError(

@@ -68,8 +68,8 @@ class ModelClient:
 
         Args:
             job_id: of a training.
-            files: images of this machine, which are sent.
-            paths: images of the studio's machine.
+            files: images or short videos of this machine, which are sent; a video stands for its frames.
+            paths: the same, of the studio's machine.
             url: address of an image, which the studio fetches.
             rows: of a table, each column → value; then there are no images.
             texts: for a network that takes texts; then there are no images.

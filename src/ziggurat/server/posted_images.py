@@ -8,18 +8,27 @@ from typing import Annotated
 from fastapi import Depends, File, Form, UploadFile
 from starlette.datastructures import UploadFile as SentFile
 
+from ziggurat.dataflow.video import is_video
 from ziggurat.errors import UsageError
 from ziggurat.server.dependencies import StudioDep
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.images import MOST_PICTURES, PICTURE_BYTES, read_pictures
+from ziggurat.workspace.studio.videos import frames_of_file, frames_of_upload
 
 __all__ = ["Pictures", "SomePictures", "check_some", "posted_pictures"]
 
 
 def posted_pictures(
-    studio: Studio, files: Sequence[SentFile], paths: Sequence[str], url: str = ""
+    studio: Studio, files: Sequence[SentFile], paths: Sequence[str], url: str = "", *, takes_videos: bool = False
 ) -> list[tuple[str, bytes]]:
     """Return name and content of each image; those that were sent come first, the one with an address last.
+
+    Args:
+        studio: where they are read.
+        files: sent with the request.
+        paths: on this machine.
+        url: fetched; empty for none.
+        takes_videos: whether a file that is taken for a video stands for its frames.
 
     Raises:
         UsageError: where there is none, there are too many, one is too large, or a path or address may not be named.
@@ -30,9 +39,24 @@ def posted_pictures(
         check_some(())
     if count > MOST_PICTURES:
         raise UsageError(f"At most {MOST_PICTURES} images are sent at once.", received=str(count))
-    sent = [(file.filename or f"image {number}", _content(file)) for number, file in enumerate(files, 1)]
-    fetched = [studio.web_pictures.fetch(url)] if url else []
-    return [*sent, *read_pictures(studio.paths, paths), *fetched]
+    found: list[tuple[str, bytes]] = []
+    for number, file in enumerate(files, 1):
+        name = file.filename or f"image {number}"
+        if takes_videos and is_video(name):
+            found += frames_of_upload(studio.tasks, name, file.file)
+        else:
+            found.append((name, _content(file)))
+    for name in paths:
+        if takes_videos and is_video(name):
+            found += frames_of_file(studio.tasks, name, studio.paths.allowed(name))
+        else:
+            found += read_pictures(studio.paths, [name])
+    found += [studio.web_pictures.fetch(url)] if url else []
+    if len(found) > MOST_PICTURES:
+        raise UsageError(
+            f"At most {MOST_PICTURES} images are sent at once, frames of videos included.", received=str(len(found))
+        )
+    return found
 
 
 def check_some(pictures: Sequence[tuple[str, bytes]]) -> None:
@@ -56,11 +80,11 @@ def _posted(
 
 def _posted_or_none(
     studio: StudioDep,
-    files: Annotated[list[UploadFile], File(description="Pictures.")] = [],  # noqa: B006 - never changed
-    paths: Annotated[list[str], Form(description="Images below the folders that `/paths` offers.")] = [],  # noqa: B006
+    files: Annotated[list[UploadFile], File(description="Images, or short videos.")] = [],  # noqa: B006 - never changed
+    paths: Annotated[list[str], Form(description="The same, below the folders that `/paths` offers.")] = [],  # noqa: B006
     url: Annotated[str, Form(description="Address of an image, which the studio fetches.", max_length=4096)] = "",
 ) -> list[tuple[str, bytes]]:
-    return posted_pictures(studio, files, paths, url) if files or paths or url else []
+    return posted_pictures(studio, files, paths, url, takes_videos=True) if files or paths or url else []
 
 
 SomePictures = Annotated[list[tuple[str, bytes]], Depends(_posted_or_none)]

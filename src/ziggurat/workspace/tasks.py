@@ -155,6 +155,21 @@ class Tasks:
         request = {"model": str(model), "files": list(files), **options}
         return self._run("predict_with_model", request, time_limit_s)
 
+    def video_frames(
+        self, file: Path, folder: Path, name: str, most: int, *, time_limit_s: float | None = None
+    ) -> dict[str, Any]:
+        """Write frames of a video into a folder as JPEG files.
+
+        Args:
+            file: the video.
+            folder: gets them.
+            name: stands for the video in the names of the frames, and in errors.
+            most: how many at most.
+            time_limit_s: how long it may take.
+        """
+        request = {"file": str(file), "folder": str(folder), "name": name, "most": most}
+        return self._run("video_frames", request, time_limit_s)
+
     def augmented(
         self, spec: Mapping[str, Any], *, time_limit_s: float | None = None, **options: Any
     ) -> dict[str, Any]:

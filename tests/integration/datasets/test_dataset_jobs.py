@@ -38,6 +38,7 @@ def test_create_says_the_format_the_counts_and_the_problems(ziggurat, pets, tmp_
     assert (status["kind"], status["state"], status["attempt"]) == ("dataset", "done", 1)
 
 
+@pytest.mark.nightly
 def test_a_data_set_without_a_folder_goes_to_the_workspace(ziggurat, pets, tmp_path, monkeypatch):
     monkeypatch.setenv("ZIGGURAT_WORKSPACE", str(tmp_path / "studio"))
     status = ziggurat.json("dataset", "create", pets)
@@ -46,6 +47,7 @@ def test_a_data_set_without_a_folder_goes_to_the_workspace(ziggurat, pets, tmp_p
     assert (row["name"], row["state"], row["folder"]) == (pets.name, "done", status["folder"])
 
 
+@pytest.mark.nightly
 def test_a_failure_is_said_and_listed_as_unfinished(ziggurat, pets, tmp_path):
     for path in pets.rglob("*.png"):
         path.write_bytes(b"no image")
@@ -81,6 +83,7 @@ def test_stop_and_resume_give_the_same_data_set(ziggurat, under_way, tmp_path):
     assert content_of(folder) == content_of(tmp_path / "whole")
 
 
+@pytest.mark.nightly
 def test_resume_goes_on_with_a_creation_that_was_killed(ziggurat, under_way, tmp_path):
     folder, pid = under_way
     os.kill(pid, signal.SIGKILL)

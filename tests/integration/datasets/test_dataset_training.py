@@ -47,6 +47,7 @@ def test_a_store_of_0_1_is_converted_by_its_first_training(ziggurat, pets, tmp_p
     assert len(ziggurat.samples(tmp_path / "set")) == 24
 
 
+@pytest.mark.nightly
 def test_evaluating_on_the_test_split_is_counted(ziggurat, pets, tmp_path):
     ziggurat.create(pets, tmp_path / "set", "--size", "8", "--test-share", "0.25")
     assert ziggurat(*TRAIN, "--data", tmp_path / "set", "--out", tmp_path / "job") == 0

@@ -43,6 +43,7 @@ def test_class_folders(ziggurat, tmp_path, pets):
     assert first == second
 
 
+@pytest.mark.nightly
 def test_lists_of_pictures(ziggurat, tmp_path, pets):
     first, second = round_trip(ziggurat, tmp_path, pets, "text_list")
     assert first == second
@@ -68,6 +69,7 @@ def street(tmp_path):
     return root
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", ["coco", "voc", "yolo", "kitti"])
 def test_boxes(ziggurat, tmp_path, street, form):
     (names, first), (names_after, second) = round_trip(ziggurat, tmp_path, street, form)

@@ -28,6 +28,7 @@ def test_an_evaluation_is_a_job_like_others(client, studio, made, evaluated):
     assert "evaluation.create" in [each.action for each in studio.people.audit().entries]
 
 
+@pytest.mark.nightly
 def test_the_summary_agrees_with_each_prediction(client, made, evaluated, truth):
     for name in ("weak", "strong"):
         labels, probabilities = truth[name]["labels"], truth[name]["probabilities"]
@@ -215,6 +216,7 @@ def wait_for(is_there):
         time.sleep(0.02)
 
 
+@pytest.mark.nightly
 def test_the_shell_makes_such_jobs_and_shows_what_they_found(client, address, made, source, capfd):
     words = ["job", "evaluate", made["strong"], "--split", "val", "--wait", "--server", address]
     assert main([*words, "--json"]) == 0

@@ -133,6 +133,30 @@ def test_several_pictures_are_answered_at_once(browser: TestClient, made: dict[s
     assert problems(none.text) == ["1 to 100 images are predicted at once. Received: 0."]
 
 
+def test_a_short_video_is_predicted_frame_by_frame(
+    browser: TestClient, client: Any, made: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "clip.avi"
+    video = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"MJPG"), 10, (32, 32))
+    for number in range(20):
+        video.write(np.full((32, 32, 3), 240 if number >= 10 else 15, np.uint8))
+    video.release()
+    files = [("pictures", ("clip.avi", path.read_bytes(), "video/x-msvideo"))]
+    answer = browser.post(f"/models/{made['strong']}/test/few", files=files)
+    names = [f"clip.avi 0:0{second}" for second in ("0.00", "0.50", "1.00", "1.50")]
+    assert [each.text for each in html_of(answer).all(".few .file")] == names
+
+    found = client.models.predict(made["strong"], [path])["predictions"]
+    assert [each["file"].rpartition("/")[2] for each in found] == names
+    assert [each["classes"][0]["class"] for each in found] == ["dark", "dark", "light", "light"]
+
+    broken = [("pictures", ("clip.mp4", b"#EXTM3U", "video/mp4"))]
+    refused = browser.post(f"/models/{made['strong']}/test/few", files=broken)
+    assert refused.status_code == 422
+    assert "clip.mp4" in words(refused.text)
+    assert "it is no MPEG-4" in words(refused.text)
+
+
 def test_an_archive_with_its_list_becomes_a_job_with_a_truth(
     browser: TestClient, client: Any, made: dict[str, str], source: Path
 ) -> None:

@@ -111,6 +111,7 @@ def test_rest(address: str, made: dict[str, str], server: PictureServer) -> None
     assert "a `url`" in httpx.post(f"{place}/predict").json()["rule"]
 
 
+@pytest.mark.nightly
 def test_shell(address: str, made: dict[str, str], server: PictureServer, said: list[dict[str, Any]]) -> None:
     def predict(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "ziggurat", "--server", address, "--json", "job", "predict", made["strong"]]

@@ -74,6 +74,7 @@ def test_optimizers_on_pytorch_follow_their_papers() -> None:
     assert zeros > 0, "an L1 penalty makes weights exactly 0"
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(
     not (find_spec("tensorflow") and find_spec("torch")), reason="TensorFlow and PyTorch are not both installed"
 )

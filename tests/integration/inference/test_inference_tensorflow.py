@@ -17,6 +17,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.nightly
 def test_lenet_says_the_same_warm_and_cold(tmp_path: Path) -> None:
     pictures, labels = digit_pictures(60), digit_labels(60)
     paths = save_pictures(tmp_path, pictures)

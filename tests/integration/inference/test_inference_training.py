@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from inference_jobs import digit_pictures, digits_job, wait_for, write_spec
 
 from ziggurat.engine.checkpoints import CheckpointStore
@@ -43,6 +44,7 @@ def test_a_name_is_followed_and_a_checkpoint_stays(tmp_path: Path) -> None:
         assert {each.checkpoint: each.pid for each in pool.status()} == pids
 
 
+@pytest.mark.nightly
 def test_a_training_is_not_disturbed(tmp_path: Path) -> None:
     changes: dict[str, Any] = {"epochs": 8, "learning_rate": 0.05, "checkpoints": {"every_epochs": 1}}
     alone, asked = (write_spec(tmp_path / name, **changes) for name in ("alone", "asked"))

@@ -25,7 +25,7 @@ def is_alive(pid):
         return False
 
 
-@pytest.mark.parametrize("how", ["loop", "c"])
+@pytest.mark.parametrize("how", ["loop", pytest.param("c", marks=pytest.mark.nightly)])
 def test_a_hung_worker_is_ended_and_its_job_resumed(new_studio, undisturbed, how):
     studio = new_studio(places=1, grace=SHORT)
     folder = studio.train("job", callbacks=[*paced(0.0), *deaf(how)])
@@ -48,6 +48,7 @@ def test_a_hung_worker_is_ended_and_its_job_resumed(new_studio, undisturbed, how
     assert studio.curves("job") == undisturbed
 
 
+@pytest.mark.nightly
 def test_another_studio_ends_a_hung_worker_too(new_studio):
     first = new_studio(grace=SHORT)
     folder = first.train("job", callbacks=[*paced(0.0), *deaf("loop")])

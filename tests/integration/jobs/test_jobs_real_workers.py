@@ -37,6 +37,7 @@ def test_a_killed_worker_fails_and_resumes_at_the_exact_step(new_studio, undistu
     assert (job.global_step, job.epoch) == (24, 4)
 
 
+@pytest.mark.nightly
 def test_paused_and_resumed(new_studio, undisturbed):
     studio = new_studio()
     folder = studio.train("job")
@@ -49,6 +50,7 @@ def test_paused_and_resumed(new_studio, undisturbed):
     assert studio.curves("job") == undisturbed
 
 
+@pytest.mark.nightly
 def test_the_supervisor_is_dropped_in_mid_training_and_made_anew(new_studio, undisturbed):
     first = new_studio()
     folder = first.train("job")
@@ -83,6 +85,7 @@ def test_the_studio_is_killed_in_mid_training(workspace, new_studio, undisturbed
     assert studio.curves("next") == curves_of(second) == undisturbed
 
 
+@pytest.mark.nightly
 def test_the_studio_is_killed_again_and_again(workspace, new_studio, undisturbed):
     random = np.random.default_rng(7)
     first = new_studio()

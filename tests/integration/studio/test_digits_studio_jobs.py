@@ -107,6 +107,7 @@ def dataset(digits):
     return made
 
 
+@pytest.mark.nightly
 def test_12_20_a_job_is_found_until_it_is_deleted(digits, dataset):
     at_once = digits.model(dataset, train_epochs=FOR_EVER)
     assert any(each["id"] == at_once for each in digits.http.get("/index.json").json()["models"])
@@ -177,6 +178,7 @@ def test_21_88_snapshots_of_running_and_aborted_models_work(digits, dataset):
     digits.http.delete(f"/models/{model}")
 
 
+@pytest.mark.nightly
 def test_88_asking_a_model_keeps_no_training_from_its_end(digits, dataset):
     model = digits.model(dataset, train_epochs="600", snapshot_interval="50")
     epoch = digits.snapshots(model)[0]
@@ -222,6 +224,7 @@ def test_90_an_evaluation_has_as_many_samples_as_the_data_set(digits, dataset):
     digits.http.delete(f"/models/{model}")
 
 
+@pytest.mark.nightly
 def test_93_a_model_taken_away_is_used_and_trained_elsewhere(digits, dataset, tmp_path, monkeypatch):
     model = digits.model(dataset, train_epochs="30", snapshot_interval="10", group_name="travels")
     digits.until(model, "Done")

@@ -58,12 +58,14 @@ def with_rights(workspace, bits):
     return [str(path.relative_to(workspace)) for path in paths if stat.S_IMODE(path.stat().st_mode) & bits]
 
 
+@pytest.mark.nightly
 def test_new_workspace_is_for_its_owner(usual_umask, tmp_path, pictures):
     use_everything(tmp_path / "workspace", pictures)
     assert stat.S_IMODE((tmp_path / "workspace").stat().st_mode) == 0o700
     assert with_rights(tmp_path / "workspace", 0o077) == []
 
 
+@pytest.mark.nightly
 def test_shared_workspace_is_for_its_group(usual_umask, tmp_path, pictures):
     workspace = tmp_path / "workspace"
     workspace.mkdir()

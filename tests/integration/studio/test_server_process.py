@@ -75,6 +75,7 @@ def test_15_a_killed_server_loses_no_job_and_no_point(up, workspace):
         assert steps[-1] <= ended["global_step"]
 
 
+@pytest.mark.nightly
 def test_15_ending_the_server_leaves_its_jobs_alone(up, workspace):
     studio = up()
     with Client(studio.address) as client:
@@ -92,6 +93,7 @@ def test_15_ending_the_server_leaves_its_jobs_alone(up, workspace):
         assert (job["state"], job["pid"]) == ("running", pid)
 
 
+@pytest.mark.nightly
 def test_up_detached_serves_the_workspace_named_after_it(workspace, tmp_path):
     try:
         answer = call(None, "up", "--workspace", str(workspace), "--detach", "--port", "0", "--no-open", "--json")
@@ -120,6 +122,7 @@ def test_a_second_server_in_the_workspace_is_told_of_the_first(up, workspace):
     assert error["details"] == {"pid": studio.process.pid, "address": studio.address}
 
 
+@pytest.mark.nightly
 def test_the_status_of_the_studio(up, workspace):
     studio = up()
     with Client(studio.address) as client:
@@ -135,6 +138,7 @@ def test_the_status_of_the_studio(up, workspace):
     assert json.loads(one.stdout)["state"] == "done"
 
 
+@pytest.mark.nightly
 def test_a_list_of_jobs_is_rebuilt_from_the_folders(up, workspace):
     studio = up()
     with Client(studio.address) as client:
@@ -167,6 +171,7 @@ def test_nobody_listens_to_the_world_without_a_login(workspace, words):
     assert "--new-token" in answer.stderr
 
 
+@pytest.mark.nightly
 def test_a_new_token_opens_the_studio_to_its_holder_alone(up):
     studio = up("--host", "0.0.0.0", "--new-token")
     token = studio.said["token"]
@@ -203,6 +208,7 @@ def test_a_background_server_that_does_not_start_says_why(workspace):
     assert "A prefix must be a plain path." in answer.stderr
 
 
+@pytest.mark.nightly
 def test_a_framework_that_does_not_work_is_told_with_the_reason(up, tmp_path, monkeypatch):
     broken = tmp_path / "broken" / "tensorflow"
     broken.mkdir(parents=True)

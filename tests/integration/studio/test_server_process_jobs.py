@@ -42,6 +42,7 @@ def ziggurat(capfd, studio):
     return call
 
 
+@pytest.mark.nightly
 def test_jobs_are_listed_and_filtered(ziggurat, studio):
     _, out, _ = ziggurat("job", "list", "--tag", "first", "--state", "done", "--kind", "train", "--json")
     assert [each["id"] for each in json.loads(out)] == [studio.done["id"]]
@@ -57,6 +58,7 @@ def test_jobs_are_listed_and_filtered(ziggurat, studio):
     assert "A condition is missing after `and`." in err
 
 
+@pytest.mark.nightly
 def test_what_the_shell_makes_is_listed_while_the_studio_runs(ziggurat, studio, tmp_path):
     for number in range(6):
         folder = tmp_path / "shapes" / ("round", "square")[number % 2]

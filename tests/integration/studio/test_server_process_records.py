@@ -28,6 +28,7 @@ def studio(tmp_path_factory):
     process.end(signal.SIGTERM)
 
 
+@pytest.mark.nightly
 def test_the_client_returns_all_records(studio):
     job = studio.done["id"]
     with Client(studio.address) as client:

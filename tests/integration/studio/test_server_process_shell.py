@@ -186,6 +186,7 @@ def test_a_workspace_on_the_command_line_beats_the_settings(known, tmp_path):
     assert (answer.returncode, f"A studio must serve {tmp_path / 'mine'}" in answer.stderr) == (10, True)
 
 
+@pytest.mark.nightly
 def test_a_database_of_the_settings_is_in_no_process_list(tmp_path, monkeypatch):
     place = tmp_path / "elsewhere" / "mine.db"
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -212,6 +213,7 @@ def test_a_database_of_the_settings_is_in_no_process_list(tmp_path, monkeypatch)
     assert str(place) in database["text"]
 
 
+@pytest.mark.nightly
 def test_workers_do_not_get_the_token(tmp_path, monkeypatch):
     monkeypatch.setenv("ZIGGURAT_TOKEN", "zig_of_the_one_who_starts_it")
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -54,6 +54,7 @@ def state_of(client, job_id):
     return found["state"], found["reason"]
 
 
+@pytest.mark.nightly
 def test_a_hung_job_says_when_it_ends_and_stops_now(studio, client):
     (process, workspace), job_id = studio, hung(client)
     wait_for(lambda: "stopped by local; will be ended by force at " in client.job(job_id)["reason"])
@@ -95,6 +96,7 @@ def test_workers_get_no_secret_of_the_studio(client):
     client.stop(job_id, now=True)
 
 
+@pytest.mark.nightly
 def test_a_studio_with_a_short_patience_ends_it_by_itself(tmp_path, monkeypatch):
     monkeypatch.setenv("ZIGGURAT_STOP_GRACE_S", "1")
     monkeypatch.setenv("ZIGGURAT_KILL_GRACE_S", "1")

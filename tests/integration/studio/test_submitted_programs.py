@@ -54,6 +54,7 @@ def project(tmp_path) -> Path:
     return folder
 
 
+@pytest.mark.nightly
 def test_a_folder_is_submitted_and_waited_for(server, project, capsys):
     words = ["submit", str(project), "--server", server, "--name", "mine", "--tag", "one", "--wait", "--json"]
     assert main([*words, "--", "--epochs", "3"]) == 0

@@ -35,6 +35,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return information.parent
 
 
+@pytest.mark.nightly
 def test_a_third_party_backend_is_everywhere_and_trains(package: Path, tmp_path: Path) -> None:
     studio = StudioProcess(tmp_path / "workspace")
     try:

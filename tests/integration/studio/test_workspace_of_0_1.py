@@ -151,6 +151,7 @@ def test_copy_of_a_workspace_never_touches_the_original(workspace, tmp_path, up)
     assert not (copy / "jobs" / LINEAR).exists()
 
 
+@pytest.mark.nightly
 def test_lost_database_of_a_running_studio_is_told(workspace, up):
     studio = up(workspace)
     (workspace / "studio.db").unlink()

@@ -160,6 +160,7 @@ def page(studio: StudioProcess, path: str) -> str:
     return answer.text
 
 
+@pytest.mark.nightly
 def test_the_evaluation_has_its_metric_in_rest_and_page(studio: StudioProcess, client: Client, model: str) -> None:
     job = client.evaluations.create(model, split="val")
     assert client.wait(job["id"], timeout_s=120, every_s=0.2)["state"] == "done"
@@ -185,6 +186,7 @@ def test_a_prediction_is_answered_over_rest_and_its_page(
     assert '<p id="counted">' in shown.text
 
 
+@pytest.mark.nightly
 def test_the_export_is_proven_in_its_metric(client: Client, model: str, tmp_path: Path) -> None:
     started = client.models.start_export(model, "savedmodel")
 

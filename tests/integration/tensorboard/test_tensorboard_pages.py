@@ -100,6 +100,7 @@ def browser():
         opened.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.browser
 def test_a_browser_shows_curves_and_scripts_reach_nothing_else(studio, browser):
     page = browser.new_page(extra_http_headers=studio.headers)

@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 from worker_jobs import end_of, error_of, events_of
 
 from ziggurat.events import AttemptEnded
@@ -33,6 +34,7 @@ def test_a_network_that_returns_in_time_trains(workers, new_job):
     assert worker.wait() == 0
 
 
+@pytest.mark.nightly
 def test_code_of_c_that_never_returns_is_ended_too(workers, new_job):
     job = new_job(backend="test_stuck_in_c")
     worker = workers.start(job, environment={"ZIGGURAT_BUILD_LIMIT_S": "1"})

@@ -26,6 +26,7 @@ def decoded(text):
     return cv2.imdecode(np.frombuffer(base64.b64decode(text), np.uint8), cv2.IMREAD_COLOR)
 
 
+@pytest.mark.nightly
 def test_pictures_are_shown_as_the_network_gets_them(ask, pets):
     spec = {"augmentation": {"flip": "fliplr", "noise": 0.1}, "preprocessing": {"crop": 16}, "batch_size": 4}
     body = {"dataset": pets, "spec": spec, "row": 3, "count": 5, "seed": 7}
@@ -93,6 +94,7 @@ def test_findings_before_a_training(studio, pets):
     assert speed > 0
 
 
+@pytest.mark.nightly
 def test_a_source_is_looked_at(ask, studio, tmp_path):
     source = studio.root / "uploads" / "pets"
     for number in range(6):

@@ -20,6 +20,7 @@ def by_name(found):
     return {each["name"]: each for each in found["findings"]}
 
 
+@pytest.mark.nightly
 def test_some_steps_are_measured_and_nothing_is_kept(studio, ask):
     answer = ask("POST", "/api/v1/trainings/test-batch", json={"spec": _SPEC})
 
@@ -50,6 +51,7 @@ def test_some_steps_are_measured_and_nothing_is_kept(studio, ask):
     assert card.memory_bytes == found["memory_bytes"]
 
 
+@pytest.mark.nightly
 def test_a_test_batch_without_rates_is_shorter(ask):
     found = ask("POST", "/api/v1/trainings/test-batch", json={"spec": _SPEC, "find_rate": False}).json()
     assert found["rate"] is None

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 
+@pytest.mark.nightly
 def test_doctor_looks_at_everything_and_says_how_to_mend(ziggurat, tmp_path):
     answer = ziggurat("--workspace", tmp_path, "doctor", "--json")
     findings = {(each["section"], each["name"]): each for each in answer.content}

@@ -65,6 +65,7 @@ def test_the_json_is_the_spec_of_the_job(client, done):
     client.delete(job["id"])
 
 
+@pytest.mark.nightly
 def test_pictures_rates_and_findings(client, done, pets):
     dataset, _model = done
     spec = {"augmentation": {"flip": "fliplr"}, "batch_size": 3, "epochs": 2}

@@ -87,6 +87,7 @@ def test_kill_9_in_the_middle_again_and_again_changes_no_byte(tmp_path: Path) ->
     assert content_of(tmp_path / "set") == content_of(tmp_path / "whole")
 
 
+@pytest.mark.nightly
 def test_a_full_disk_is_said_and_the_creation_goes_on_later(
     source: Path, undisturbed: dict[str, str], tmp_path: Path
 ) -> None:

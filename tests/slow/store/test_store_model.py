@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule, run_state_machine_as_test
@@ -115,6 +116,7 @@ class StoreMachine(RuleBasedStateMachine):
         )
 
 
+@pytest.mark.parametrize("address", ["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)], indirect=True)
 def test_the_store_and_its_model(store: Store) -> None:
     machine: Any = lambda: StoreMachine(store)  # noqa: E731
     checks = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)

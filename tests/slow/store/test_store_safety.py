@@ -91,6 +91,7 @@ def test_many_open_a_new_store_at_once(address: str) -> None:
         opened.close()
 
 
+@pytest.mark.nightly
 def test_a_killed_writer_leaves_whole_batches(tmp_path: Path) -> None:
     address = str(tmp_path / "studio.db")
     with Store.open(address) as store:

@@ -27,6 +27,7 @@ def claims_of_four_processes(folder, kind):
     return [name for process in processes for name in process.communicate()[0].split()]
 
 
+@pytest.mark.nightly
 def test_ids_of_four_processes_in_one_second_are_distinct(tmp_path):
     ids = claims_of_four_processes(tmp_path / "jobs", "ids")
     assert len(ids) == len(set(ids)) == 10_000

@@ -52,6 +52,7 @@ def test_contract_1_an_error_in_a_worker_ends_the_training() -> None:
     assert "ValueError" in str(error.value) + type(error.value).__name__
 
 
+@pytest.mark.nightly
 def test_contract_2_nothing_outlives_a_training() -> None:
     before, threads = len(_children()), threading.active_count()
     with own_graph():
@@ -92,6 +93,7 @@ def test_contract_3_data_reaches_the_graph_whole_and_in_order() -> None:
     assert seen(QueueInput(parallel)) == pytest.approx(plain, rel=1e-6)
 
 
+@pytest.mark.nightly
 def test_contract_4_the_seed_decides_whatever_the_workers() -> None:
     weights = []
     for workers in (1, 2):

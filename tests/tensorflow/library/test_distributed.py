@@ -49,6 +49,7 @@ def test_two_processes_equal_one(tmp_path: Path, alone: Any, engine: str) -> Non
     np.testing.assert_allclose(one["w"], alone["w"], rtol=2e-5)
 
 
+@pytest.mark.nightly
 def test_a_stop_of_one_process_stops_all_at_one_step(tmp_path: Path) -> None:
     ended = _run(tmp_path / "run", 2, "collectives", 12)
     assert [process.returncode for process in ended] == [0, 0], ended[0].stderr + ended[1].stderr

@@ -20,6 +20,7 @@ def _run(folder: Path, what: str) -> tuple[list[int], list[str], list[Any]]:
     return [process.returncode for process in ended], [process.stderr for process in ended], outcomes
 
 
+@pytest.mark.nightly
 def test_all_have_the_rates_of_the_first_and_the_fewest_steps(tmp_path: Path) -> None:
     codes, said, (one, two) = _run(tmp_path, "rates")
     assert codes == [0, 0], said
@@ -29,6 +30,7 @@ def test_all_have_the_rates_of_the_first_and_the_fewest_steps(tmp_path: Path) ->
     assert "another process has fewer batches" in said[0]
 
 
+@pytest.mark.nightly
 def test_a_callback_of_the_first_process_completes_all(tmp_path: Path) -> None:
     codes, said, (one, two) = _run(tmp_path, "complete")
     assert codes == [0, 0], said
@@ -36,6 +38,7 @@ def test_a_callback_of_the_first_process_completes_all(tmp_path: Path) -> None:
     assert one["outcome"] == "done"
 
 
+@pytest.mark.nightly
 def test_processes_that_begin_apart_end_with_an_error(tmp_path: Path) -> None:
     codes, said, _ = _run(tmp_path, "apart")
     assert codes == [1, 1]

@@ -76,6 +76,7 @@ def test_two_towers_go_on_bit_for_bit_after_a_kill(tmp_path: Path) -> None:
     _assert_goes_on_as_if_whole(whole, parts, 1)
 
 
+@pytest.mark.nightly
 def test_processes_must_begin_at_the_same_step(killed: Path, tmp_path: Path) -> None:
     ended = _run([killed, tmp_path / "other"])
     for each in ended:
@@ -83,6 +84,7 @@ def test_processes_must_begin_at_the_same_step(killed: Path, tmp_path: Path) -> 
         assert "begin at the same step" in each.stderr
 
 
+@pytest.mark.nightly
 def test_two_processes_go_on_bit_for_bit_after_a_kill(killed: Path, whole: Path) -> None:
     ended = _run([killed, killed])
     assert _codes(ended) == [0, 0], ended[0].stderr + ended[1].stderr

@@ -113,6 +113,7 @@ def whole(tmp_path_factory) -> JobFolder:
     return job
 
 
+@pytest.mark.nightly
 def test_a_program_stops_dies_and_resumes_exactly(tmp_path, whole):
     struck = make_job(tmp_path / "struck", "--stop", "11", "--kill", "21")
     assert [execute(struck) for _ in range(3)] == [EXIT_STOPPED, -signal.SIGKILL, 0]

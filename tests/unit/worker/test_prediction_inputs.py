@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
+from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.table_preprocessing import TablePreprocessing
 from ziggurat.records.schema import Column, Schema
 from ziggurat.tasks import TaskContext, task
@@ -72,3 +74,17 @@ def test_a_file_with_other_columns_is_refused(context: TaskContext, tmp_path: Pa
     found, failures = read(context, tmp_path, "a,b\n1,2\n")
     assert not found
     assert "2 row(s) of 2 cells for 5 columns" in failures[0]["message"]
+
+
+def test_a_video_stands_for_its_frames(tmp_path: Path) -> None:
+    schema = Schema(kind="image-classification", class_names=("cat", "dog"))
+    images = TaskContext(task("classification"), schema, Preprocessing(size=(8, 8)))
+    clip = tmp_path / "clip.avi"
+    video = cv2.VideoWriter(str(clip), cv2.VideoWriter_fourcc(*"MJPG"), 10, (16, 16))
+    for _ in range(10):
+        video.write(np.zeros((16, 16, 3), np.uint8))
+    video.release()
+    (tmp_path / "bad.mp4").write_bytes(b"nothing")
+    found, failures = named_inputs(images, {"images": [str(clip), "a.png", str(tmp_path / "bad.mp4")]})
+    assert [name for name, _ in found] == [f"{clip} 0:00.00", f"{clip} 0:00.50", "a.png"]
+    assert [each["file"] for each in failures] == [str(tmp_path / "bad.mp4")]

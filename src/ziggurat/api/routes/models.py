@@ -122,6 +122,9 @@ def predict(
 ) -> Response:
     """Predict for images that are sent or named; one that cannot be read is among the failures.
 
+    A short video (``.mp4``, ``.mov``, ``.mkv``, ``.webm``, ``.avi``, ``.mpg``) stands for up to 100 of its frames;
+    ``file`` is then such as ``clip.mp4 0:01.50``.
+
     For a network that takes rows of a table or texts, the body is JSON: ``{"rows": [{"column": value, …}, …]}`` or
     ``{"texts": ["…"]}``; ``file`` of each prediction is its number, from 1. What a prediction has beside depends on the
     task (``classes``, ``values``, ``labels``, ``size``, ``embedding``, or ``outputs``); with ``pictures`` also

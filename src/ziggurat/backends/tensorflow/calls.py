@@ -285,7 +285,8 @@ _WIDTHS: Final = {"float": 4, "half": 2, "bfloat16": 2, "double": 8, "int32": 4,
 _NODE: Final = re.compile(r"\{\{\{?node ([^\s}]+)\}")
 
 _CHANNELS_LAST_ONLY: Final = (
-    "On older processors TensorFlow pools channels last only: write data_format='NHWC', or set TF_ENABLE_ONEDNN_OPTS=1."
+    "On older processors these layers take channels last only: write data_format='NHWC', "
+    "or set TF_ENABLE_ONEDNN_OPTS=1."
 )
 
 _MEMORY: Final = {
@@ -324,9 +325,9 @@ def explained(error: Any, path: str, graph: Any = None, *, doing: Literal["step"
         )
     source = linecache.getline(path, line).strip() if line else ""
     return NetworkCodeError(
-        f"The network failed while it ran: {first}",
+        f"The network failed while it ran: {first.rstrip('.')}.",
         received=f"{where}: {source}" if source else where,
-        advice=_CHANNELS_LAST_ONLY if "only supports NHWC" in first and first.endswith("CPU") else "",
+        advice=_CHANNELS_LAST_ONLY if "only supports NHWC" in first else "",
         details={"file": path, "line": line, "source": source, "error_type": type(error).__name__},
     )
 

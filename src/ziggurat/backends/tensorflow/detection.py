@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.backends.tensorflow.batch_sums import share_of_batch
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.tasks.detection_arrays import CLASS, COUNT, STATE
 
@@ -80,7 +81,7 @@ def detection_loss(
     Of the points inside an object, those learn it whose ``score^0.5 * IoU^6`` is among the largest (Feng et al., "TOOD:
     task-aligned one-stage object detection", ICCV 2021). Scores learn how well they suit, by binary cross-entropy;
     boxes learn by the generalized IoU (Rezatofighi et al., CVPR 2019). The sum over a batch is divided by the sum of
-    what the scores shall be, so on several devices the loss is the mean of what each has for its part.
+    what the scores shall be, over all devices where there are several.
 
     Args:
         boxes: (N, K, 4) left, top, right, bottom in px of the input.
@@ -102,7 +103,7 @@ def detection_loss(
     classes = tf.gather(objects.classes, target, batch_dims=1)
     wanted = tf.one_hot(classes, tf.shape(logits)[2]) * share[..., None]
     is_free = ~tf.reduce_any(_inside(points, objects.boxes) & objects.is_ignored[..., None], axis=1)
-    total = tf.maximum(tf.reduce_sum(share), 1.0)
+    total = share_of_batch(tf.reduce_sum(share), at_least=1.0)
     entropy = tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(labels=wanted, logits=logits), axis=2)
     class_loss = tf.reduce_sum(entropy * tf.cast((share > 0) | is_free, tf.float32)) / total
     # Rows without an object have a box of no size: their overlap is not defined, and their share is 0.

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from ziggurat.backends.tensorflow.batch_sums import BatchSums
 from ziggurat.backends.tensorflow.mixed_labels import MixedLabels, mixed_placeholders, split_labels
 from ziggurat.backends.tensorflow.namespace.deterministic import exact_sum
 from ziggurat.backends.tensorflow.optimizers import AveragedWeights, average_weights, first_momentum
@@ -193,10 +194,13 @@ class _Batch:
         """Return a tower for each part of the batch."""
         labels = split_batch(self.y, self.towers) if self.y is not None else [None] * self.towers
         parts = zip(split_batch(self.x, self.towers), labels, split_labels(self.mixed, self.towers), strict=True)
-        return [
-            build_tower(shared, x, y, stage=stage, device=_device(options.devices, number), number=number, mixed=mixed)
-            for number, (x, y, mixed) in enumerate(parts)
-        ]
+        towers, sums = [], BatchSums(self.towers)
+        for number, (x, y, mixed) in enumerate(parts):
+            place = _device(options.devices, number)
+            with sums.tower(number):
+                towers.append(build_tower(shared, x, y, stage=stage, device=place, number=number, mixed=mixed))
+        sums.connect()
+        return towers
 
 
 def _head_steps(

@@ -2,7 +2,8 @@
 
 Every process has the network, the optimizers and their slots. For a step, the first one splits the batch, each process
 computes the gradients of its rows, weighted by their number, and takes the same step along their sum. What is not the
-same in all of them is what a step draws at random, and the statistics of batch norms.
+same in all of them is what a step draws at random, and the statistics of batch norms. Losses that are divided by
+something else than the number of rows, as objects or weights of classes, are divided by its sum over the processes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from ziggurat.backends.torch.batch_sums import summing_over_devices
 from ziggurat.backends.torch.device_group import DeviceGroup, LostProcessError, Meeting
 from ziggurat.backends.torch.network import Network
 from ziggurat.backends.torch.program import ProgramOptions, TorchProgram
@@ -53,11 +55,13 @@ class Share:
 
     Args:
         total: number of rows of the whole batch.
+        is_everywhere: whether every process has rows of each part of the batch.
         wanted: names of values of the batch.
         hyperparameters: of this step.
     """
 
     total: int
+    is_everywhere: bool
     wanted: tuple[str, ...]
     hyperparameters: Mapping[str, float]
 
@@ -91,15 +95,17 @@ class SharedProgram(TorchProgram):
         self._changes_gradients = _has_own_hook(network.module)
 
     def _compute(
-        self, parts: Sequence[tuple[Sequence[np.ndarray], int]], total: int, wanted: Sequence[str]
+        self, parts: Sequence[tuple[Sequence[np.ndarray], int]], shared: Share
     ) -> tuple[torch.Tensor, dict[str, list[torch.Tensor]]]:
         """Set the gradients of the whole batch; return its numbers, and the arrays of the rows of this process.
 
         Args:
             parts: arrays of each part of the batch, and how many rows of it are this process's.
-            total: number of rows of the batch, over all parts and processes.
-            wanted: names of values of the batch.
+            shared: what holds for the whole step.
         """
+        total, wanted = shared.total, shared.wanted
+        # Who has no rows computes no loss, and would let the others wait.
+        add_up = self.group.add_up if shared.is_everywhere else None
         own = [(arrays, count) for arrays, count in parts if count]
         numbers: dict[int, torch.Tensor] = {}
         rows: dict[str, list[torch.Tensor]] = {name: [] for name in wanted if name not in self._places}
@@ -107,7 +113,8 @@ class SharedProgram(TorchProgram):
             share, is_last = count / total, number + 1 == len(own)
             if is_last:
                 self._sum.begin()
-            found = self._backward(arrays, share, wanted, is_last=is_last)
+            with summing_over_devices(add_up):
+                found = self._backward(arrays, share, wanted, is_last=is_last)
             for name, value in found.items():
                 if name in rows:
                     rows[name].append(value)
@@ -169,7 +176,7 @@ class ReplicaProgram(SharedProgram):
         arrays, counts = self._shards
         ends = np.cumsum(counts).tolist()
         parts = [([each[end - count : end] for each in arrays], count) for end, count in zip(ends, counts, strict=True)]
-        _, rows = self._compute(parts, batch.total, batch.wanted)
+        _, rows = self._compute(parts, batch)
         self._rows = {name: [plain(each) for each in values] for name, values in rows.items()}
         return {}
 
@@ -293,12 +300,18 @@ class FirstProgram(SharedProgram):
         arrays = [np.asarray(each) for each in batch[: self._components()]]
         total, pieces = len(arrays[0]), self._steps.accumulation
         ranges = row_ranges(total, pieces, self.group.size)
-        self._check(ranges, total)
+        is_everywhere = all(first < end for own in ranges for first, end in own)
+        if self._needs_every_row and not is_everywhere:
+            raise ConfigurationError(
+                "With `sync_batch_norm`, every device has at least one sample of each part of a batch.",
+                received=f"{total} samples for {self.group.size} devices",
+                advice="Make `batch_size` larger, or take fewer devices.",
+            )
         names = tuple(name for name in wanted if name not in OF_THE_STEP)
-        share = Share(total, names, self.hyperparameters())
+        share = Share(total, is_everywhere, names, self.hyperparameters())
         self._replicas.hand_out(arrays, ranges[1:], share)
         parts = [([each[first:end] for each in arrays], end - first) for first, end in ranges[0]]
-        sums, rows = self._compute(parts, total, names)
+        sums, rows = self._compute(parts, share)
         values = {name: sums[self._places[name]].clone() for name in names if name in self._places}
         if rows:
             values |= _joined(ranges, [rows, *self._replicas.collect()])
@@ -327,14 +340,6 @@ class FirstProgram(SharedProgram):
         else:
             torch.set_num_threads(_threads_of_each(self.options, self.group.size) or self._threads)
         self._has_met = True
-
-    def _check(self, ranges: Sequence[Sequence[tuple[int, int]]], total: int) -> None:
-        if self._needs_every_row and any(first == end for own in ranges for first, end in own):
-            raise ConfigurationError(
-                "With `sync_batch_norm`, every device has at least one sample of each part of a batch.",
-                received=f"{total} samples for {self.group.size} devices",
-                advice="Make `batch_size` larger, or take fewer devices.",
-            )
 
 
 def _threads_of_each(options: ProgramOptions, size: int) -> int:

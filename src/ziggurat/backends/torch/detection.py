@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
+from ziggurat.backends.torch.batch_sums import share_of_batch
 from ziggurat.backends.torch.standalone_boxes import anchor_points
 from ziggurat.tasks.detection_arrays import CLASS, COUNT, STATE
 
@@ -64,7 +65,7 @@ def detection_loss(
     Of the points inside an object, those learn it whose ``score^0.5 * IoU^6`` is among the largest (Feng et al., "TOOD:
     task-aligned one-stage object detection", ICCV 2021). Scores learn how well they suit, by binary cross-entropy;
     boxes learn by the generalized IoU (Rezatofighi et al., CVPR 2019). The sum over a batch is divided by the sum of
-    what the scores shall be, so on several devices the loss is the mean of what each has for its part.
+    what the scores shall be, over all devices where there are several.
 
     Args:
         boxes: (N, K, 4) left, top, right, bottom in px of the input.
@@ -82,7 +83,7 @@ def detection_loss(
         classes = objects.classes.gather(1, target)
         wanted.scatter_(2, classes[..., None], share[..., None])
         counts = (share > 0) | ~(_inside(points, objects.boxes) & objects.is_ignored[..., None]).any(dim=1)
-        total = share.sum().clamp(min=1.0)
+        total = share_of_batch(share.sum(), len(boxes), at_least=1.0)
     entropy = functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none").sum(dim=2)
     class_loss = (entropy * counts).sum() / total
     wanted_boxes = objects.boxes.gather(1, target[..., None].expand(-1, -1, 4))

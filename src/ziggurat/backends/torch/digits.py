@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from ziggurat.backends.torch.batch_sums import is_on_several_devices, share_of_batch
 from ziggurat.backends.torch.boxes import nms, roi_align
 from ziggurat.backends.torch.detection import boxes_of, detection_loss, generalized_iou
 from ziggurat.backends.torch.standalone_boxes import anchor_points
@@ -146,7 +147,11 @@ def classification_loss(pred: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     Returns:
         scalar.
     """
-    return functional.cross_entropy(pred, y, weight=_class_weights[-1])
+    weights = _class_weights[-1]
+    if weights is None or not is_on_several_devices():
+        return functional.cross_entropy(pred, y, weight=weights)
+    total = functional.cross_entropy(pred, y, weight=weights, reduction="sum")
+    return total / share_of_batch(weights[y].sum(), len(y))
 
 
 def segmentation_loss(pred: torch.Tensor, y: torch.Tensor, ignored: int = 255) -> torch.Tensor:
@@ -167,6 +172,7 @@ def segmentation_loss(pred: torch.Tensor, y: torch.Tensor, ignored: int = 255) -
     total = functional.cross_entropy(pred, labels, weight=weights, ignore_index=-1, reduction="sum")
     is_known = labels >= 0
     count = is_known.sum() if weights is None else (weights[labels.clamp(min=0)] * is_known).sum()
+    count = share_of_batch(count, len(pred))
     return torch.where(count > 0, total / count.clamp(min=1e-12), torch.zeros_like(total))
 
 

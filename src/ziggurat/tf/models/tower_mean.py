@@ -1,8 +1,7 @@
 """Means of a tensor over the towers of one graph, and over processes.
 
-The towers of a graph are built one after another, so the first one asks for a mean whose other terms are not there
-yet. It gets a tensor that waits: when the last tower has given its term, the inputs of all these tensors become the
-mean. The gradient is exchanged in the same way: that of a mean over N towers is the mean of the N gradients.
+Over towers it is an ``Exchange``. The gradient is exchanged in the same way: that of a mean over N towers is the mean
+of the N gradients.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from ziggurat.backends.tensorflow.namespace.deterministic import exact_sum
+from ziggurat.backends.tensorflow.batch_sums import Exchange
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.errors import ConfigurationError
 from ziggurat.tf.tower import TrainTowerContext
@@ -27,33 +26,10 @@ _OF_TOWERS: Final = "ZigguratTowerMean"
 
 
 @dataclass
-class _Exchange:
-    """What the towers have given to one mean so far: number of the tower → its term, and the tensor that waits."""
-
-    terms: dict[int, Any] = field(default_factory=dict)
-    waiting: list[Any] = field(default_factory=list)
-
-    def give(self, term: Any, index: int) -> Any:
-        """Take the term of a tower; return the tensor that becomes the mean."""
-        placeholder = tf.placeholder(term.dtype, term.shape, name="waits_for_all_towers")
-        waiting = tf.identity(placeholder, name="mean_over_towers")
-        self.terms[index] = term
-        self.waiting.append(waiting)
-        return waiting
-
-    def connect(self, total: int) -> None:
-        """Make the tensors that wait the mean."""
-        with tf.control_dependencies(None):
-            mean = exact_sum([self.terms[index] for index in sorted(self.terms)]) / total
-        for each in self.waiting:
-            each.op._update_input(0, mean)
-
-
-@dataclass
 class _Exchanges:
     """The exchanges of a graph. Those that are complete are let go: their tensors would keep the graph alive."""
 
-    begun: dict[tuple[str, int], _Exchange] = field(default_factory=dict)
+    begun: dict[tuple[str, int], Exchange] = field(default_factory=dict)
     given: dict[tuple[str, int], int] = field(default_factory=dict)
 
     asked: dict[str, tuple[TrainTowerContext, str]] = field(default_factory=dict)
@@ -66,7 +42,7 @@ class _Exchanges:
         """
         turn = self.given.get((key, context.index), 0)
         self.given[key, context.index] = turn + 1
-        exchange = self.begun.setdefault((key, turn), _Exchange())
+        exchange = self.begun.setdefault((key, turn), Exchange())
         found = exchange.give(term, context.index)
         if len(exchange.terms) == context.total:
             self.begun.pop((key, turn)).connect(context.total)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import encode_image
+from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.errors import UsageError
 
 __all__ = ["PictureFolder"]
@@ -49,7 +50,9 @@ class PictureFolder:
         """
         if picture is None:
             return None
-        stem = base = re.sub(r"[^\w.-]+", "-", Path(name).stem) or "image"
+        # The time of a video's frame is no ending.
+        short = Path(name).stem if Path(name).suffix.lower() in IMAGE_SUFFIXES else Path(name).name
+        stem = base = re.sub(r"[^\w.-]+", "-", short) or "image"
         number = 2
         while stem.lower() in self._names:
             stem, number = f"{base}-{number}", number + 1

@@ -1,4 +1,4 @@
-"""Inputs of a prediction, by name: image files, rows of CSV and JSON files, texts."""
+"""Inputs of a prediction, by name: image files, frames of videos, rows of CSV and JSON files, texts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Final
 from ziggurat.dataflow.image_codec import read_file
 from ziggurat.dataflow.standalone_preprocessing import row_of_texts
 from ziggurat.dataflow.table_preprocessing import TablePreprocessing
+from ziggurat.dataflow.video import is_video, video_frames
 from ziggurat.datasets.formats.table.dialect import guess_dialect, parse_rows
 from ziggurat.errors import DataError, DatapointError, UsageError
 from ziggurat.records.schema import Schema
@@ -27,7 +28,7 @@ def named_inputs(
 
     Args:
         context: of the job.
-        request: ``images`` (paths), ``rows`` and ``texts``, each where it is given.
+        request: ``images`` (paths; a video stands for its frames), ``rows`` and ``texts``, each where it is given.
 
     Raises:
         UsageError: where the network takes something else.
@@ -46,10 +47,13 @@ def named_inputs(
     failures: list[dict[str, Any]] = []
     for file in request.get("images") or ():
         reader = _READERS.get(part)
-        if reader is None:
+        if reader is None and not is_video(file):
             found.append((file, FilePath(file)))
             continue
         try:
+            if reader is None:
+                found += [(frame.name(file), frame.content) for frame in video_frames(file)]
+                continue
             for number, each in enumerate(reader(file, context), 1):
                 name = f"{file}:{number}"
                 if isinstance(each, ValueError):

@@ -26,6 +26,7 @@ from ziggurat.worker.commands.prediction import predict
 from ziggurat.worker.commands.pretrained_weights import convert_weights
 from ziggurat.worker.commands.previews import augmented, loading
 from ziggurat.worker.commands.test_batch import run_test_batch
+from ziggurat.worker.commands.videos import write_frames
 from ziggurat.worker.commands.weights import weights
 from ziggurat.worker.fetch_limits import keep_to_addresses
 from ziggurat.worker.stopping import end_with
@@ -42,6 +43,7 @@ TASKS: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     "predict_with_model": predict_with_model,
     "augmented": augmented,
     "loading": loading,
+    "video_frames": write_frames,
     "preview_dataset": preview_dataset,
     "test_batch": run_test_batch,
     "weights": weights,

@@ -263,10 +263,14 @@ def _picture(request: Request, studio: Studio, form: FormData, typed: Mapping[st
 
 def _pictures(studio: Studio, form: FormData) -> list[tuple[str, bytes]]:
     files = sent_files(form, "pictures")
-    if not 0 < len(files) <= _FEW:
-        advice = "Predict them as a job." if files else ""
-        raise UsageError(f"1 to {_FEW} images are predicted at once.", received=str(len(files)), advice=advice)
-    return posted_pictures(studio, files, [])
+    count = len(files)
+    if 0 < count <= _FEW:
+        found = posted_pictures(studio, files, [], takes_videos=True)
+        count = len(found)
+        if count <= _FEW:
+            return found
+    advice = "Predict them as a job." if files else ""
+    raise UsageError(f"1 to {_FEW} images are predicted at once.", received=str(count), advice=advice)
 
 
 def _kept(request: Request, name: str) -> tuple[str, bytes] | None:

@@ -1,0 +1,60 @@
+"""Short videos for prediction: their frames, decoded in a process of its own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import IO, Final
+
+from ziggurat.atomic import storage_errors
+from ziggurat.dataflow.video import MOST_FRAMES
+from ziggurat.errors import UsageError
+from ziggurat.workspace.tasks import Tasks
+
+__all__ = ["VIDEO_BYTES", "frames_of_file", "frames_of_upload"]
+
+VIDEO_BYTES: Final = 256 << 20
+"""No video that is sent or named is larger."""
+
+_TIME_LIMIT_S: Final = 120.0
+
+
+def frames_of_upload(tasks: Tasks, name: str, file: IO[bytes]) -> list[tuple[str, bytes]]:
+    """Return name and content of the frames of a video that was sent.
+
+    Args:
+        tasks: short processes.
+        name: of the file.
+        file: its content.
+
+    Raises:
+        UsageError: where it is too large.
+        DataError: where it is no video that can be read.
+        NetworkCodeError: where reading it takes too long.
+    """
+    with tempfile.TemporaryDirectory(prefix="ziggurat-video-", ignore_cleanup_errors=True) as folder:
+        kept = Path(folder) / f"video{Path(name).suffix.lower()}"
+        with storage_errors(kept), kept.open("wb") as copy:
+            shutil.copyfileobj(file, copy)
+        return frames_of_file(tasks, name, kept)
+
+
+def frames_of_file(tasks: Tasks, name: str, file: Path) -> list[tuple[str, bytes]]:
+    """Return name and content of the frames of a video on this machine; see ``frames_of_upload``.
+
+    Args:
+        tasks: short processes.
+        name: by which a person knows it.
+        file: where it is.
+    """
+    size_bytes = file.stat().st_size
+    if size_bytes > VIDEO_BYTES:
+        raise UsageError(
+            f"A video has at most {VIDEO_BYTES >> 20} MiB.",
+            received=f"`{name}` with {size_bytes >> 20} MiB",
+            advice="Cut a part out of it.",
+        )
+    with tempfile.TemporaryDirectory(prefix="ziggurat-frames-", ignore_cleanup_errors=True) as folder:
+        found = tasks.video_frames(file, Path(folder), name, MOST_FRAMES, time_limit_s=_TIME_LIMIT_S)
+        return [(each["name"], Path(each["file"]).read_bytes()) for each in found["frames"]]
