@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.nightly import some_nightly
 from ziggurat.cli.main import root
 
 REPOSITORY = Path(__file__).parents[2]
@@ -64,9 +65,7 @@ def is_long(page):
     return bool(needs_of(TEXTS[page])) and page not in FIRST_PROGRAMS
 
 
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.nightly if is_long(page) else ()) for page in SCRIPTS]
-)
+@pytest.mark.parametrize("page", some_nightly(SCRIPTS, nightly=[page for page in SCRIPTS if is_long(page)]))
 def test_the_blocks_of_a_page_run(page, tmp_path):
     needs = needs_of(TEXTS[page])
     missing = [name for name in needs if importlib.util.find_spec(name) is None]

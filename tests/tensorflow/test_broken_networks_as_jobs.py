@@ -73,6 +73,7 @@ def test_it_fails_and_says_where(address: str, change: tuple[str, str], line: in
     assert httpx.get(address + "api/v1/counts", timeout=60).status_code == 200
 
 
+@pytest.mark.nightly
 def test_a_loop_at_the_top_of_the_file_fails_at_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZIGGURAT_BUILD_LIMIT_S", "2")
     studio = StudioProcess(tmp_path / "workspace")

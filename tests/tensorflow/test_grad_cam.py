@@ -204,6 +204,7 @@ def test_the_graph_grows_once_for_each_layer() -> None:
 # ---- what is asked of a warm network
 
 
+@pytest.mark.nightly
 def test_a_warm_process_tells_it_by_class_and_layer(tmp_path: Path) -> None:
     name, content = asked()["pictures"][0]
     with InferencePool(INFERENCE_COMMAND, os.environ) as pool:

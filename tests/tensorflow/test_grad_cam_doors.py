@@ -78,6 +78,7 @@ def size_of(png: bytes) -> tuple[int, ...]:
     return shown.shape[:2]
 
 
+@pytest.mark.nightly
 def test_the_api_the_client_and_the_shell_say_the_same(
     place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,6 +110,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
         yield opened
 
 
+@pytest.mark.nightly
 def test_two_at_once_each_get_their_own(studio: Studio) -> None:
     found: dict[str, Any] = {}
 

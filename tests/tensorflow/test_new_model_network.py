@@ -70,6 +70,7 @@ def test_what_is_wrong_is_said_with_its_line(app: Any, change: tuple[str, str], 
     assert str(Path(__file__).parents[2] / "src") not in page, "no file of the program is shown"
 
 
+@pytest.mark.nightly
 def test_code_that_ends_or_never_ends_leaves_the_studio_alone(app: Any) -> None:
     ended = _look(app, "visualize", method="custom", network_text="import os\nos._exit(3)\n", dataset="digits")
     assert "the process ended by itself (exit code 3)" in ended

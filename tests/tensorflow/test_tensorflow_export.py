@@ -139,6 +139,7 @@ def test_whitening_and_a_pixels_mean_are_exported_too(tmp_path: Path) -> None:
         assert "class" not in json.loads((tmp_path / name / "model.json").read_text())["outputs"]
 
 
+@pytest.mark.nightly
 def test_a_residual_network_with_batch_norm(tmp_path: Path) -> None:
     needed("onnx")
     job = quick_job(tmp_path / "job", "resnet18", steps=2, preprocessing={"size": [16, 16]}, learning_rate=0.02)

@@ -20,6 +20,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 pytest.importorskip("tf2onnx", reason="tf2onnx is not installed")
 
+from tests.nightly import some_nightly
 from ziggurat.backends.tensorflow.export.formats import FORMATS
 from ziggurat.errors import ConfigurationError
 from ziggurat.worker.commands.evaluation import evaluate
@@ -56,7 +57,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return Jobs()
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", some_nightly(JOBS, nightly=["detection"]))
 def test_every_format_that_can_hold_a_task_does(jobs: dict[str, str], name: str, tmp_path: Path) -> None:
     for each in FORMATS:
         request = {"folder": jobs[name], "format": each, "out": str(tmp_path / each)}
@@ -98,6 +99,7 @@ def test_masks_are_cropped_as_their_images_are(tmp_path: Path) -> None:
     assert (described["input"]["shape"], described["outputs"]["output"]) == ([None, 16, 16, 3], [None, 8, 8, 2])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", ["savedmodel", "tflite"])
 def test_detections_are_compared_box_by_box(jobs: dict[str, str], form: str, tmp_path: Path) -> None:
     report = export({"folder": jobs["detection"], "format": form, "out": str(tmp_path / "out")})["parity"]

@@ -16,6 +16,7 @@ TUNED = {"frozen_epochs": 2, "backbone_rate": 0.5, "layer_decay": 0.8}
 FIELDS = {"network": NET, "optimizer": {"name": "adam"}, "learning_rate": 0.003, "ema_decay": 0.9, "fine_tuning": TUNED}
 
 
+@pytest.mark.nightly
 def test_a_stopped_job_goes_on_exactly(tmp_path: Path) -> None:
     pretrained = new_job(tmp_path / "pretrained", "tensorflow", network=NET, epochs=1)
     train(pretrained)

@@ -71,6 +71,7 @@ def test_the_guides_lenet_reaches_98_percent_in_ten_epochs(tmp_path: Path) -> No
     assert len(curves["accuracy"]) > 200, "from the first step on"
 
 
+@pytest.mark.nightly
 def test_the_guides_autoencoder_learns_to_copy(tmp_path: Path) -> None:
     source = restored(networks()[2], AUTOENCODER)
     assert "_x" in source

@@ -67,6 +67,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return source / "dataset"
 
 
+@pytest.mark.nightly
 def test_a_set_of_several_labels_reaches_a_mean_ap_of_095(dataset: Path, tmp_path: Path) -> None:
     spec = {
         "kind": "train", "version": 1, "backend": "tensorflow", "network": "multilabel", "data": str(dataset),

@@ -71,7 +71,10 @@ def say_as_0_1(path: Path) -> None:
     path.write_text(text)
 
 
-@pytest.mark.parametrize("further", [[], AVERAGED], ids=["plain", "averaged weights"])
+@pytest.mark.parametrize(
+    "further",
+    [pytest.param([], id="plain"), pytest.param(AVERAGED, id="averaged weights", marks=pytest.mark.nightly)],
+)
 def test_killed_three_times_and_resumed_equals_uninterrupted(tmp_path: Path, further: list[str]) -> None:
     network = tmp_path / "network.py"
     network.write_text(SMALL)

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
+from tests.nightly import some_nightly
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend
 from ziggurat.backends.tensorflow.export.provider import TrainedTower
 from ziggurat.backends.tensorflow.program import TensorFlowProgram
@@ -248,7 +249,7 @@ def set_of(name: str) -> Arrays:
     return {**CASES, **GENERATORS}[name].data(np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", some_nightly(CASES, nightly=["deeplab", "unet"]))
 def test_a_network_learns_and_predicts(name: str) -> None:
     batch, program = set_of(name), program_of(name)
     costs = [program.step(batch, ("cost",))["cost"] for _ in range(CASES[name].steps)]

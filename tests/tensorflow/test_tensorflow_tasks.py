@@ -22,6 +22,7 @@ from task_datasets import SIDE, make_dataset
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
+from tests.nightly import some_nightly
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.run_state import RunState
@@ -329,7 +330,7 @@ def test_going_on_in_mid_epoch_gives_the_same_job(name: str, tmp_path: Path) -> 
     assert_same(trained(name), resumed)
 
 
-@pytest.mark.parametrize("name", KILLED)
+@pytest.mark.parametrize("name", some_nightly(KILLED, but=["objects", "classified rows", "texts"]))
 def test_a_killed_training_goes_on_bit_for_bit(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "job"
     folder.mkdir()

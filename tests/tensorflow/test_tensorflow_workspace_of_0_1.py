@@ -51,6 +51,7 @@ def job_of_0_1(folder: Path, name: str, **changes) -> Path:
     ("name", "last"),
     [("resnet18", "logits/weights"), ("mobilenet_v2", "logits/weights"), ("vgg16", "fc8/weights")],
 )
+@pytest.mark.nightly
 def test_standard_network_of_0_1_predicts_with_its_weights(tmp_path, name, last):
     size = [32, 32] if name == "vgg16" else [16, 16]
     folder = job_of_0_1(tmp_path / "job", name, steps=1, preprocessing={"size": size}, learning_rate=0.01)

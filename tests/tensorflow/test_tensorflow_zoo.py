@@ -5,6 +5,7 @@ import pytest
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
+from tests.nightly import some_nightly
 from ziggurat.backends.tensorflow.backend import TensorFlowBackend, build_job_graph
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.engine.backend import ArraySpec, ProgramRequest, class_arrays
@@ -40,7 +41,10 @@ SMALL_SHAPES = {"alexnet": (96, 96, 3), "vgg16": (32, 32, 3), "googlenet": (32, 
 
 @pytest.mark.parametrize(
     "name",
-    [each.name for each in STANDARD_NETWORKS.values() if each.input == "image" and each.task == "classification"],
+    some_nightly(
+        [each.name for each in STANDARD_NETWORKS.values() if each.input == "image" and each.task == "classification"],
+        but=["lenet", "convnet", "resnet18", "mobilenet_v2", "vit_small"],
+    ),
 )
 def test_a_step_of_every_classifier(name: str) -> None:
     shape = SMALL_SHAPES.get(name, (32, 32, 3))

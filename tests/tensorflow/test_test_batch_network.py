@@ -48,6 +48,7 @@ def own(text):
     return {**_SPEC, "network": {"source": "file", "path": "mine.py", "text": text}}
 
 
+@pytest.mark.nightly
 def test_a_rate_for_the_auto_encoder_of_the_guide(studio):
     spec = own(_AUTO_ENCODER)
     found = studio.training.test_batch(JobRequest(spec=spec))

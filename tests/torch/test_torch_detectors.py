@@ -13,6 +13,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import torch
 
+from tests.nightly import some_nightly
 from ziggurat.backends.torch import digits
 from ziggurat.backends.torch.backend import TorchBackend
 from ziggurat.engine.backend import ArraySpec, ProgramRequest
@@ -55,9 +56,7 @@ def program_of(name, **fields):
     return TorchBackend().build(ProgramRequest(network=name, batch_size=SAMPLES, seed=1, **arrays, **fields))
 
 
-@pytest.mark.parametrize(
-    "name", ["detector_nano", *(pytest.param(name, marks=pytest.mark.nightly) for name in CASES if "nano" not in name)]
-)
+@pytest.mark.parametrize("name", some_nightly(CASES, but=["detector_nano"]))
 def test_detector_learns_a_batch(name) -> None:
     _, rows, rate = CASES[name]
     batch, program = batch_of(name), program_of(name, optimizer="adamw", learning_rate=rate)

@@ -44,17 +44,19 @@ def test_mnist_convnet_learns_and_resumes(tmp_path: Path) -> None:
     assert (tmp_path / "min-validation_error.index").is_file()
 
 
-@pytest.mark.parametrize("towers", [1, 2])
+@pytest.mark.parametrize("towers", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_cifar_resnet_learns(tmp_path: Path, towers: int) -> None:
     run("cifar_resnet", "--epochs", 2, "--towers", towers, "--out", tmp_path)
     assert latest(tmp_path)["validation_error"] < 0.5  # by chance 0.75
 
 
+@pytest.mark.nightly
 def test_imagenet_resnet_trains(tmp_path: Path) -> None:
     run("imagenet_resnet", "--epochs", 2, "--size", 32, "--out", tmp_path)
     assert latest(tmp_path)["val-error-top1"] < 0.75
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("program", ["dcgan", "image_to_image"])
 def test_gans_train_both_networks(tmp_path: Path, program: str) -> None:
     run(program, "--epochs", 1, "--steps", 12, "--out", tmp_path)
@@ -63,6 +65,7 @@ def test_gans_train_both_networks(tmp_path: Path, program: str) -> None:
     assert all(value == value for value in numbers.values() if isinstance(value, float))
 
 
+@pytest.mark.nightly
 def test_char_rnn_writes_text(tmp_path: Path) -> None:
     run("char_rnn", "--epochs", 3, "--out", tmp_path)
     assert latest(tmp_path)["perplexity"] < 15
@@ -70,6 +73,7 @@ def test_char_rnn_writes_text(tmp_path: Path) -> None:
     assert re.search("Now is.{20,}", written, re.DOTALL)  # what it writes may have line breaks
 
 
+@pytest.mark.nightly
 def test_dqn_learns_to_catch(tmp_path: Path) -> None:
     run("dqn", "--epochs", 5, "--out", tmp_path)
     assert latest(tmp_path)["caught"] > 0.6  # by chance a quarter

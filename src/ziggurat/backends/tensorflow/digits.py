@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ziggurat.backends.tensorflow.batch_sums import share_of_batch
+from ziggurat.backends.tensorflow.batch_sums import share_of_batch as _share_of_batch
 from ziggurat.backends.tensorflow.boxes import nms, roi_align
 from ziggurat.backends.tensorflow.detection import anchor_points, boxes_of, detection_loss, generalized_iou
 from ziggurat.backends.tensorflow.runtime import tf
@@ -80,7 +80,7 @@ def classification_loss(pred: Any, y: Any) -> Any:
     if weights:
         factors = tf.gather(weights[0], y)
         total = tf.reduce_sum(factors * losses)
-        return tf.divide(total, share_of_batch(tf.reduce_sum(factors)), name="cross_entropy")
+        return tf.divide(total, _share_of_batch(tf.reduce_sum(factors)), name="cross_entropy")
     return tf.reduce_mean(losses, name="cross_entropy")
 
 
@@ -105,7 +105,7 @@ def segmentation_loss(pred: Any, y: Any, ignored: int = 255) -> Any:
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(logits=pred, labels=labels)
     factors = tf.cast(factors, losses.dtype)
     total = tf.reduce_sum(factors * losses)
-    return tf.div_no_nan(total, share_of_batch(tf.reduce_sum(factors)), name="cross_entropy")
+    return tf.div_no_nan(total, _share_of_batch(tf.reduce_sum(factors)), name="cross_entropy")
 
 
 def pixel_accuracy(pred: Any, y: Any, ignored: int = 255) -> Any:

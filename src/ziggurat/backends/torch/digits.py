@@ -11,7 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from ziggurat.backends.torch.batch_sums import is_on_several_devices, share_of_batch
+from ziggurat.backends.torch.batch_sums import is_on_several_devices as _is_on_several_devices
+from ziggurat.backends.torch.batch_sums import share_of_batch as _share_of_batch
 from ziggurat.backends.torch.boxes import nms, roi_align
 from ziggurat.backends.torch.detection import boxes_of, detection_loss, generalized_iou
 from ziggurat.backends.torch.standalone_boxes import anchor_points
@@ -148,10 +149,10 @@ def classification_loss(pred: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         scalar.
     """
     weights = _class_weights[-1]
-    if weights is None or not is_on_several_devices():
+    if weights is None or not _is_on_several_devices():
         return functional.cross_entropy(pred, y, weight=weights)
     total = functional.cross_entropy(pred, y, weight=weights, reduction="sum")
-    return total / share_of_batch(weights[y].sum(), len(y))
+    return total / _share_of_batch(weights[y].sum(), len(y))
 
 
 def segmentation_loss(pred: torch.Tensor, y: torch.Tensor, ignored: int = 255) -> torch.Tensor:
@@ -172,7 +173,7 @@ def segmentation_loss(pred: torch.Tensor, y: torch.Tensor, ignored: int = 255) -
     total = functional.cross_entropy(pred, labels, weight=weights, ignore_index=-1, reduction="sum")
     is_known = labels >= 0
     count = is_known.sum() if weights is None else (weights[labels.clamp(min=0)] * is_known).sum()
-    count = share_of_batch(count, len(pred))
+    count = _share_of_batch(count, len(pred))
     return torch.where(count > 0, total / count.clamp(min=1e-12), torch.zeros_like(total))
 
 

@@ -1,0 +1,22 @@
+"""Cases of a parametrized test of which the build server runs some, and ``make test-nightly`` the others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import pytest
+
+__all__ = ["some_nightly"]
+
+
+def some_nightly(cases: Iterable[Any], *, nightly: Collection[Any] = (), but: Collection[Any] = ()) -> list[Any]:
+    """Return the cases for ``pytest.mark.parametrize``, some of them marked ``nightly``.
+
+    Args:
+        cases: all of them.
+        nightly: those that are marked; all but ``but`` where none is given.
+        but: those that are not.
+    """
+    chosen = [case for case in cases if (case in nightly if nightly else case not in but)]
+    return [pytest.param(case, marks=pytest.mark.nightly if case in chosen else ()) for case in cases]
