@@ -34,7 +34,7 @@ $(BENCH_STAMP): $(STAMP)
 demo: $(STAMP) $(SCRIPTS)  ## start the studio and train LeNet on handwritten digits in it
 	$(BIN)/ziggurat demo $(DEMO_FLAGS)
 
-test: check $(SCRIPTS)  ## check, then run the quick tests and one real process of each kind: ten minutes on two cores
+test: check $(SCRIPTS)  ## check, then run the quick tests and one real process of each kind: a quarter of an hour on two cores
 	$(BIN)/python -m tools.run_tests quick
 
 test-rest: $(STAMP) $(SCRIPTS)  ## run what the build server runs after `make test`
@@ -43,7 +43,7 @@ test-rest: $(STAMP) $(SCRIPTS)  ## run what the build server runs after `make te
 test-nightly: $(STAMP) $(SCRIPTS)  ## run the longest tests, which the build server leaves out
 	$(BIN)/python -m tools.run_tests nightly
 
-test-all: test  ## check, then run every test: an hour on two cores
+test-all: test  ## check, then run every test: an hour and a half on two cores
 	$(MAKE) test-rest
 	$(MAKE) test-nightly
 

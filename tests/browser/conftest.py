@@ -166,7 +166,7 @@ def page(context: BrowserContext, server: RunningStudio) -> Iterator[Page]:
     said: list[str] = []
     expected: list[str] = []
     opened.expected = expected  # type: ignore[attr-defined]
-    opened.on("console", lambda message: _note_said(f"{message.type}: {message.text}", said))
+    opened.on("console", lambda message: note_console(f"{message.type}: {message.text}", said))
     opened.on("pageerror", lambda error: said.append(f"error: {error}"))
     opened.on("request", lambda request: _note_foreign(request.url, server.address, said))
     yield opened
@@ -174,7 +174,8 @@ def page(context: BrowserContext, server: RunningStudio) -> Iterator[Page]:
     assert left == []
 
 
-def _note_said(text: str, said: list[str]) -> None:
+def note_console(text: str, said: list[str]) -> None:
+    """Note a message of a page's console, unless it says nothing about the page."""
     # A test that holds scripts back looks for elements while the content waits for them; a console shows this only to
     # those who ask for verbose messages.
     if not text.startswith("verbose: Rendering was performed in a subtree hidden by content-visibility"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import cv2
 import numpy as np
 from playwright.sync_api import Page, expect
 
@@ -257,6 +258,23 @@ class Walk:
         else:
             page.locator("main button.primary").first.click()
         expect(page.locator(self._journey.answer).first).to_be_visible(timeout=LONG_MS)
+        self._check_page(page)
+        if page.locator("[data-confidence]").count():
+            self._predict_frames(_picture(source))
+
+    def _predict_frames(self, picture: Path) -> None:
+        """Predict the frames of a short video; the sliders of all of them move together."""
+        page, clip, frame = self._page, picture.with_name("clip.avi"), cv2.imread(str(picture))
+        video = cv2.VideoWriter(str(clip), cv2.VideoWriter_fourcc(*"MJPG"), 10, frame.shape[1::-1])
+        for _ in range(12):
+            video.write(frame)
+        video.release()
+        page.goto(f"{self._address}/models/{self.model}/test?tab=many")
+        page.locator("#pictures").set_input_files(clip)
+        page.locator("#few-predict").click(timeout=LONG_MS)
+        expect(page.locator(".few .file")).to_have_text(["clip.avi 0:00.00", "clip.avi 0:00.50", "clip.avi 0:01.00"])
+        page.locator("[data-confidence]").nth(1).fill("0.5")
+        expect(page.locator("[data-confidence-text]")).to_have_text(["50 %"] * 3)
         self._check_page(page)
 
     def export(self) -> None:

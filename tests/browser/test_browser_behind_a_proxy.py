@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import RunningStudio
+from tests.browser.conftest import RunningStudio, note_console
 from tests.browser.reverse_proxies import NGINX, nginx, small_proxy
 from tests.integration.studio.studio_process import wait_for
 from ziggurat.client import Client
@@ -75,7 +75,7 @@ def visitor(browser: Browser, proxy: str) -> Iterator[Page]:
     """Return a tab that must ask for nothing beyond the prefix, and whose console must stay empty."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page, said = context.new_page(), []
-    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    page.on("console", lambda message: note_console(f"{message.type}: {message.text}", said))
     page.on("pageerror", lambda error: said.append(f"error: {error}"))
     page.on("request", lambda request: _note_outside(request.url, proxy, said))
     yield page

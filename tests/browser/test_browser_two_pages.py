@@ -12,7 +12,7 @@ import httpx
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser.conftest import RunningStudio
+from tests.browser.conftest import RunningStudio, note_console
 
 STREAMS = 100
 
@@ -35,7 +35,7 @@ def _stream(address: str) -> Iterator[socket.socket]:
 def second(context: BrowserContext) -> Iterator[Page]:
     """Return another tab of the same person."""
     opened, said = context.new_page(), []
-    opened.on("console", lambda message: said.append(message.text))
+    opened.on("console", lambda message: note_console(f"{message.type}: {message.text}", said))
     opened.on("pageerror", lambda error: said.append(str(error)))
     yield opened
     opened.close()

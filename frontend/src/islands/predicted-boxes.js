@@ -4,13 +4,15 @@
 //     <input type="checkbox" data-class="2"> <input type="checkbox" data-names> </div>
 //     … <g data-score="0.8" data-class="2"> … <tr data-score="0.8" data-class="2"> … <p data-none hidden> </div>
 //
-// Without the script those with a confidence of 30 % or more are shown.
+// Several of them in a list are set together: what is done to one holds for all. Without the script those with a
+// confidence of 30 % or more are shown.
 export function mount(element) {
   const controls = element.querySelector("[data-controls]");
   const confidence = element.querySelector("[data-confidence]");
   const names = element.querySelector("[data-names]");
   const classes = [...element.querySelectorAll("input[data-class]")];
   const found = [...element.querySelectorAll("[data-score]")];
+  const list = element.closest("ul");
   controls.hidden = false;
 
   const show = () => {
@@ -29,7 +31,24 @@ export function mount(element) {
     element.querySelector("[data-confidence-text]").textContent = text;
   };
 
-  element.addEventListener("input", show);
+  const change = () => {
+    show();
+    const checked = Object.fromEntries(classes.map((box) => [box.dataset.class, box.checked]));
+    list?.dispatchEvent(new CustomEvent("boxes-set", { detail: { confidence: confidence.value, names: names.checked, checked } }));
+  };
+
+  const follow = ({ detail }) => {
+    confidence.value = detail.confidence;
+    names.checked = detail.names;
+    for (const box of classes) box.checked = detail.checked[box.dataset.class] ?? box.checked;
+    show();
+  };
+
+  element.addEventListener("input", change);
+  list?.addEventListener("boxes-set", follow);
   show();
-  return () => element.removeEventListener("input", show);
+  return () => {
+    element.removeEventListener("input", change);
+    list?.removeEventListener("boxes-set", follow);
+  };
 }

@@ -13,7 +13,7 @@ from ziggurat.errors import UsageError
 from ziggurat.server.dependencies import StudioDep
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.images import MOST_PICTURES, PICTURE_BYTES, read_pictures
-from ziggurat.workspace.studio.videos import frames_of_file, frames_of_upload
+from ziggurat.workspace.studio.videos import MOST_VIDEOS, frames_of_file, frames_of_upload
 
 __all__ = ["Pictures", "SomePictures", "check_some", "posted_pictures"]
 
@@ -39,6 +39,9 @@ def posted_pictures(
         check_some(())
     if count > MOST_PICTURES:
         raise UsageError(f"At most {MOST_PICTURES} images are sent at once.", received=str(count))
+    videos = sum(is_video(name) for name in (*(file.filename or "" for file in files), *paths)) if takes_videos else 0
+    if videos > MOST_VIDEOS:
+        raise UsageError(f"At most {MOST_VIDEOS} videos are sent at once.", received=str(videos))
     found: list[tuple[str, bytes]] = []
     for number, file in enumerate(files, 1):
         name = file.filename or f"image {number}"

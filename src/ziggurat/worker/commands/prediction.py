@@ -37,12 +37,12 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
     """Predict for image files, rows of a table, or texts; or without any, with a network that generates.
 
     Args:
-        request: ``folder``; the inputs as ``images`` (paths: of images, or
-            videos, whose frames are predicted for; of CSV or JSON files with rows; of text files
-            with a text in each line), ``rows`` (each column → value) or ``texts``, or none of them and ``count`` (how
-            many predictions; the samples are zeros); ``inputs``, ``seed`` and ``first`` (what the network is given
-            beside its samples, see ``ziggurat.worker.commands.given_inputs``); ``top`` (default 5); ``checkpoint`` (as
-            for ``evaluate``); ``pictures`` (a new or empty folder for predictions that are images).
+        request: ``folder``; the inputs as ``images`` (paths: of images, or of videos, whose frames are predicted for;
+            of CSV or JSON files with rows; of text files with a text in each line), ``rows`` (each column → value) or
+            ``texts``, or none of them and ``count`` (how many predictions; the samples are zeros); ``inputs``, ``seed``
+            and ``first`` (what the network is given beside its samples, see ``ziggurat.worker.commands.given_inputs``);
+            ``top`` (default 5); ``checkpoint`` (as for ``evaluate``); ``pictures`` (a new or empty folder for
+            predictions that are images).
 
     Returns:
         ``folder``, ``checkpoint``, ``step``, ``epoch``, ``task``; ``predictions``, in the order of the inputs: ``file``

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -12,7 +13,10 @@ from ziggurat.dataflow.video import MOST_FRAMES
 from ziggurat.errors import UsageError
 from ziggurat.workspace.tasks import Tasks
 
-__all__ = ["VIDEO_BYTES", "frames_of_file", "frames_of_upload"]
+__all__ = ["MOST_VIDEOS", "frames_of_file", "frames_of_upload"]
+
+MOST_VIDEOS: Final = 10
+"""Of one request."""
 
 VIDEO_BYTES: Final = 256 << 20
 """No video that is sent or named is larger."""
@@ -33,6 +37,8 @@ def frames_of_upload(tasks: Tasks, name: str, file: IO[bytes]) -> list[tuple[str
         DataError: where it is no video that can be read.
         NetworkCodeError: where reading it takes too long.
     """
+    _check_size(name, file.seek(0, os.SEEK_END))
+    file.seek(0)
     with tempfile.TemporaryDirectory(prefix="ziggurat-video-", ignore_cleanup_errors=True) as folder:
         kept = Path(folder) / f"video{Path(name).suffix.lower()}"
         with storage_errors(kept), kept.open("wb") as copy:
@@ -48,13 +54,16 @@ def frames_of_file(tasks: Tasks, name: str, file: Path) -> list[tuple[str, bytes
         name: by which a person knows it.
         file: where it is.
     """
-    size_bytes = file.stat().st_size
+    _check_size(name, file.stat().st_size)
+    with tempfile.TemporaryDirectory(prefix="ziggurat-frames-", ignore_cleanup_errors=True) as folder:
+        found = tasks.video_frames(file, Path(folder), name, MOST_FRAMES, time_limit_s=_TIME_LIMIT_S)
+        return [(each["name"], Path(each["file"]).read_bytes()) for each in found["frames"]]
+
+
+def _check_size(name: str, size_bytes: int) -> None:
     if size_bytes > VIDEO_BYTES:
         raise UsageError(
             f"A video has at most {VIDEO_BYTES >> 20} MiB.",
             received=f"`{name}` with {size_bytes >> 20} MiB",
             advice="Cut a part out of it.",
         )
-    with tempfile.TemporaryDirectory(prefix="ziggurat-frames-", ignore_cleanup_errors=True) as folder:
-        found = tasks.video_frames(file, Path(folder), name, MOST_FRAMES, time_limit_s=_TIME_LIMIT_S)
-        return [(each["name"], Path(each["file"]).read_bytes()) for each in found["frames"]]
