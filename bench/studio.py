@@ -6,7 +6,7 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from bench.parts.studio_processes import Server, floor, load, serve, workers
 from bench.parts.studio_questions import Answers, ask, questions
 from bench.parts.studio_report import DatabaseFigures, StudioReport
 from bench.parts.studio_workspace import Size, Workspace, fill_store, make_folders
+from ziggurat.store import Store
 
 __all__ = ["StudioOptions", "main", "run", "run_studio"]
 
@@ -114,7 +115,8 @@ def _measured(database: str, workspace: Workspace, url: str | None, options: Stu
     with workers(folders), serve(workspace.folder, url) as server, floor() as bare:
         figures.start_s, figures.resident_bytes = server.start_s, server.resident_bytes()
         figures.idle_share = _share(server, options.idle_s)
-        _ask_all(figures, server, bare, workspace, options)
+        with Store.open(url or workspace.folder / "studio.db", workspace=workspace.folder) as store:
+            _ask_all(figures, server, bare, workspace, options, store)
         _measure_streams(figures, server, workspace, options)
         figures.asked_bytes = server.resident_bytes()
     return figures
@@ -128,7 +130,9 @@ def _share(server: Server, seconds: float) -> float:
     return (server.cpu_s() - before) / (time.perf_counter() - began)
 
 
-def _ask_all(figures: DatabaseFigures, server: Server, bare: str, workspace: Workspace, options: StudioOptions) -> None:
+def _ask_all(
+    figures: DatabaseFigures, server: Server, bare: str, workspace: Workspace, options: StudioOptions, store: Store
+) -> None:
     asked = questions(options.size.jobs, workspace.long[0], options.size.long_points, workspace.ended)
     found = {each.name: Answers(each.name, 0) for each in asked}
     with httpx.Client(timeout=60) as client:
@@ -136,7 +140,8 @@ def _ask_all(figures: DatabaseFigures, server: Server, bare: str, workspace: Wor
             for each in asked:
                 answers, url = found[each.name], each.url(server.address)
                 before = server.cpu_s()
-                taken, content = ask(client, url, options.times)
+                change = _changed_epoch(store, workspace.active) if each.after_change else None
+                taken, content = ask(client, url, options.times, change)
                 answers.cpu_ms.append(1000 * (server.cpu_s() - before) / (options.times + 1))
                 answers.quiet_ms += taken
                 answers.answer_bytes = len(content)
@@ -147,6 +152,11 @@ def _ask_all(figures: DatabaseFigures, server: Server, bare: str, workspace: Wor
                     taken, _ = ask(client, each.url(server.address), options.times)
                     found[each.name].loaded_ms += taken
     figures.answers = list(found.values())
+
+
+def _changed_epoch(store: Store, active: Sequence[str]) -> Callable[[int], None]:
+    """Return what changes a running job, as the worker's news would; the CPU time of it is this process's own."""
+    return lambda number: store.jobs.note(active[number % len(active)], epoch=number)
 
 
 def _measure_streams(figures: DatabaseFigures, server: Server, workspace: Workspace, options: StudioOptions) -> None:

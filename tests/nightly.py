@@ -10,7 +10,9 @@ import pytest
 __all__ = ["some_nightly"]
 
 
-def some_nightly(cases: Iterable[Any], *, nightly: Collection[Any] = (), but: Collection[Any] = ()) -> list[Any]:
+def some_nightly(
+    cases: Iterable[Any], *, nightly: Collection[Any] | None = None, but: Collection[Any] = ()
+) -> list[Any]:
     """Return the cases for ``pytest.mark.parametrize``, some of them marked ``nightly``.
 
     Args:
@@ -18,5 +20,5 @@ def some_nightly(cases: Iterable[Any], *, nightly: Collection[Any] = (), but: Co
         nightly: those that are marked; all but ``but`` where none is given.
         but: those that are not.
     """
-    chosen = [case for case in cases if (case in nightly if nightly else case not in but)]
+    chosen = [case for case in cases if (case not in but if nightly is None else case in nightly)]
     return [pytest.param(case, marks=pytest.mark.nightly if case in chosen else ()) for case in cases]

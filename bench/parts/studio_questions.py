@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,10 +20,12 @@ class Question:
     Args:
         name: how the report calls it.
         path: with its query; ``{number}`` in it is another number each time.
+        after_change: whether the epoch of a job on it is changed by another process before each request.
     """
 
     name: str
     path: str
+    after_change: bool = False
 
     def url(self, address: str) -> str:
         """Return what is asked for: a page where the path begins with a slash, else a route of the API."""
@@ -100,12 +102,20 @@ def questions(jobs: int, long: str, long_points: int, ended: Sequence[str]) -> l
         Question("its newest 100 points", f"jobs/{long}/curves?tag=train/loss&since_step={10 * long_points - 1000}"),
         Question("comparison of five jobs", f"compare?{five}"),
         Question("page of runs", "/"),
-        Question("page of runs that is not kept", "/?rename={number}"),
+        Question("page of runs after a change", "/", after_change=True),
     ]
 
 
-def ask(client: httpx.Client, url: str, times: int) -> tuple[list[float], bytes]:
+def ask(
+    client: httpx.Client, url: str, times: int, change: Callable[[int], None] | None = None
+) -> tuple[list[float], bytes]:
     """Ask the same so many times after one that is dropped; return milliseconds of each, and an answer.
+
+    Args:
+        client: that asks.
+        url: of the question.
+        times: how often.
+        change: called with a number before each request; its time does not count.
 
     Raises:
         httpx.HTTPStatusError: where the answer is an error.
@@ -113,6 +123,8 @@ def ask(client: httpx.Client, url: str, times: int) -> tuple[list[float], bytes]
     content = client.get(url).raise_for_status().content
     taken = []
     for number in range(times):
+        if change is not None:
+            change(number)
         began = time.perf_counter()
         client.get(url.replace("{number}", str(number))).raise_for_status()
         taken.append(1000 * (time.perf_counter() - began))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -85,7 +85,8 @@ class JobRepository:
 
     def some(self, job_ids: Iterable[str]) -> list[Job]:
         """Return jobs as they wait: by priority, then by position; those that are not there are left out."""
-        return self._where(jobs.c.id.in_(list(job_ids)))
+        wanted = tuple(sorted(job_ids))
+        return list(self._database.until_changed(("some", wanted), lambda: self._where(jobs.c.id.in_(wanted))))
 
     def page(self, wanted: JobFilter) -> JobPage:
         """Return the jobs of one page, and how many the filter leaves in all.
@@ -97,6 +98,11 @@ class JobRepository:
         Raises:
             UnknownNameError: where a condition compares in a way that there is not.
         """
+        if wanted.sort == "elapsed":  # the only order that changes by itself
+            return self._page(wanted)
+        return self._database.until_changed(("page", wanted), lambda: self._page(wanted))
+
+    def _page(self, wanted: JobFilter) -> JobPage:
         now = self._clock()
         offset, limit = (min(max(0, number), _MOST) for number in (wanted.offset, wanted.limit))
         with self._database.read() as connection:
@@ -116,15 +122,27 @@ class JobRepository:
 
     def sweeps(self, groups: Iterable[str]) -> dict[str, SweepSummary]:
         """Return id of a sweep → its summary, by a few queries for all of them."""
+        wanted = tuple(sorted(groups))
+        return dict(self._database.until_changed(("sweeps", wanted), lambda: self._sweeps(wanted)))
+
+    def _sweeps(self, groups: Sequence[str]) -> dict[str, SweepSummary]:
         with self._database.read() as connection:
-            return sweep_summaries(connection, list(groups))
+            return sweep_summaries(connection, groups)
 
     def in_states(self, states: Iterable[str], limit: int | None = None, offset: int = 0) -> list[Job]:
         """Return the jobs in any of these states, so many at most, as they wait: by priority, then by position."""
-        return self._where(jobs.c.state.in_(list(states)), limit=limit, offset=offset)
+        wanted = tuple(states)
+        found = self._database.until_changed(
+            ("in_states", wanted, limit, offset),
+            lambda: self._where(jobs.c.state.in_(wanted), limit=limit, offset=offset),
+        )
+        return list(found)
 
     def queue_order(self) -> list[tuple[str, int]]:
         """Return id and priority of each job in the queue, the next one first."""
+        return list(self._database.until_changed("queue_order", self._queue_order))
+
+    def _queue_order(self) -> list[tuple[str, int]]:
         query = sa.select(jobs.c.id, jobs.c.priority).where(jobs.c.state == "queued").order_by(*_IN_QUEUE)
         with self._database.read() as connection:
             return [(row.id, row.priority) for row in connection.execute(query)]
@@ -140,6 +158,9 @@ class JobRepository:
 
     def counts(self) -> dict[str, int]:
         """Return how many jobs are in each state; all states are there."""
+        return dict(self._database.until_changed("counts", self._counts))
+
+    def _counts(self) -> dict[str, int]:
         query = sa.select(jobs.c.state, sa.func.count()).group_by(jobs.c.state)
         with self._database.read() as connection:
             return dict.fromkeys(JOB_STATES, 0) | {row[0]: row[1] for row in connection.execute(query)}
@@ -150,6 +171,9 @@ class JobRepository:
         Args:
             failed_after: seconds since 1970; ``failed`` counts the failed trainings that ended later.
         """
+        return self._database.until_changed(("totals", failed_after), lambda: self._totals(failed_after))
+
+    def _totals(self, failed_after: float) -> JobTotals:
         query = sa.select(jobs.c.kind, jobs.c.state, sa.func.count()).group_by(jobs.c.state, jobs.c.kind)
         is_run = (jobs.c.state == "failed") & jobs.c.kind.in_(list(RUN_KINDS))
         recent = sa.select(sa.func.count()).where(is_run, jobs.c.ended > failed_after)
@@ -165,8 +189,13 @@ class JobRepository:
 
     def dependent_counts(self, job_ids: Iterable[str]) -> dict[str, int]:
         """Return how many jobs need each of these; those that are not needed are left out."""
+        wanted = tuple(sorted(job_ids))
+        question = ("dependent_counts", wanted)
+        return dict(self._database.until_changed(question, lambda: self._dependent_counts(wanted)))
+
+    def _dependent_counts(self, job_ids: Sequence[str]) -> dict[str, int]:
         needed = dependencies.c.needed_id
-        query = sa.select(needed, sa.func.count()).where(needed.in_(list(job_ids))).group_by(needed)
+        query = sa.select(needed, sa.func.count()).where(needed.in_(job_ids)).group_by(needed)
         with self._database.read() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 

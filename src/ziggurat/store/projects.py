@@ -48,6 +48,9 @@ class ProjectRepository:
 
     def names(self) -> list[str]:
         """Return the names of all projects, in order."""
+        return list(self._database.until_changed("project names", self._names))
+
+    def _names(self) -> list[str]:
         with self._database.read() as connection:
             return sorted(
                 connection.execute(sa.select(projects.c.name)).scalars(), key=lambda name: (name.casefold(), name)

@@ -101,7 +101,6 @@ class SettingRepository:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: tuple[int, dict[str, Any]] | None = None
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a value, or ``default`` if not set."""
@@ -121,12 +120,8 @@ class SettingRepository:
 
     def all(self) -> dict[str, Any]:
         """Return all values by name; they are read again after a change of the database, by any process."""
-        number = self._database.change_number()
-        known = self._known
-        if known is not None and known[0] == number:
-            return dict(known[1])
+        return dict(self._database.until_changed("settings", self._read))
+
+    def _read(self) -> dict[str, Any]:
         with self._database.read() as connection:
-            values = {row.name: row.value for row in connection.execute(sa.select(settings))}
-        if number is not None:
-            self._known = number, values
-        return dict(values)
+            return {row.name: row.value for row in connection.execute(sa.select(settings))}

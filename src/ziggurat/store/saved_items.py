@@ -35,6 +35,9 @@ class SavedItemRepository:
 
     def all(self, owner: str, kind: str) -> list[SavedItem]:
         """Return the items of an owner and kind by name."""
+        return list(self._database.until_changed(("saved_items", owner, kind), lambda: self._all(owner, kind)))
+
+    def _all(self, owner: str, kind: str) -> list[SavedItem]:
         with self._database.read() as connection:
             rows = connection.execute(sa.select(saved_items).where(*_chosen(owner, kind))).all()
         return sorted(map(_item_of, rows), key=lambda item: (item.name.casefold(), item.name))

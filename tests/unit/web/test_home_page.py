@@ -596,3 +596,25 @@ def test_the_strip_names_owners_and_what_is_disabled(studio: Studio, train: Call
     assert "PyTorch support is disabled. Install it." in shown
     assert html_of(shown).has("#strip-torch")
     assert not html_of(shown).has("#strip-tensorflow")
+
+
+def test_a_kept_row_shows_what_changed(visit: Any, ended: Callable[..., Job], store: Store) -> None:
+    job = ended(0.5)
+    assert "50.0 %" in text_of(visit("GET", "/"))
+    assert 'id="new-name"' in visit("GET", f"/?rename={job.id}").text
+    assert 'id="new-name"' not in visit("GET", "/").text
+    store.jobs.change(job.id, JobChange(name="renamed elsewhere"), 0.0)
+    assert "renamed elsewhere" in text_of(visit("GET", "/"))
+    assert "renamed elsewhere" in text_of(visit("GET", "/?kind=all"))
+    assert store.events.take(
+        job.id, 1, 2, [ScalarLogged(time=90.0, tag="validation_accuracy", value=0.75, step=60, epoch=3)]
+    )
+    assert "75.0 %" in text_of(visit("GET", "/"))
+
+
+def test_a_kept_row_is_as_old_as_its_job(visit: Any, ended: Callable[..., Job], monkeypatch: Any) -> None:
+    job = ended(0.5)
+    monkeypatch.setattr("ziggurat.web.pages.home.routes._KEPT_S", 1e-6)  # each visit makes the list anew from its rows
+    for passed_s, words in ((30.0, "just now"), (150.0, "2 min ago"), (7300.0, "2 h ago")):
+        monkeypatch.setattr("ziggurat.formatting.time.time", lambda passed_s=passed_s: job.created + passed_s)
+        assert words in text_of(visit("GET", "/"))

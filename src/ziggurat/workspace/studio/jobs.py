@@ -48,6 +48,7 @@ __all__ = ["RECENT_S", "Jobs", "act_on_jobs", "chosen_ids", "clone_request"]
 
 BULK_ACTIONS: Final = ("stop", "stop_now", "pause", "resume", "retry", "delete", "change")
 RECENT_S: Final = 7 * 86400.0
+_MINUTE_S: Final = 60.0
 """What ended within so many seconds is recent: "failed this week"."""
 
 _PAGE: Final = 500
@@ -182,7 +183,8 @@ class Jobs:
 
     def totals(self) -> JobTotals:
         """Return how many jobs there are; ``failed`` counts the trainings that failed within the last 7 days."""
-        return self._store.jobs.totals(self._clock() - RECENT_S)
+        full_minutes = self._clock() // _MINUTE_S * _MINUTE_S  # the store keeps its answer to a question
+        return self._store.jobs.totals(full_minutes - RECENT_S)
 
     def results(self, jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
         """Return id → result of each evaluation that is done; see ``evaluation_results``."""

@@ -10,7 +10,7 @@ from typing import IO, Final
 
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.video import MOST_FRAMES
-from ziggurat.errors import UsageError
+from ziggurat.errors import DataError, NetworkCodeError, UsageError
 from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["MOST_VIDEOS", "frames_of_file", "frames_of_upload"]
@@ -34,8 +34,7 @@ def frames_of_upload(tasks: Tasks, name: str, file: IO[bytes]) -> list[tuple[str
 
     Raises:
         UsageError: where it is too large.
-        DataError: where it is no video that can be read.
-        NetworkCodeError: where reading it takes too long.
+        DataError: where it is no video that can be read, or reading it takes too long.
     """
     _check_size(name, file.seek(0, os.SEEK_END))
     file.seek(0)
@@ -56,7 +55,16 @@ def frames_of_file(tasks: Tasks, name: str, file: Path) -> list[tuple[str, bytes
     """
     _check_size(name, file.stat().st_size)
     with tempfile.TemporaryDirectory(prefix="ziggurat-frames-", ignore_cleanup_errors=True) as folder:
-        found = tasks.video_frames(file, Path(folder), name, MOST_FRAMES, time_limit_s=_TIME_LIMIT_S)
+        try:
+            found = tasks.video_frames(file, Path(folder), name, MOST_FRAMES, time_limit_s=_TIME_LIMIT_S)
+        except NetworkCodeError as error:
+            if "time_limit_s" not in (error.details or {}):
+                raise
+            raise DataError(
+                f"The frames of a video must be read within {_TIME_LIMIT_S:g} seconds.",
+                received=f"`{name}`, which takes longer",
+                advice="Cut a part out of it, or convert it to a smaller size.",
+            ) from error
         return [(each["name"], Path(each["file"]).read_bytes()) for each in found["frames"]]
 
 

@@ -176,7 +176,8 @@ class HomeQuery:
             }
         )
         typed = parse_filter(self.q)
-        recent = (("ended", ">", now - _DAY_S * int(self.days)),) if self.days else ()
+        # Full minutes: equal filters within one have an answer that is kept.
+        recent = (("ended", ">", now // 60 * 60 - _DAY_S * int(self.days)),) if self.days else ()
         listing = Listing(
             pinned=self._pinned(),
             one_per_sweep=self.shows_sweeps,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -15,6 +15,7 @@ from starlette.responses import FileResponse, HTMLResponse
 
 from ziggurat.entities import Identity, Job
 from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
+from ziggurat.formatting import as_ago
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser, ViewerWriteUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import anyone, new_router
@@ -32,7 +33,7 @@ from ziggurat.web.pages.home.query import (
     tabs_of,
 )
 from ziggurat.web.pages.home.queue import move_in_queue, place_in_queue, queue_of
-from ziggurat.web.pages.home.view import Results, clock_duration, results_of, short_duration
+from ziggurat.web.pages.home.view import Results, Row, clock_duration, results_of, short_duration
 from ziggurat.web.pages.job.view import actions_of
 from ziggurat.web.rendering import is_part, page, part, part_html, see_other, status_bar_of
 from ziggurat.web.static_files import STATIC
@@ -120,6 +121,7 @@ class _ShownList:
 
 
 _LISTS_KEPT: Final = 32
+_ROWS_KEPT: Final = 1000
 _KEPT_S: Final = 5
 
 
@@ -272,7 +274,34 @@ def home_values(request: Request, results: Results, queue: Any = None) -> dict[s
         results: that the table shows.
         queue: what runs and waits; None where it is not shown.
     """
-    return {"results": results, "queue": queue, **_page_values(request, results.query)}
+    values = {"results": results, "queue": queue, **_page_values(request, results.query)}
+    return {**values, "row_html": _row_html(request, values)}
+
+
+def _row_html(request: Request, values: dict[str, Any]) -> Callable[[Row], Markup]:
+    """Return what renders a row, or returns it as it was rendered before: most rows of a list stay as they are."""
+    kept: BoundedCache[tuple[Any, Markup]] = of_application(request, "row_html", lambda: BoundedCache(_ROWS_KEPT))
+    results: Results = values["results"]
+    who: Identity | None = request.scope.get("state", {}).get("identity")
+    columns = tuple(results.columns)
+    query = dataclasses.replace(results.query, rename="")
+    shared = (query, columns, who is not None and who.may("trainer", "write"), address(request, "/"))
+
+    def render(row: Row) -> Markup:
+        return part_html(request, "home/row.html", row=row, columns=columns, **values)
+
+    def row_html(row: Row) -> Markup:
+        if row.job.id == results.query.rename:
+            return render(row)
+        key = (shared, row.job.id, row.sweep is not None)
+        shown = (row, as_ago(row.job.created))
+        found = kept.get(key)
+        if found is None or found[0] != shown:
+            found = (shown, render(row))
+            kept.put(key, found)
+        return found[1]
+
+    return row_html
 
 
 def _page_values(request: Request, query: HomeQuery) -> dict[str, Any]:

@@ -269,7 +269,7 @@ def _pictures(studio: Studio, form: FormData) -> list[tuple[str, bytes]]:
         count = len(found)
         if count <= _FEW:
             return found
-    advice = "Predict them as a job." if files else ""
+    advice = "Choose fewer. With a network that classifies, they can be predicted as a job." if files else ""
     raise UsageError(f"1 to {_FEW} images are predicted at once.", received=str(count), advice=advice)
 
 
