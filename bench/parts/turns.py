@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Final
 
 import psutil
 
@@ -53,6 +54,15 @@ class Turns:
         return time.process_time() + children_s, time.perf_counter(), time.thread_time() - self.left_out_s
 
 
+_KEPT_MEMORY: Final = {
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
+    "MALLOC_TOP_PAD_": str(256 << 20),
+}
+"""Lets the C library keep memory that is freed. Else it gives gradients back to the system in each step and takes them
+again, which costs up to milliseconds, in one side or the other by chance."""
+
+
 def take_turns(
     sides: Mapping[str, Callable[[Any, Turns], None]], network: Any, steps: int, rounds: int
 ) -> dict[str, Times]:
@@ -66,6 +76,7 @@ def take_turns(
     """
     context = multiprocessing.get_context("spawn")
     started: dict[str, tuple[Any, Connection]] = {}
+    os.environ.update(_KEPT_MEMORY)  # of the processes to come: it is read when a process starts
     try:
         for name, side in sides.items():
             here, there = context.Pipe()

@@ -220,6 +220,8 @@ def _checked(option: ImporterOption, value: Any) -> Any:
         return value
     if option.type is float and type(value) is int:
         value = float(value)
+    if option.type is list and isinstance(value, str) and value and "," not in value:
+        value = [value]  # as in `--option exclude=day`; several are a list in JSON
     if not isinstance(value, option.type) or (option.type is int and isinstance(value, bool)):
         raise ConfigurationError(
             f"`{option.name}` must be {_TYPES[option.type.__name__]}.",

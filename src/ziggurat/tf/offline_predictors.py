@@ -10,7 +10,7 @@ import numpy as np
 
 from ziggurat.backends.tensorflow.calls import prepared_call
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.engine.feed import BatchCycle
+from ziggurat.engine.feed import BatchCycle, Feed
 from ziggurat.errors import ConfigurationError, UsageError
 from ziggurat.tf.inputs.base import InputSource, input_placeholder
 from ziggurat.tf.predict_config import PredictConfig
@@ -148,11 +148,12 @@ class FeedfreePredictor(PredictorBase):
         self.sess = session
         self._feed = input_source.connect(BatchCycle(input_source.batches()), session)
         self._predict = prepared_call(session, input_source.fed, outputs, beside)
-        self._close = _closing(self, session)
+        # Also before the interpreter ends: the feed's thread aborts the process where it is cut off inside of
+        # TensorFlow.
+        self._close = weakref.finalize(self, _close_fed, self._feed, session)
 
     def close(self) -> None:
-        """Close the session and free the source."""
-        self._feed.close()
+        """Close the session and free the source; this also happens when the predictor is garbage-collected."""
         self._close()
 
     def _do_call(self, dp: Sequence[Any]) -> list[np.ndarray]:
@@ -181,6 +182,13 @@ def _towers(config: PredictConfig, devices: Sequence[int | str], *, is_input_sha
         ):
             function(*placeholders)
     return list(function.towers)
+
+
+def _close_fed(feed: Feed, session: Any) -> None:
+    try:
+        feed.close()
+    finally:
+        session.close()
 
 
 def _closing(owner: Any, session: Any) -> Any:

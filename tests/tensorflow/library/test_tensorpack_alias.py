@@ -1,5 +1,6 @@
 """Tensorpack's names over ours: the import hook, the table of names, and programs in all of Tensorpack's ages."""
 
+import gc
 import importlib
 import pickle
 import sys
@@ -181,3 +182,25 @@ def test_peak_memory_takes_numbers_and_names_of_devices(tensorpack, devices) -> 
     tracker = tensorpack.PeakMemoryTracker(devices)
     assert tracker._given_devices == [0, 1]
     assert train([tracker], epochs=1).global_step == 8  # without a GPU, it says so
+
+
+def test_a_forgotten_predictor_ends_the_thread_that_feeds_it(tensorpack) -> None:
+    tf = tensorpack.tfv1
+
+    class Model(tensorpack.ModelDesc):
+        def inputs(self):
+            return [tf.TensorSpec([None, 2], tf.float32, "x")]
+
+        def build_graph(self, x):
+            tf.identity(2 * x, name="twice")
+
+    source = tensorpack.StagingInput(tensorpack.QueueInput([[np.ones((3, 2), np.float32)]]))
+    config = tensorpack.PredictConfig(model=Model(), input_names=["x"], output_names=["twice"])
+    predict = tensorpack.FeedfreePredictor(config, source)
+    assert predict()[0].tolist() == [[2.0, 2.0]] * 3
+    feed = predict._feed
+    assert feed._thread.is_alive()
+    del predict
+    gc.collect()
+    # A thread that was still at work inside of TensorFlow at the end of a program aborted the process.
+    assert feed._thread is None

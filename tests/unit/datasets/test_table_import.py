@@ -196,6 +196,11 @@ def test_wrong_options_are_told(tmp_path: Path) -> None:
         scanned(tmp_path / "t.csv", None, target="town", task="number")
 
 
+def test_a_list_of_one_may_be_given_without_brackets(tmp_path: Path) -> None:
+    found = scanned(tmp_path / "t.csv", HOUSES, exclude="town")
+    assert found.rows == scanned(tmp_path / "t.csv", None, exclude=["town"]).rows
+
+
 def test_a_folder_with_several_tables_needs_the_name_of_one(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n1,2.5\n")
     (tmp_path / "b.csv").write_text("x,y\n3,4.5\n")

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ziggurat.dataflow import imgaug
 from ziggurat.dataflow.imgaug import ImageAugmentor
 from ziggurat.dataflow.imgaug import transform as transforms
 
-__all__ = ["BaseTransform", "GaussianDeform", "ImageTransform", "TransformAugmentorBase"]
+__all__ = ["BaseTransform", "GaussianDeform", "Grayscale", "ImageTransform", "TransformAugmentorBase"]
 
 BaseTransform = ImageTransform = transforms.Transform
 """Other names of ``Transform``."""
@@ -25,6 +26,13 @@ class TransformAugmentorBase(ImageAugmentor):
             img: (H, W) or (H, W, C).
         """
         return self._get_augment_params(img)
+
+
+class Grayscale(imgaug.Grayscale):
+    """``ziggurat.dataflow.imgaug.Grayscale``, which takes the channels for blue, green and red where none are named."""
+
+    def __init__(self, keepdims: bool = True, rgb: bool = False, keepshape: bool = False) -> None:
+        super().__init__(keepdims, rgb, keepshape)
 
 
 class GaussianDeform(ImageAugmentor):

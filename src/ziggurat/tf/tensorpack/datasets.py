@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ziggurat.dataflow import DataFlow, RNGDataFlow, dataset
 from ziggurat.errors import DataError, UnknownNameError
+from ziggurat.tf.tensorpack.flows import BlueFirst
 from ziggurat.tf.tensorpack.utils.fs import get_dataset_path
 
 __all__ = [
@@ -97,6 +99,14 @@ class ILSVRCMeta(dataset.ILSVRCMeta):
     def __init__(self, dir: str | None = None) -> None:  # noqa: A002
         super().__init__(dir or get_dataset_path("ilsvrc_metadata"))
 
+    def get_per_pixel_mean(self, size: Sequence[int] | None = None) -> np.ndarray:
+        """Return the mean training image, (256, 256, 3) float32 BGR, from 0 to 255.
+
+        Args:
+            size: (height, width) to resize it to.
+        """
+        return np.ascontiguousarray(super().get_per_pixel_mean(size)[:, :, ::-1])
+
 
 class ILSVRC12Files(dataset.ILSVRC12Files):
     """``ziggurat.dataflow.dataset.ILSVRC12Files``, with lists in ``ilsvrc_metadata`` where no folder is given."""
@@ -112,8 +122,11 @@ class ILSVRC12Files(dataset.ILSVRC12Files):
         super().__init__(dir, name, meta_dir or get_dataset_path("ilsvrc_metadata"), shuffle, dir_structure)
 
 
-class ILSVRC12(dataset.ILSVRC12):
-    """``ziggurat.dataflow.dataset.ILSVRC12``, with lists in ``ilsvrc_metadata`` where no folder is given."""
+class ILSVRC12(BlueFirst, dataset.ILSVRC12):
+    """``ziggurat.dataflow.dataset.ILSVRC12``, with lists in ``ilsvrc_metadata`` where no folder is given.
+
+    The channels of its images are blue, green and red.
+    """
 
     def __init__(
         self,

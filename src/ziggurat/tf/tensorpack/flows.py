@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from ziggurat import dataflow
 from ziggurat.errors import StateError
 from ziggurat.tf.tensorpack.older import OlderNames
@@ -18,6 +20,7 @@ __all__ = [
     "DataFlowReentrantGuard",
     "DataFlowTerminated",
     "DataFromGenerator",
+    "ImageFromFile",
     "JoinData",
     "LMDBDataPoint",
     "LMDBSerializer",
@@ -61,6 +64,22 @@ class DataFlowReentrantGuard:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._lock.release()
+
+
+class BlueFirst:
+    """Gives color images as OpenCV has them, blue, green, red, which is what Tensorpack's sources of images do.
+
+    Its programs read single images by ``cv2.imread``, and have weights that were trained on such images.
+    """
+
+    def _load(self, path: str) -> Any:
+        loaded = super()._load(path)  # pyright: ignore[reportAttributeAccessIssue]
+        is_color = isinstance(loaded, np.ndarray) and loaded.ndim == 3 and loaded.shape[2] == 3
+        return np.ascontiguousarray(loaded[:, :, ::-1]) if is_color else loaded
+
+
+class ImageFromFile(BlueFirst, dataflow.ImageFromFile):
+    """``ziggurat.dataflow.ImageFromFile``; the channels of color images are blue, green and red."""
 
 
 class RepeatedData(OlderNames, dataflow.RepeatedData):
