@@ -118,7 +118,7 @@ class Database:
 
         Args:
             question: what is asked; equal questions have equal answers while the database stays the same.
-            ask: finds the answer, which nobody may change.
+            ask: reads the answer from the database; callers must not modify it.
 
         Raises:
             StorageError: if the database does not answer.

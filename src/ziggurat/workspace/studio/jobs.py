@@ -48,9 +48,9 @@ __all__ = ["RECENT_S", "Jobs", "act_on_jobs", "chosen_ids", "clone_request"]
 
 BULK_ACTIONS: Final = ("stop", "stop_now", "pause", "resume", "retry", "delete", "change")
 RECENT_S: Final = 7 * 86400.0
-_MINUTE_S: Final = 60.0
 """What ended within so many seconds is recent: "failed this week"."""
 
+_MINUTE_S: Final = 60.0
 _PAGE: Final = 500
 _MOST_MARKS: Final = 200
 _MOST_USERS: Final = 200
