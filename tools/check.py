@@ -1,7 +1,8 @@
-"""Steps of ``make check``: runs each, prints name and time, and shows the output of failed ones."""
+"""Steps of ``make check``: runs all or some, prints name and time of each, and shows the output of failed ones."""
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import time
@@ -78,5 +79,16 @@ def _run(step: Step) -> Outcome:
     return Outcome(step, done.returncode, done.stdout + done.stderr, duration_s)
 
 
+def _chosen(arguments: Sequence[str] | None = None) -> list[Step]:
+    parser = argparse.ArgumentParser(prog="python -m tools.check", description=__doc__)
+    names = [step.name for step in STEPS]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"all, or some of {', '.join(names)}")
+    wanted = parser.parse_args(arguments).names
+    for name in wanted:
+        if name not in names:
+            parser.error(f"there is no check {name}; there are {', '.join(names)}")
+    return [step for step in STEPS if step.name in wanted or not wanted]
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(_chosen()))

@@ -55,14 +55,15 @@ def on_device(batch: Any, device: torch.device, memory_format: torch.memory_form
         if batch.dtype.kind not in "biufc":
             return batch
         batch = torch.from_numpy(batch)
-    elif isinstance(batch, np.generic):
-        batch = torch.tensor(batch.item())
-    elif isinstance(batch, Mapping):
-        return {name: on_device(part, device, memory_format) for name, part in batch.items()}
-    elif isinstance(batch, list | tuple):  # a subclass
-        return [on_device(part, device, memory_format) for part in batch]
-    elif not isinstance(batch, torch.Tensor):
-        return batch
+    elif kind is not torch.Tensor:  # tensors and arrays, of which every step has some, are asked for nothing else
+        if isinstance(batch, Mapping):
+            return {name: on_device(part, device, memory_format) for name, part in batch.items()}
+        if isinstance(batch, list | tuple):  # a subclass
+            return [on_device(part, device, memory_format) for part in batch]
+        if isinstance(batch, np.generic):
+            batch = torch.tensor(batch.item())
+        elif not isinstance(batch, torch.Tensor):
+            return batch
     if batch.device != device:
         batch = batch.to(device, non_blocking=True)
     if memory_format is not None and batch.ndim == 4 and batch.is_floating_point():

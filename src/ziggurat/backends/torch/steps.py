@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -29,6 +30,7 @@ OF_THE_STEP: Final = ("gradient_norm", "learning_rate")
 """Values that a batch alone does not have."""
 
 _COST_ALONE: Final = ("cost",)
+_IS_TRAINED: Final = attrgetter("requires_grad")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -336,15 +338,19 @@ class StepProgram(ABC):
 
     def _apply(self, wants_norm: bool) -> torch.Tensor | None:
         """Take the steps of the optimizers; return the norm of the gradients where it is wanted."""
-        norms = [self._move(number, wants_norm) for number in range(len(self._optimizers)) if self._learns(number)]
+        norms = []
+        for number in range(len(self._optimizers)):
+            if self._learns(number):
+                norm = self._move(number, wants_norm)
+                if norm is not None:
+                    norms.append(norm)
         if self._scaler is not None:
             self._scaler.update()
-        found = [each for each in norms if each is not None]
-        return torch.stack(found).sum() if found else None
+        return torch.stack(norms).sum() if norms else None
 
     def _learns(self, number: int) -> bool:
         """Return whether a loss changes anything: not where all of its parameters stand still for a while."""
-        return any(each.requires_grad for each in self._parts[number])
+        return any(map(_IS_TRAINED, self._parts[number]))
 
     def _move(self, number: int, wants_norm: bool) -> torch.Tensor | None:
         """Take the step of one optimizer; return the norm of its gradients where it is known."""
