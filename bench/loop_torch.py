@@ -19,8 +19,8 @@ __all__ = ["run"]
 
 _NETWORKS = {
     "one layer of 7,850 weights, batches of one sample": Net("tiny", 28, 1, 2000),
-    "LeNet on 28 x 28, batches of 64": Net("lenet", 28, 64, 40),
-    "ResNet-18 on 32 x 32, batches of 32": Net("resnet18", 32, 32, 10),
+    "LeNet on 28 x 28, batches of 64": Net("lenet", 28, 64, 200),
+    "ResNet-18 on 32 x 32, batches of 32": Net("resnet18", 32, 32, 100),
 }
 _GOAL, _GOAL_US = 1.25, 60.0
 

@@ -147,6 +147,24 @@ def test_steps_are_those_of_a_plain_loop():
     assert all(torch.equal(one, two) for one, two in zip(net.parameters(), other.parameters(), strict=True))
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_step_without_options_is_that_of_all_others(frozen):
+    def trained(others: list[str]) -> list[Any]:
+        net = network()
+        made = torch.optim.SGD(net.parameters(), 0.05, momentum=0.9)
+        mine = ModuleProgram(net, made, functional.cross_entropy, options=Options(seed=3, ema_decay=0.9))
+        costs = []
+        for number, batch in enumerate(digits(6, 32)):
+            if frozen and number == 3:
+                next(net.parameters()).requires_grad = False
+            costs.append(mine.step(batch, ["cost", *others])["cost"])
+        return [costs, *(array for _, array in sorted(mine.state().items()))]
+
+    # What is asked for besides the cost lets the step take the long way.
+    for one, two in zip(trained([]), trained(["learning_rate"]), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 def test_parts_of_a_batch_add_up_to_the_whole():
     def trained(parts: int) -> list[Any]:
         net = network(dropout=0)

@@ -30,7 +30,7 @@ from ziggurat.layout import JobFolder
 if TYPE_CHECKING:
     from ziggurat.engine.trainer import Trainer
 
-__all__ = ["HOOKS", "Callback", "NeedsFolder", "ProxyCallback", "bind_folder", "innermost", "missing_folder"]
+__all__ = ["AWAKE", "HOOKS", "Callback", "NeedsFolder", "ProxyCallback", "bind_folder", "innermost", "missing_folder"]
 
 HOOKS: Final = (
     "setup_graph",
@@ -46,6 +46,9 @@ HOOKS: Final = (
 )
 """Every hook that the trainer calls, in the order of the first call."""
 
+AWAKE: Final = (0.0, 0.0)
+"""Value of ``Callback.rests_until`` where every step is of interest."""
+
 
 class Callback:
     """Base of all callbacks: every hook does nothing."""
@@ -58,6 +61,12 @@ class Callback:
 
     trainer: Trainer
     """The trainer it serves; there from ``setup_graph`` on."""
+
+    rests_until: tuple[float, float] = AWAKE
+    """``after_run`` and ``trigger_step`` need no call while ``global_step`` is below the first number and
+    ``time.perf_counter()`` below the second. A callback sets it in any of its hooks; by default it does not rest. They
+    are called all the same after the first step of an epoch, whenever another callback stops resting, and inside a
+    wrapper."""
 
     # ---- hooks
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,10 @@ class CallbackCalls:
             callback.trainer = trainer
         self.of: dict[str, list[tuple[Callback, Callable[..., Any]]]] = {}
         """Hook → callbacks that have it, with the method to call."""
+        self.awake: dict[str, list[tuple[Callback, Callable[..., Any]]]] = {}
+        """Those of ``of`` that do not rest, for the two hooks that come after a step."""
+        self.wake_step = self.wake_s = 0.0
+        """From this global step or this second of ``time.perf_counter()`` on, one that rests is to be called."""
         self.find()
 
     def find(self) -> None:
@@ -38,6 +43,25 @@ class CallbackCalls:
         self.of = {
             hook: [(callback, getattr(callback, hook)) for callback, hooks in found if hook in hooks] for hook in HOOKS
         }
+
+    def find_awake(self, now_s: float) -> None:
+        """Note which callbacks rest, and until when; asked again after each step in which all were called.
+
+        Args:
+            now_s: of ``time.perf_counter()``.
+        """
+        step = self._trainer.global_step
+        rests = {
+            id(callback): callback.rests_until
+            for callback in self._trainer.callbacks
+            if callback.rests_until[0] > step and callback.rests_until[1] > now_s
+        }
+        self.awake = {
+            hook: [entry for entry in self.of[hook] if id(entry[0]) not in rests]
+            for hook in ("after_run", "trigger_step")
+        }
+        self.wake_step = min((each[0] for each in rests.values()), default=math.inf)
+        self.wake_s = min((each[1] for each in rests.values()), default=math.inf)
 
     def call(self, hook: str, *arguments: Any) -> None:
         """Call one hook of every callback, in their order."""

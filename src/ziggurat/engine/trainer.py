@@ -173,7 +173,8 @@ class Trainer(Interruptible):
     def _run_steps(self, hooks: CallbackCalls) -> None:
         assert self.feed is not None
         clock, step, next_batch, timing = time.perf_counter, self.program.step, self.feed.next, self.timing
-        before_run, after_run, trigger_step = hooks.of["before_run"], hooks.of["after_run"], hooks.of["trigger_step"]
+        before_run = hooks.of["before_run"]
+        hooks.wake_step = 0.0  # all are called after the first step
         for self.local_step in range(self.local_step + 1, self.steps_per_epoch):  # noqa: B020
             names = hooks.names_to_fetch() if before_run else ()
             began = clock()
@@ -189,19 +190,24 @@ class Trainer(Interruptible):
                 hooks.call_each(self.step_values.watching(found.name), "after_run", found.name)
                 raise
             self.global_step += 1
-            if timing.add_step(began, loaded, clock()) % FETCH_AFTER == 0:
+            ended = clock()
+            if timing.add_step(began, loaded, ended) % FETCH_AFTER == 0:
                 self.step_values.fetch()
+            all_are_called = self.global_step >= hooks.wake_step or ended >= hooks.wake_s
+            called = hooks.of if all_are_called else hooks.awake
             # Written out: between two steps the processor's caches are cold, and each call more costs microseconds.
-            for callback, method in after_run:
+            for callback, method in called["after_run"]:
                 try:
                     method(values)
                 except BaseException as error:
                     hooks.raised(error, callback, "after_run")
-            for callback, method in trigger_step:
+            for callback, method in called["trigger_step"]:
                 try:
                     method()
                 except BaseException as error:
                     hooks.raised(error, callback, "trigger_step")
+            if all_are_called:
+                hooks.find_awake(ended)
             if self._attention:
                 self._settle(hooks)
 

@@ -61,6 +61,7 @@ class GraphProgram:
         self._recorder: StepRecorder | None = None
         self._targets: list[Any] = []
         self._threads = ThreadChoice(False)
+        self._take = self._users_step
         self._beside_each_run: list[Any] = []
         self._beside_first_run: list[Any] = []
         self._fed: Sequence[np.ndarray] = ()
@@ -151,6 +152,7 @@ class GraphProgram:
             if self._init is not None:
                 self._init.setup_graph()
             self.session = self._creator.create_session()
+        self._take = self._plain_step if self._is_plain else self._users_step
         self._threads = ThreadChoice(self._is_plain and _may_use_own_thread(self._trainer, self._creator))
         try:
             if self._recorder is not None:
@@ -196,9 +198,7 @@ class GraphProgram:
         """Take one step: ``train_op``, or whatever the trainer's ``run_step`` does."""
         names = tuple(names)
         try:
-            if self._is_plain:
-                return self._plain_step(batch, names)
-            return self._users_step(batch, names)
+            return self._take(batch, names)
         except tf.errors.OutOfRangeError as error:
             # Data flows raise their own errors: this is the end of an input that TensorFlow itself reads.
             self._trainer.end_of_input(reason_of_end(error))

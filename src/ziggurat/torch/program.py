@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ziggurat.backends.torch.batches import on_device, row_count, rows_of
-from ziggurat.backends.torch.feeds import make_feed
-from ziggurat.backends.torch.steps import StepOptions, StepProgram
+from ziggurat.backends.torch.feeds import make_feed, taken
+from ziggurat.backends.torch.steps import COST_ALONE, StepOptions, StepProgram
 from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed
 from ziggurat.errors import ConfigurationError, TrainingError, UnknownNameError
 from ziggurat.torch.loaders import LoaderPasses
@@ -146,6 +146,8 @@ class ModuleProgram(StepProgram):
         rates = [group["lr"] for each in optimizers for group in each.param_groups]
         self._first_rates = [float(each) for each in rates]
         self._cost = _Cost(module, self._loss, self._batch_loss)
+        plain = self.options.precision == "float32" and self.options.accumulation == 1
+        self._may_be_short = plain and self.options.gradient_clip is None and len(optimizers) == 1
         self._replica: DistributedDataParallel | None = None
 
     # ---- the contract
@@ -243,7 +245,8 @@ class ModuleProgram(StepProgram):
 
     def _take_step(self, batch: Any, wanted: Sequence[str]) -> dict[str, torch.Tensor]:
         if self.processes.size == 1:
-            return super()._take_step(batch, wanted)
+            is_short = self._may_be_short and wanted == COST_ALONE
+            return self._short_step(batch) if is_short else super()._take_step(batch, wanted)
         rank, size = self.processes.rank, self.processes.size
         total = row_count(batch)
         first, end = total * rank // size, total * (rank + 1) // size
@@ -260,6 +263,22 @@ class ModuleProgram(StepProgram):
             together.zero_()  # NaN times 0 is no 0
         self.processes.add_up(together)
         return {**values, **dict(zip(numbers, together, strict=True))}
+
+    def _short_step(self, batch: Any) -> dict[str, torch.Tensor]:
+        """Take a step without anything that options add to it: that of ``super()._take_step``, written out.
+
+        Between two steps the processor's caches are cold, so each call that is left out saves some microseconds.
+        """
+        for parameter in self._trained_parameters:
+            parameter.grad = None
+        held = on_device(taken(batch), self._steps.device, self._memory_format)
+        losses, _ = self._cost.forward(held)
+        self._check(losses)
+        loss = losses[0]
+        loss.backward()
+        if self._learns(0):
+            self._optimizers[0].step()
+        return {"cost": loss.detach()}
 
     def _backward(
         self, batch: Any, share: float, wanted: Sequence[str], *, is_last: bool = True

@@ -22,14 +22,16 @@ from ziggurat.backends.torch.state import ProgramState
 from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import TrainingError, UnknownNameError
 
-__all__ = ["OF_THE_STEP", "Outcome", "StepOptions", "StepProgram", "plain"]
+__all__ = ["COST_ALONE", "OF_THE_STEP", "Outcome", "StepOptions", "StepProgram", "plain"]
 
 _MASK: Final = (1 << 64) - 1
 _HALF: Final = {"bf16": torch.bfloat16, "fp16": torch.float16}
 OF_THE_STEP: Final = ("gradient_norm", "learning_rate")
 """Values that a batch alone does not have."""
 
-_COST_ALONE: Final = ("cost",)
+COST_ALONE: Final = ("cost",)
+"""What nearly every step is asked for."""
+
 _IS_TRAINED: Final = attrgetter("requires_grad")
 
 
@@ -319,7 +321,7 @@ class StepProgram(ABC):
             losses[0].backward()
         else:
             self._add_gradients(losses)
-        if wanted == _COST_ALONE:  # in nearly every step
+        if wanted == COST_ALONE:  # in nearly every step
             return {"cost": outcome.value("cost").detach()}
         with torch.no_grad():
             return {name: outcome.value(name).detach() for name in wanted if name not in OF_THE_STEP}

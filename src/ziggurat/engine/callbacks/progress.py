@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import sys
 import time
@@ -37,7 +38,7 @@ class ProgressBar(Callback):
         *,
         every_s: float | None = None,
         stream: TextIO | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         if mode not in ("auto", "bar", "lines", "off"):
             raise ConfigurationError(
@@ -78,7 +79,7 @@ class ProgressBar(Callback):
         """Begin a bar."""
         self._began_s = self._clock()
         self._began_step = self.local_step + 1
-        self._next_s = self._began_s + self._every_s
+        self._look_at(self._began_s + self._every_s)
         if self._mode == "bar":
             from tqdm import tqdm
 
@@ -128,8 +129,13 @@ class ProgressBar(Callback):
     def _is_last_step(self) -> bool:
         return self.trainer.local_step + 1 == self.trainer.steps_per_epoch
 
+    def _look_at(self, next_s: float) -> None:
+        self._next_s = next_s
+        if not self._names and self._clock is time.perf_counter:
+            self.rests_until = (math.inf, next_s)
+
     def _show(self) -> None:
-        self._next_s = self._clock() + self._every_s
+        self._look_at(self._clock() + self._every_s)
         if self._bar is not None:
             self._bar.set_postfix({name: f"{value:.4g}" for name, value in self._values.items()}, refresh=False)
             self._bar.update(self.local_step + 1 - self._bar.n)
@@ -171,7 +177,7 @@ class EstimatedTimeLeft(Callback):
         median: bool = True,
         *,
         every_s: float = 1.0,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         if last_k_epochs < 1:
             raise ConfigurationError("`last_k_epochs` must be at least 1.", received=last_k_epochs, advice="Set it so.")
@@ -187,7 +193,7 @@ class EstimatedTimeLeft(Callback):
     def before_train(self) -> None:
         """Start the clock of the attempt."""
         self._attempt_began_s = now = self._clock()
-        self._next_s = now + self._every_s
+        self._say_at(now + self._every_s)
         self._epoch_began_s = None
         self._said = (now, self.trainer.timing.steps, self.trainer.timing.wait_s, self.trainer.timing.step_s)
 
@@ -218,8 +224,13 @@ class EstimatedTimeLeft(Callback):
             return None
         return (self._clock() - self._attempt_began_s) / trainer.timing.steps * steps_left
 
+    def _say_at(self, next_s: float) -> None:
+        self._next_s = next_s
+        if self._clock is time.perf_counter:
+            self.rests_until = (math.inf, next_s)
+
     def _say(self, now: float) -> None:
-        self._next_s = now + self._every_s
+        self._say_at(now + self._every_s)
         trainer = self.trainer
         timing = trainer.timing
         then, steps, wait_s, step_s = self._said

@@ -14,6 +14,7 @@ Non-scalar summaries (images, histograms) are made once per epoch, from one batc
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.engine.callback import Callback, NeedsFolder, missing_folder
+from ziggurat.engine.callback import AWAKE, Callback, NeedsFolder, missing_folder
 from ziggurat.engine.callbacks.batches import plain_array, write_arrays
 from ziggurat.engine.callbacks.periods import Period, Recurring
 from ziggurat.engine.capabilities import HasMovingSummaries, HasSummaries, SupportsSummaries
@@ -143,6 +144,8 @@ class LogScalars(Callback):
             self._sum_up()
             self._put(self._part.means())
             self._part = _Sums()
+        if not series.fetched:
+            self.rests_until = (min(self._next_due(step), self._next_extra), math.inf)
 
     def state(self) -> Any:
         """Return the sums since the last logging."""
@@ -157,6 +160,7 @@ class LogScalars(Callback):
         self._whole = _Sums(dict(state["sums"]), state["count"])
         self._part = _Sums(dict(state.get("part_sums", {})), state.get("part_count", 0))  # 0.1 had none
         self._next_extra = 0 if self._per_doubling else _NEVER
+        self.rests_until = AWAKE
 
     def _sum_up(self) -> None:
         columns = {} if self._series is None else self._series.take()
@@ -172,6 +176,16 @@ class LogScalars(Callback):
             return False
         step, steps = trainer.local_step, trainer.steps_per_epoch
         return (step + 1) * self._per_epoch // steps > step * self._per_epoch // steps
+
+    def _next_due(self, global_step: int) -> float:
+        """Return the first step behind the newest one, ``global_step``, that is due."""
+        k = self._every_k_steps
+        found = math.inf if k is None else global_step - global_step % k + k
+        if not self._at_epoch_end:
+            return found
+        done, steps, many = self.trainer.local_step + 1, self.trainer.steps_per_epoch, self._per_epoch
+        place = done * many // steps + 1  # of the next one in this epoch; behind its last, in the epoch to come
+        return min(found, global_step + -(-place * steps // many) - done)
 
     def _is_extra(self, global_step: int) -> bool:
         """Return whether a step is an additional one, and note from which step on the next one can be."""

@@ -375,11 +375,11 @@ class TowerBatches:
 
     def __iter__(self) -> Iterator[list[np.ndarray]]:
         """Return the steps of a pass: some of them, for the passes of the flow are joined anyway."""
-        batches = iter(self._cycle)
+        take = iter(self._cycle).__next__
         for _ in range(_PASS_STEPS):
-            arrays: list[np.ndarray] = []
-            for _ in range(self._towers):
-                arrays += self._arrays(next(batches))
+            arrays = self._arrays(take())
+            for _ in range(self._towers - 1):
+                arrays += self._arrays(take())
             yield arrays
 
     def state(self) -> Any:
