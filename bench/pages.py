@@ -54,7 +54,8 @@ def run_pages(options: PagesOptions) -> PagesReport:
     report = PagesReport(
         f"Pages of a studio with {size.jobs:,} jobs, {size.points:,} points, a dataset of {options.samples:,}",
         [
-            f"{options.rounds} interleaved rounds: one visit with an empty cache, {options.warm} with a full one",
+            f"{options.rounds} interleaved rounds: one visit with an empty cache, {options.warm} with a full one:"
+            " from a bookmark, which starts a process of the browser, and by a link on another page",
             "the browser is at rest before each visit: a new window makes parts of its own",
             "usable: from the start of the navigation until htmx and all islands are at work;"
             " for an act, from the key until the answer stands on the page; painted: the first of its contents",

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["STEPS", "Outcome", "Step", "main"]
+__all__ = ["STEPS", "Outcome", "Step", "chosen_steps", "main"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ def _run(step: Step) -> Outcome:
     return Outcome(step, done.returncode, done.stdout + done.stderr, duration_s)
 
 
-def _chosen(arguments: Sequence[str] | None = None) -> list[Step]:
+def chosen_steps(arguments: Sequence[str] | None = None) -> list[Step]:
+    """Return the steps that the command line names; all without a name."""
     parser = argparse.ArgumentParser(prog="python -m tools.check", description=__doc__)
     names = [step.name for step in STEPS]
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"all, or some of {', '.join(names)}")
@@ -91,4 +92,4 @@ def _chosen(arguments: Sequence[str] | None = None) -> list[Step]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(_chosen()))
+    sys.exit(main(chosen_steps()))

@@ -61,6 +61,12 @@ _AWAIT: Final = """() => new Promise((resolve, reject) => {
 
 _PAINTED: Final = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
 
+_FOLLOW: Final = """(address) => {
+  const link = document.body.appendChild(document.createElement("a"));
+  link.href = address;
+  link.click();
+}"""
+
 _ACT: Final = """([act, gone]) => new Promise((resolve, reject) => {
   const before = document.querySelector(gone)?.textContent;
   const began = performance.now();
@@ -136,6 +142,23 @@ class Tab:
         self._rest()
         self._begin()
         self._page.goto(address, wait_until="domcontentloaded")
+        return self._arrived(address)
+
+    def follow(self, address: str, before: str) -> Visit:
+        """Open a page by a link on another page of the same server: the browser makes no new process for it.
+
+        Raises:
+            RuntimeError: where the answer is no page.
+        """
+        self._page.goto(before)
+        self._settle()
+        self._rest()
+        self._begin()
+        with self._page.expect_navigation(wait_until="domcontentloaded"):
+            self._page.evaluate(_FOLLOW, address)
+        return self._arrived(address)
+
+    def _arrived(self, address: str) -> Visit:
         if self._answer is None or not self._answer.ok:
             raise RuntimeError(f"{address} was answered by {self._answer.status if self._answer else 'nothing'}")
         measured = self._page.evaluate(_AWAIT)

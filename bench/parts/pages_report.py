@@ -12,7 +12,8 @@ __all__ = ["PagesReport"]
 
 _HEAD = (
     "| page | kB | cold: usable ms | painted | shown | kB over the network | floor ms | times floor"
-    " | warm: usable ms | p95 | painted | shown | kB | floor ms | times floor |"
+    " | warm: usable ms | p95 | painted | shown | kB | floor ms | times floor"
+    " | by a link: usable ms | p95 | painted | floor ms | times floor |"
 )
 
 
@@ -37,7 +38,7 @@ class PagesReport:
         lines = [self.title, *(f"- {note}" for note in self.notes)]
         if self.left_out:
             return "\n".join([*lines, f"Left out: all pages ({self.left_out})"])
-        return "\n".join([*lines, "", _HEAD, f"|---{'|--:' * 14}|", *(_line(each.as_dict()) for each in self.pages)])
+        return "\n".join([*lines, "", _HEAD, f"|---{'|--:' * 19}|", *(_line(each.as_dict()) for each in self.pages)])
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -51,6 +52,11 @@ def _line(page: Mapping[str, Any]) -> str:
     cells += _side(page["cold"], page["floor_cold"]) if "cold" in page else ["–"] * 6
     shown = _side(warm, warm_floor)
     cells += [shown[0], f"{warm['p95_interactive_ms']:.0f}", *shown[1:]]
+    if "followed" in page:
+        usable, painted, _, _, *beside = _side(page["followed"], page["floor_followed"])
+        cells += [usable, f"{page['followed']['p95_interactive_ms']:.0f}", painted, *beside]
+    else:
+        cells += ["–"] * 5
     return f"| {' | '.join(cells)} |"
 
 

@@ -22,6 +22,8 @@ _PICTURES: Final = (
     ".every((each) => performance.getEntriesByName(each).some((found) => found.responseEnd > 0))"
 )
 """Tiles are parts of sheets, which are images of SVG: a sheet has come when its answer has."""
+_BEFORE: Final = "/datasets"
+"""The page whose links are followed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,20 +56,24 @@ class Figures:
         page_bytes: size of the page or part, not compressed.
         cold: visits with an empty cache.
         warm: visits with a full one, or acts.
+        followed: visits with a full one by a link on another page of the studio.
         floor_cold: visits of the bare page with an empty cache.
         floor_warm: the same with a full one; for acts, fetching the bare part.
+        floor_followed: visits of the bare page by a link on a bare page.
     """
 
     name: str
     page_bytes: int = 0
     cold: list[Visit] = field(default_factory=list)
     warm: list[Visit] = field(default_factory=list)
+    followed: list[Visit] = field(default_factory=list)
     floor_cold: list[Visit] = field(default_factory=list)
     floor_warm: list[Visit] = field(default_factory=list)
+    floor_followed: list[Visit] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures as JSON values; lists that are empty are left out."""
-        sides = {side: getattr(self, side) for side in ("cold", "warm", "floor_cold", "floor_warm")}
+        sides = {name: value for name, value in vars(self).items() if isinstance(value, list)}
         told = {side: _summary(visits) for side, visits in sides.items() if visits}
         return {"name": self.name, "page_bytes": self.page_bytes, **told}
 
@@ -105,7 +111,7 @@ def scenes(workspace: Workspace, explored: str, samples: int) -> list[Scene]:
 
 
 def measure(opened: Any, address: str, floor: tuple[str, Path], scene: Scene, figures: Figures, warm: int) -> None:
-    """Look at one scene: once with an empty cache, then with a full one, the floor beside each.
+    """Look at one scene: with an empty cache, then with a full one, from a bookmark and by a link; the floor beside.
 
     Args:
         opened: the browser.
@@ -133,6 +139,8 @@ def measure(opened: Any, address: str, floor: tuple[str, Path], scene: Scene, fi
             else:
                 figures.warm.append(tab.visit(address + scene.path))
                 figures.floor_warm.append(bare_tab.visit(beside))
+                figures.followed.append(tab.follow(address + scene.path, address + _BEFORE))
+                figures.floor_followed.append(bare_tab.follow(beside, f"{beside}?before"))
     finally:
         tab.close()
         bare_tab.close()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, Final
+from unittest.mock import patch
 
 import psutil
 
@@ -77,7 +78,7 @@ def take_turns(
     context = multiprocessing.get_context("spawn")
     started: dict[str, tuple[Any, Connection]] = {}
     try:
-        with _environment(_KEPT_MEMORY):  # it is read when a process starts
+        with patch.dict(os.environ, _KEPT_MEMORY):  # they are read when a process starts
             for name, side in sides.items():
                 here, there = context.Pipe()
                 process = context.Process(target=_train, args=(side, network, there))  # a side may start processes
@@ -99,21 +100,6 @@ def take_turns(
             process.kill()
             process.join()
     return times
-
-
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Let processes that start meanwhile have these variables; take them back afterwards."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def _train(side: Callable[[Any, Turns], None], network: Any, line: Connection) -> None:

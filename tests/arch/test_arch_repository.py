@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.check import STEPS
+from tools.check import STEPS, chosen_steps
 from tools.run_tests import PARTS
 
 REPOSITORY = Path(__file__).parents[2]
@@ -56,6 +56,14 @@ def test_make_check_runs_every_check_that_there_is():
     own = {f"tools.{path.stem}" for path in (REPOSITORY / "tools").glob("check_*.py")}
     assert own <= run
     assert {"basedpyright", "ruff", "lint-imports", "tools.size_figures", "tools.docs_reference", "sphinx"} <= run
+
+
+def test_checks_are_chosen_by_name_and_a_wrong_name_lists_them(capsys):
+    assert chosen_steps([]) == list(STEPS)
+    assert [step.name for step in chosen_steps(["words", "import contracts"])] == ["import contracts", "words"]
+    with pytest.raises(SystemExit):
+        chosen_steps(["typos"])
+    assert "there is no check typos; there are types, docs build" in capsys.readouterr().err
 
 
 def test_a_check_that_fails_fails_them_all():

@@ -32,7 +32,12 @@ class TinyStudio(http.server.BaseHTTPRequestHandler):
             self.strip_answered.clear()
         if self.path == "/next":
             self.strip_answered.wait(60)
-        known = {"/": (PAGE, "text/html"), "/strip": (STRIP, "text/html"), "/next": (NEXT, "text/html")}
+        known = {
+            "/": (PAGE, "text/html"),
+            "/datasets": (PAGE, "text/html"),
+            "/strip": (STRIP, "text/html"),
+            "/next": (NEXT, "text/html"),
+        }
         known["/studio.js"] = (SCRIPT.read_text(encoding="utf-8"), "text/javascript")
         content, kind = known.get(self.path, ("", "text/plain"))
         self.send_response(200 if content else 404)
@@ -80,8 +85,11 @@ def test_pages_and_acts_have_figures_beside_the_floor(browser: Browser, address:
     of_page, of_act = report.as_dict()["pages"]
     assert (of_page["page_bytes"], of_act["page_bytes"]) == (len(PAGE), len(NEXT))
     assert ("cold" in of_page, "cold" in of_act) == (True, False)
-    for each in (of_page, of_act):
-        for side in ("warm", "floor_warm"):
+    for each, sides in (
+        (of_page, ("warm", "floor_warm", "followed", "floor_followed")),
+        (of_act, ("warm", "floor_warm")),
+    ):
+        for side in sides:
             assert 0 < each[side]["median_interactive_ms"] <= each[side]["p95_interactive_ms"]
         assert each["floor_warm"]["median_transferred_bytes"] > 0
     assert report.text().count("\n| ") == 1 + 2

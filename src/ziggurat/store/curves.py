@@ -204,6 +204,10 @@ class CurveRepository:
         Raises:
             JobError: where there is no such job.
         """
+        question = ("messages", job_id, tuple(levels), limit)
+        return list(self._database.until_changed(question, lambda: self._messages(job_id, levels, limit)))
+
+    def _messages(self, job_id: str, levels: Sequence[str], limit: int) -> list[Message]:
         with self._database.read() as connection:
             query = sa.select(messages).where(messages.c.job_key == key_of(connection, job_id))
             if levels:
@@ -214,9 +218,12 @@ class CurveRepository:
         return [Message(time=row.time, level=row.level, text=row.text, step=row.step) for row in reversed(rows)]
 
     def _of_job(self, table: sa.Table, job_id: str, *order: Any) -> list[RowMapping]:
-        with self._database.read() as connection:
-            query = sa.select(table).where(table.c.job_key == key_of(connection, job_id)).order_by(*order)
-            return list(connection.execute(query).mappings())
+        def ask() -> list[RowMapping]:
+            with self._database.read() as connection:
+                query = sa.select(table).where(table.c.job_key == key_of(connection, job_id)).order_by(*order)
+                return list(connection.execute(query).mappings())
+
+        return self._database.until_changed((table.name, job_id), ask)
 
 
 def _check(max_points: int) -> None:

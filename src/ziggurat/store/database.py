@@ -55,6 +55,8 @@ class Database:
         self._writer = _engine(url, pool_size=1, read_only=False)
         self._readers = _engine(url, pool_size=_READERS, read_only=True)
         self._watch = _engine(url, pool_size=1, read_only=True)
+        self._watch_lock = threading.Lock()
+        self._watching: Any = None
         self._answers: tuple[int, dict[Hashable, Any]] = (-1, {})
 
     @property
@@ -104,14 +106,12 @@ class Database:
         if not self.is_sqlite:
             return None
         self._refuse_lost()
-        # The number counts the changes by other connections, and is comparable for one connection only.
-        with self._failures():
-            # Without a transaction and a statement of SQLAlchemy, which cost ten times as much as the question.
-            connection = self._watch.raw_connection()
-            try:
-                return connection.cursor().execute("PRAGMA data_version").fetchone()[0]
-            finally:
-                connection.close()
+        # The number counts the changes by other connections, and is comparable for one connection only: it stays open.
+        # SQLAlchemy's transaction and statement, and the pool's give and take, would cost ten times as much.
+        with self._failures(), self._watch_lock:
+            if self._watching is None:
+                self._watching = self._watch.raw_connection()
+            return self._watching.cursor().execute("PRAGMA data_version").fetchone()[0]
 
     def until_changed(self, question: Hashable, ask: Callable[[], _Answer]) -> _Answer:
         """Return an answer, which is kept until the database is changed by any process.
@@ -138,6 +138,10 @@ class Database:
     def close(self) -> None:
         """Close all connections; closing twice does nothing."""
         with self._lock, self._failures():
+            with self._watch_lock:
+                watching, self._watching = self._watching, None
+            if watching is not None:
+                watching.close()
             self._watch.dispose()
             self._readers.dispose()
             self._writer.dispose()

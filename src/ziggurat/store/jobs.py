@@ -67,7 +67,7 @@ class JobRepository:
 
     def find(self, job_id: str) -> Job | None:
         """Return a job, or None where there is none."""
-        found = self._where(jobs.c.id == job_id)
+        found = self._database.until_changed(("job", job_id), lambda: self._where(jobs.c.id == job_id))
         return found[0] if found else None
 
     def place(self, job_id: str) -> tuple[str, str, str]:
@@ -76,6 +76,9 @@ class JobRepository:
         Raises:
             JobError: where there is none.
         """
+        return self._database.until_changed(("place", job_id), lambda: self._place(job_id))
+
+    def _place(self, job_id: str) -> tuple[str, str, str]:
         query = sa.select(jobs.c.kind, jobs.c.state, jobs.c.folder).where(jobs.c.id == job_id)
         with self._database.read() as connection:
             found = connection.execute(query).one_or_none()
@@ -154,7 +157,8 @@ class JobRepository:
     def dependents(self, job_id: str) -> list[Job]:
         """Return the jobs that name this one among those that must be done first; it may be gone."""
         waiting = sa.select(dependencies.c.job_key).where(dependencies.c.needed_id == job_id)
-        return self._where(jobs.c.key.in_(waiting))
+        question = ("dependents", job_id)
+        return list(self._database.until_changed(question, lambda: self._where(jobs.c.key.in_(waiting))))
 
     def counts(self) -> dict[str, int]:
         """Return how many jobs are in each state; all states are there."""

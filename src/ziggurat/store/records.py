@@ -71,6 +71,9 @@ class AuditRepository:
 
     def page(self, wanted: AuditFilter) -> AuditPage:
         """Return the newest entries that a filter leaves, and how many there are."""
+        return self._database.until_changed(("audit", wanted), lambda: self._page(wanted))
+
+    def _page(self, wanted: AuditFilter) -> AuditPage:
         conditions = [audit.c[name] == getattr(wanted, name) for name in ("who", "target") if getattr(wanted, name)]
         if wanted.action.endswith("."):
             conditions.append(audit.c.action.startswith(wanted.action, autoescape=True))

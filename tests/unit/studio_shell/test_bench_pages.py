@@ -43,12 +43,13 @@ def test_the_report_has_a_row_for_each_scene():
     act = Figures(
         name="home: next page", page_bytes=12_000, warm=[Visit(30, 30, 30, 9000)], floor_warm=[Visit(10, 10, 10, 5000)]
     )
-    for side, took_ms in ((page.cold, 300), (page.warm, 200), (page.floor_cold, 50), (page.floor_warm, 40)):
+    sides = [(page.cold, 300), (page.warm, 200), (page.followed, 90)]
+    for side, took_ms in (*sides, (page.floor_cold, 50), (page.floor_warm, 40), (page.floor_followed, 30)):
         side += [Visit(took_ms + more, took_ms + more + 5, took_ms, 1000) for more in (0, 10, 20)]
     report = PagesReport("Pages", ["a note"], [page, act])
     assert report.text().splitlines()[-2:] == [
-        "| home | 40 | 310 | 300 | 315 | 1 | 60 | 5.2 | 210 | 220 | 200 | 215 | 1 | 50 | 4.2 |",
-        "| home: next page | 12 | – | – | – | – | – | – | 30 | 30 | 30 | 30 | 9 | 10 | 3.0 |",
+        "| home | 40 | 310 | 300 | 315 | 1 | 60 | 5.2 | 210 | 220 | 200 | 215 | 1 | 50 | 4.2 | 100 | 110 | 90 | 40 | 2.5 |",
+        "| home: next page | 12 | – | – | – | – | – | – | 30 | 30 | 30 | 30 | 9 | 10 | 3.0 | – | – | – | – | – |",
     ]
     of_page, of_act = report.as_dict()["pages"]
     assert of_page["warm"]["interactive_ms"] == [200, 210, 220]
