@@ -48,7 +48,8 @@ def test_the_report_has_a_row_for_each_scene():
         side += [Visit(took_ms + more, took_ms + more + 5, took_ms, 1000) for more in (0, 10, 20)]
     report = PagesReport("Pages", ["a note"], [page, act])
     assert report.text().splitlines()[-2:] == [
-        "| home | 40 | 310 | 300 | 315 | 1 | 60 | 5.2 | 210 | 220 | 200 | 215 | 1 | 50 | 4.2 | 100 | 110 | 90 | 40 | 2.5 |",
+        "| home | 40 | 310 | 300 | 315 | 1 | 60 | 5.2 | 210 | 220 | 200 | 215 | 1 | 50 | 4.2"
+        " | 100 | 110 | 90 | 40 | 2.5 |",
         "| home: next page | 12 | – | – | – | – | – | – | 30 | 30 | 30 | 30 | 9 | 10 | 3.0 | – | – | – | – | – |",
     ]
     of_page, of_act = report.as_dict()["pages"]
