@@ -425,6 +425,35 @@ def test_wrong_losses_are_told(arguments, said):
         ModuleProgram(net, torch.optim.SGD(net.parameters(), 0.1), **arguments).step(digits(1, 4)[0], ())
 
 
+def test_a_later_loss_without_a_gradient_is_told():
+    net, batches = network(), digits(2, 4)
+    losses = iter([functional.cross_entropy, lambda output, y: functional.cross_entropy(output, y).detach()])
+    program = ModuleProgram(net, torch.optim.SGD(net.parameters(), 0.1), lambda *given: next(losses)(*given))
+    program.step(batches[0], ())
+    with pytest.raises(ConfigurationError, match="without a gradient"):
+        program.step(batches[1], ())
+
+
+def test_random_numbers_of_a_step_follow_from_its_number_alone():
+    drawn: list[list[float]] = [[], []]
+    for each, starts in zip(drawn, ((0,), (0, 255, 300)), strict=True):
+
+        def noisy(output, y, each=each):
+            each.append(torch.rand(()).item())
+            return functional.cross_entropy(output, y)
+
+        torch.manual_seed(3)
+        net = network()
+        program = ModuleProgram(net, torch.optim.SGD(net.parameters(), 0.01), noisy)
+        ends = (*starts[1:], 320)
+        for start, end in zip(starts, ends, strict=True):
+            program.step_count = start  # as after a resume
+            for batch in digits(end - start, 1):
+                program.step(batch, ())
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0])) == 320
+
+
 @pytest.mark.parametrize(
     "options", [{"precision": "int8"}, {"accumulation": 0}, {"gradient_clip": 0}, {"ema_decay": 1}]
 )

@@ -58,6 +58,8 @@ class GraphProgram:
         self._variables: dict[str, Any] = {}
         self._load: dict[str, tuple[Any, Any]] = {}
         self._calls: dict[Any, Callable[..., Any]] = {}
+        self._settled: dict[tuple[str, ...], Callable[..., Any]] = {}
+        """Names to fetch → the call of a plain step, once nothing is left to find out."""
         self._recorder: StepRecorder | None = None
         self._targets: list[Any] = []
         self._threads = ThreadChoice(False)
@@ -198,16 +200,23 @@ class GraphProgram:
         """Take one step: ``train_op``, or whatever the trainer's ``run_step`` does."""
         names = tuple(names)
         try:
-            return self._take(batch, names)
+            call = self._settled.get(names)
+            if call is None:
+                return self._take(batch, names)
+            values = call(*batch)
+            if self._recorder is not None:
+                self._recorder.count_step()
+            return dict(zip(names, values, strict=True)) if names else {}
         except tf.errors.OutOfRangeError as error:
             # Data flows raise their own errors: this is the end of an input that TensorFlow itself reads.
             self._trainer.end_of_input(reason_of_end(error))
             raise BreakOff from error
         except tf.errors.OpError as error:
+            name = None if self._recorder is None else self._recorder.non_finite(error)
+            if name is not None:
+                raise NonFiniteStep(name) from error
             source = self._trainer.input
-            cause = None if source is None else source.error_behind(error)
-            if cause is None:
-                cause = self._trainer.explained(error)
+            cause = (None if source is None else source.error_behind(error)) or self._trainer.explained(error)
             if cause is error:
                 raise
             raise cause from error
@@ -291,11 +300,12 @@ class GraphProgram:
     def limit_time(self, limit_ms: int) -> None:
         """Let each call of the session fail that takes longer, in milliseconds; 0 for no limit."""
         self._time_limit_ms = limit_ms
-        self._calls.clear()
+        self._calls, self._settled = {}, {}
 
     def trace_next(self, take: Callable[[Any], object]) -> None:
         """Trace the first call of the next step, and hand its ``tf.RunMetadata`` to a function."""
         self._take_trace = take
+        self._settled.clear()
 
     # ---- inside
 
@@ -356,19 +366,15 @@ class GraphProgram:
     def _plain_step(self, batch: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
         trials = self._threads.trials_left
         began = time.perf_counter() if trials else 0.0
-        call = (self._take_trace is None and self._calls.get(names)) or self._prepared(names)
-        recorder = self._recorder
-        try:
-            values = call(*batch)
-        except tf.errors.InvalidArgumentError as error:
-            name = recorder.non_finite() if recorder is not None and recorder.is_check(error) else None
-            if name is None:
-                raise
-            raise NonFiniteStep(name) from error
-        if recorder is not None:
-            recorder.count_step()
+        is_settled = not trials and self._take_trace is None
+        call = self._call(names, tuple(self._targets))
+        values = call(*batch)
+        if self._recorder is not None:
+            self._recorder.count_step()
         if trials and self._threads.has_changed(time.perf_counter() - began):
             self._calls.clear()
+        if is_settled:
+            self._settled[names] = call
         return dict(zip(names, values, strict=True)) if names else {}
 
     def _users_step(self, batch: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
@@ -379,12 +385,6 @@ class GraphProgram:
         # Nothing in it would read the batch.
         self._call((), tuple(self._targets), is_fed=False)()
         return self._got or {}
-
-    def _prepared(self, names: tuple[str, ...]) -> Callable[..., Any]:
-        call = self._call(names, tuple(self._targets))
-        if self._take_trace is None:
-            self._calls[names] = call
-        return call
 
     def _call(self, names: tuple[str, ...], targets: tuple[Any, ...], *, is_fed: bool = True) -> Callable[..., Any]:
         key = (names, targets) if not targets else (names, tuple(each.name for each in targets))

@@ -148,6 +148,7 @@ class ModuleProgram(StepProgram):
         self._cost = _Cost(module, self._loss, self._batch_loss)
         plain = self.options.precision == "float32" and self.options.accumulation == 1
         self._may_be_short = plain and self.options.gradient_clip is None and len(optimizers) == 1
+        self._is_checked = False
         self._replica: DistributedDataParallel | None = None
 
     # ---- the contract
@@ -273,11 +274,16 @@ class ModuleProgram(StepProgram):
             parameter.grad = None
         held = on_device(taken(batch), self._steps.device, self._memory_format)
         losses, _ = self._cost.forward(held)
-        self._check(losses)
+        if not self._is_checked:
+            self._check(losses)
+            self._is_checked = True
         loss = losses[0]
-        loss.backward()
-        if self._learns(0):
-            self._optimizers[0].step()
+        try:
+            loss.backward()
+        except RuntimeError:
+            self._check(losses)  # where a later loss is none, this says why
+            raise
+        self._optimizers[0].step()  # passes over parameters without a gradient, and so over those that stand still
         return {"cost": loss.detach()}
 
     def _backward(

@@ -244,12 +244,14 @@ class StepRecorder:
         self._fetched.clear()
         return {name: rows[:, place] for place, name in enumerate(self.names)}
 
-    def is_check(self, error: Any) -> bool:
-        """Return whether an error is that of the check."""
-        return _FAILED in str(error.message)
+    def non_finite(self, error: Any) -> str | None:
+        """Return the first watched value that is NaN or infinite in the newest row; None where all are finite.
 
-    def non_finite(self) -> str | None:
-        """Return the first watched value that is NaN or infinite in the newest row; None where all are finite."""
+        Args:
+            error: a ``tf.errors.OpError`` of the step; any but that of the check means that nothing is known of values.
+        """
+        if _FAILED not in str(error.message):
+            return None
         self._fetch()
         if not self._fetched:
             return None

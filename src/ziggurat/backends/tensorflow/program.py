@@ -357,7 +357,7 @@ class TensorFlowProgram:
         try:
             values = call(*fed)
         except tf.errors.InvalidArgumentError as error:
-            name = recorder.non_finite() if recorder is not None and recorder.is_check(error) else None
+            name = None if recorder is None else recorder.non_finite(error)
             if name is None:
                 raise
             raise NonFiniteStep(name) from error

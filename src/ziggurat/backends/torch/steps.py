@@ -25,6 +25,7 @@ from ziggurat.errors import TrainingError, UnknownNameError
 __all__ = ["COST_ALONE", "OF_THE_STEP", "Outcome", "StepOptions", "StepProgram", "plain"]
 
 _MASK: Final = (1 << 64) - 1
+_SEEDS_AT_ONCE: Final = 256
 _HALF: Final = {"bf16": torch.bfloat16, "fp16": torch.float16}
 OF_THE_STEP: Final = ("gradient_norm", "learning_rate")
 """Values that a batch alone does not have."""
@@ -97,6 +98,8 @@ class StepProgram(ABC):
         self._scaler = torch.amp.GradScaler(options.device.type) if options.precision == "fp16" else None
         self._half = _HALF.get(options.precision)
         self._seed_of_steps = options.seed
+        self._seeds: list[int] = []
+        self._seeds_from, self._seeds_of = 0, options.seed
         self._weight = 1.0
         """Factor of all losses: of one of several processes that share a batch."""
         self._step_count = 0
@@ -181,7 +184,7 @@ class StepProgram(ABC):
         """
         if not self._is_training:
             self._train_mode(True)
-        self._seed(self._step_count)
+        self._seed_step()
         wanted = self._kept if not names else tuple(dict.fromkeys((*self._kept, *names)))
         try:
             values = self._take_step(batch, wanted)
@@ -380,7 +383,17 @@ class StepProgram(ABC):
 
     def _seed(self, step: int) -> None:
         """Let everything that is drawn from now on depend on the seed and the number of the step alone."""
-        seed = _scattered(self._seed_of_steps * 0x9E3779B97F4A7C15 + step + 1)
+        self._use_seed(int(_scattered(self._seed_of_steps, step, 1)[0]))
+
+    def _seed_step(self) -> None:
+        """Do the same for the step to come, by seeds that are made for many steps at once."""
+        place = self._step_count - self._seeds_from
+        if self._seeds_of != self._seed_of_steps or not 0 <= place < len(self._seeds):
+            place, self._seeds_from, self._seeds_of = 0, self._step_count, self._seed_of_steps
+            self._seeds = _scattered(self._seed_of_steps, self._step_count, _SEEDS_AT_ONCE).tolist()
+        self._use_seed(self._seeds[place])
+
+    def _use_seed(self, seed: int) -> None:
         torch.default_generator.manual_seed(seed)
         if self._steps.device.type == "cuda":
             torch.cuda.default_generators[self._steps.device.index or 0].manual_seed(seed)
@@ -422,9 +435,13 @@ def _joined(pieces: Sequence[Mapping[str, torch.Tensor]], shares: Sequence[float
     return found
 
 
-def _scattered(number: int) -> int:
-    """Return 64 bits that look random, other ones for each number (splitmix64: Steele et al., OOPSLA 2014)."""
-    mixed = number & _MASK
-    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
-    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB & _MASK
-    return mixed ^ (mixed >> 31)
+def _scattered(seed: int, step: int, count: int) -> np.ndarray:
+    """Return 64 bits that look random for each of some steps: (count,) uint64.
+
+    Those of neighbors have nothing in common (splitmix64: Steele et al., OOPSLA 2014).
+    """
+    first = np.uint64(seed * 0x9E3779B97F4A7C15 + step + 1 & _MASK)
+    mixed = np.arange(count, dtype=np.uint64) + first
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

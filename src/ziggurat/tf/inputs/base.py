@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 _PASS_STEPS: Final = 64
+_ARRAY: Final = np.ndarray
 """Steps after which the position of the data is noted: where a wait for a batch is broken off, the source begins there
 again."""
 
@@ -375,9 +376,19 @@ class TowerBatches:
 
     def __iter__(self) -> Iterator[list[np.ndarray]]:
         """Return the steps of a pass: some of them, for the passes of the flow are joined anyway."""
-        take = iter(self._cycle).__next__
+        take, inputs, count = iter(self._cycle).__next__, self._inputs, len(self._inputs)
+        is_alone = self._towers == 1
         for _ in range(_PASS_STEPS):
-            arrays = self._arrays(take())
+            batch = take()
+            if is_alone and type(batch) is list and len(batch) == count:
+                # Nearly every batch, and written out: between two steps the processor's caches are cold.
+                for each, part in zip(inputs, batch, strict=True):
+                    if type(part) is not _ARRAY or part.dtype is not each.dtype or part.shape != each.seen:
+                        break
+                else:
+                    yield batch
+                    continue
+            arrays = self._arrays(batch)
             for _ in range(self._towers - 1):
                 arrays += self._arrays(take())
             yield arrays
@@ -399,10 +410,7 @@ class TowerBatches:
         parts = batch if type(batch) is list and len(batch) == len(inputs) else None
         if parts is None:
             parts = check_components("a batch", batch, self._signature)
-        return [
-            part if type(part) is np.ndarray and each.fits(part) else each.array(part)
-            for each, part in zip(inputs, parts, strict=True)
-        ]
+        return [each.array(part) for each, part in zip(inputs, parts, strict=True)]
 
 
 class FedArray:
@@ -410,18 +418,18 @@ class FedArray:
 
     Args:
         spec: the ``tf.TensorSpec`` of the input.
+
+    Attributes:
+        dtype: of what is fed.
+        seen: shape of the array before, which fits; None at first.
     """
 
     def __init__(self, spec: Any) -> None:
         self._name = spec.name
-        self._dtype = np.dtype(spec.dtype.as_numpy_dtype)
+        self.dtype = np.dtype(spec.dtype.as_numpy_dtype)
         self._is_text = spec.dtype == tf.string
         self._shape = spec.shape
-        self._seen: tuple[int, ...] | None = None
-
-    def fits(self, array: np.ndarray) -> bool:
-        """Return whether an array can be fed as it is and has the shape of the one before."""
-        return array.dtype is self._dtype and array.shape == self._seen
+        self.seen: tuple[int, ...] | None = None
 
     def array(self, part: Any) -> np.ndarray:
         """Return a component as it is fed.
@@ -430,10 +438,10 @@ class FedArray:
             DataError: where its shape is another, or its values do not convert.
         """
         try:
-            array = np.asarray(part, None if self._is_text else self._dtype)
+            array = np.asarray(part, None if self._is_text else self.dtype)
         except (ValueError, TypeError, OverflowError) as error:
             raise DataError(
-                f"The input `{self._name}` is of type {self._dtype}.",
+                f"The input `{self._name}` is of type {self.dtype}.",
                 received=f"{type(part).__name__} ({error})",
                 advice="Give it numbers, with rows of one shape.",
             ) from error
@@ -443,7 +451,7 @@ class FedArray:
                 received=f"shape {array.shape}",
                 advice="Batch and resize the data to that shape, or open a dimension by None in its `tf.TensorSpec`.",
             )
-        self._seen = array.shape
+        self.seen = array.shape
         return array
 
 

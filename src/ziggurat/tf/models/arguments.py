@@ -19,6 +19,7 @@ __all__ = [
     "channels_of",
     "check_float",
     "default_kernel_initializer",
+    "has_gpu",
     "padding_name",
     "pair",
     "plain_data_format",
@@ -159,11 +160,12 @@ def to_channels_last(inputs: Any, data_format: str) -> tuple[Any, bool]:
     if data_format == "NHWC":
         return inputs, False
     place = tf.identity(inputs)
-    if _has_gpu() and "CPU" not in (place.device or "").upper():
+    if has_gpu() and "CPU" not in (place.device or "").upper():
         return inputs, False
     return tf.transpose(inputs, [0, 2, 3, 1]), True
 
 
 @functools.cache
-def _has_gpu() -> bool:
+def has_gpu() -> bool:
+    """Return whether TensorFlow finds a GPU; the first call decides which GPUs the process sees."""
     return bool(tf.config.list_physical_devices("GPU"))
