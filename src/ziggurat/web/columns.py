@@ -18,17 +18,29 @@ from ziggurat.entities.best_checkpoint import (
     metric_title,
     primary_metric,
 )
+from ziggurat.formatting import as_heading
 from ziggurat.specs import present_path
 from ziggurat.workspace.checkpoints import best_of_model
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["Best", "Column", "best_of", "best_values", "column_choices", "columns_of", "metric_mode", "value_of"]
+__all__ = [
+    "Best",
+    "Column",
+    "best_of",
+    "best_values",
+    "column_choices",
+    "columns_of",
+    "metric_mode",
+    "result_text",
+    "value_of",
+]
 
 
 _OWN: Final = ("owner", "priority", "framework", "network", "group", "parent", "epoch", "global_step", "steps_per_s")
 _NEVER_CHOSEN: Final = ("kind", "version", "name")
 _LARGE_IS_GOOD: Final = re.compile(r"accuracy|f1|iou|map(?!e)|auc|r2|psnr|ssim|dice|precision|recall", re.IGNORECASE)
 _SMALL_IS_GOOD: Final = re.compile(r"error|cost|loss|distance|mae|mse|mape", re.IGNORECASE)
+_NO_METRICS: Final = ("step", "epoch", "count", "top5")
 _MOST_OFFERED: Final = 24
 _MOST_NAMED: Final = 300
 _DEPTH: Final = 6
@@ -159,6 +171,20 @@ def best_of(job: Job) -> Best | None:
         if math.isfinite(value):
             return Best(tag, value, "highest" if is_large else "lowest")
     return None
+
+
+def result_text(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Return value and metric of an evaluation; two empty texts where it has none.
+
+    Args:
+        facts: as ``Jobs.results`` gives them.
+    """
+    for name in (str(facts.get("primary", "")), "accuracy", "loss", "cost", *facts):
+        value = facts.get(name)
+        if name not in _NO_METRICS and isinstance(value, int | float):
+            title = metric_title(name).removeprefix("training ")
+            return metric_text(name, value), as_heading(title)
+    return "", ""
 
 
 def column_choices(jobs: Iterable[Job], chosen: Sequence[str]) -> tuple[list[str], list[str], list[str]]:

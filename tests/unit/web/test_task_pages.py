@@ -497,3 +497,12 @@ def test_samples_of_a_table_have_rows_and_no_image(studio: Any, houses: str) -> 
     with studio.datasets.opened(houses) as dataset:
         assert dataset.schema.target not in dict(found.cells)
     assert contents_of(studio, "20200101-000000-00000000", [sample]) == {}
+
+
+def test_the_job_page_lists_the_results_of_its_evaluations(visit: Any, studio: Any, priced: str) -> None:
+    model = studio.jobs.get(priced).parent
+    rows = html_of(visit.get(f"/models/{model}?tab=predictions")).all("#job-users tbody tr")
+    cells = [each.text for each in rows[0].all("td")]
+    result = studio.jobs.results([studio.jobs.get(priced)])[priced]
+    assert result["primary"] in result
+    assert cells[3].startswith(f"{result[result['primary']]:.3g}"[:3]), cells

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ziggurat.entities import ACTIVE_STATES, ENDED_STATES, RUN_KINDS, Job, JobFilter, SweepSummary
-from ziggurat.entities.best_checkpoint import metric_text, metric_title
 from ziggurat.errors import UsageError
-from ziggurat.formatting import as_clock, as_heading
+from ziggurat.formatting import as_clock
 from ziggurat.web.columns import (
     Best,
     Column,
     best_values,
     column_choices,
     columns_of,
+    result_text,
     value_of,
 )
 from ziggurat.web.pages.home.query import HomeQuery
@@ -160,15 +160,7 @@ class Row:
     @property
     def result(self) -> tuple[str, str]:
         """Value and metric of an evaluation; empty where it has none."""
-        for name in (str(self.facts.get("primary", "")), "accuracy", "loss", "cost", *self.facts):
-            value = self.facts.get(name)
-            if name not in _NO_METRICS and isinstance(value, int | float):
-                title = metric_title(name).removeprefix("training ")
-                return metric_text(name, value), as_heading(title)
-        return "", ""
-
-
-_NO_METRICS: Final = ("step", "epoch", "count", "top5")
+        return result_text(self.facts)
 
 
 @dataclass(frozen=True)
