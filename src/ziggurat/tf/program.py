@@ -63,7 +63,6 @@ class GraphProgram:
         self._recorder: StepRecorder | None = None
         self._targets: list[Any] = []
         self._threads = ThreadChoice(False)
-        self._take = self._users_step
         self._beside_each_run: list[Any] = []
         self._beside_first_run: list[Any] = []
         self._fed: Sequence[np.ndarray] = ()
@@ -154,7 +153,6 @@ class GraphProgram:
             if self._init is not None:
                 self._init.setup_graph()
             self.session = self._creator.create_session()
-        self._take = self._plain_step if self._is_plain else self._users_step
         self._threads = ThreadChoice(self._is_plain and _may_use_own_thread(self._trainer, self._creator))
         try:
             if self._recorder is not None:
@@ -202,7 +200,7 @@ class GraphProgram:
         try:
             call = self._settled.get(names)
             if call is None:
-                return self._take(batch, names)
+                return self._plain_step(batch, names) if self._is_plain else self._users_step(batch, names)
             values = call(*batch)
             if self._recorder is not None:
                 self._recorder.count_step()

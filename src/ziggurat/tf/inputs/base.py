@@ -39,8 +39,8 @@ __all__ = [
     "steps_taken",
 ]
 
-_PASS_STEPS: Final = 64
 _ARRAY: Final = np.ndarray
+_PASS_STEPS: Final = 64
 """Steps after which the position of the data is noted: where a wait for a batch is broken off, the source begins there
 again."""
 

@@ -1,4 +1,4 @@
-"""Images with channels first on a processor, where TensorFlow's convolutions and poolings take none."""
+"""Images with channels first on a CPU, where TensorFlow's convolutions and poolings take none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.tf.models.arguments import has_gpu, to_channels_last
 from ziggurat.tf.tf1.report import Report
 
-__all__ = ["channels_first_on_processor"]
+__all__ = ["channels_first_on_cpu"]
 
 _OPERATIONS: Final = (
     ("nn", "AvgPool", "avg_pool", "value"),
@@ -24,13 +24,13 @@ _OPERATIONS: Final = (
     ("array", "DepthToSpace", "depth_to_space", "input"),
     ("array", "SpaceToDepth", "space_to_depth", "input"),
 )
-"""Those that a processor computes with channels last only: part of TensorFlow, operation, function, its images."""
+"""Those that a CPU computes with channels last only: part of TensorFlow, operation, function, its images."""
 
 _BY_AXIS: Final = ("ksize", "strides", "dilations", "explicit_paddings")
 
 
 @contextmanager
-def channels_first_on_processor(report: Report) -> Iterator[None]:
+def channels_first_on_cpu(report: Report) -> Iterator[None]:
     """Let ``NCHW`` and ``channels_first`` work inside where no GPU computes; with one, nothing is changed.
 
     TensorFlow's own wrappers of the operations are replaced, and not the public functions, for the layers of
@@ -86,7 +86,7 @@ def _axes_turned(sizes: Sequence[int]) -> list[int]:
 
 
 def _in_groups(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``conv2d`` that has a gradient in groups too: on a processor, TensorFlow computes the values only."""
+    """Return ``conv2d`` that has a gradient in groups too: on a CPU, TensorFlow computes the values only."""
 
     @functools.wraps(function)
     def conv2d(input: Any, filter: Any, *arguments: Any, **options: Any) -> Any:  # noqa: A002 - TensorFlow's names

@@ -20,7 +20,7 @@ import tf_keras
 import ziggurat
 from ziggurat.backends.tensorflow.namespace.proxy import TOLD, StandInModule, part_of
 from ziggurat.backends.tensorflow.namespace.python2 import compile_network
-from ziggurat.tf.tf1.channels_first import channels_first_on_processor
+from ziggurat.tf.tf1.channels_first import channels_first_on_cpu
 from ziggurat.tf.tf1.names import AdaptedModule, script_tensorflow
 from ziggurat.tf.tf1.python2 import EXTENDED, OLD_MODULES
 from ziggurat.tf.tf1.report import Report
@@ -78,7 +78,7 @@ class ScriptFiles(importlib.abc.MetaPathFinder):
             module.__dict__["__builtins__"].__dict__.update(own_builtins)
         module.__dict__[TOLD] = set()
         is_whole = module.__name__ == "__main__"  # modules are executed inside of it
-        with channels_first_on_processor(self._report) if is_whole else nullcontext():
+        with channels_first_on_cpu(self._report) if is_whole else nullcontext():
             exec(code, module.__dict__)
 
     def find_spec(

@@ -215,12 +215,16 @@ def _shown(studio: Studio, now: JobNow, tab: str) -> dict[str, Any]:
         "form_tab": "" if tab == "overview" else tab,
         "tabs": [each for each in _TABS.items() if each[0] in _tabs_of(job.kind)],
         "rate_chart": rate_chart(studio, job, now.rate_asked) if has_rate_chart else None,
-        "results": studio.jobs.results(now.users) if tab == "predictions" else {},
-        "result_text": result_text,
+        "results": _results(studio, now) if tab == "predictions" else {},
         "metric_name": metric_name,
         "metric_text": metric_text,
         "metric_names": metric_names,
     }
+
+
+def _results(studio: Studio, now: JobNow) -> dict[str, tuple[str, str]]:
+    """Return id → value and metric of each evaluation of a model that is done."""
+    return {job_id: result_text(facts) for job_id, facts in studio.jobs.results(now.users).items()}
 
 
 def _tabs_of(kind: str) -> list[str]:
