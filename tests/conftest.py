@@ -3,6 +3,7 @@
 A ``nightly`` test is left to ``make test-all``, and is slow wherever it stands.
 """
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import settings
 
 settings.register_profile("ziggurat", deadline=None)  # a loaded machine is no failure
 settings.load_profile("ziggurat")
+
+os.environ.setdefault("ZIGGURAT_DISK_RESERVE_MIB", "0")  # nor is a disk that is nearly full: jobs of tests are small
 
 pytest.register_assert_rewrite("tests.nine_contracts")
 

@@ -200,6 +200,15 @@ class Settings:
             bounds=(1, 1 << 20),
         ),
     )
+    disk_reserve_mib: int | None = field(
+        default=None,
+        metadata=_about(
+            "Free disk space in MiB below which no job starts; default: 2 % of the disk, 1 to 5 GiB.",
+            kind=int,
+            has_flag=False,
+            bounds=(0, 1 << 20),
+        ),
+    )
     worker_environment: str = field(
         default="",
         metadata=_about(

@@ -37,7 +37,8 @@ def make_empty_workspace(folder: Path) -> Path:
 def studio_in_copy(empty_workspace: Path, folder: Path) -> Iterator[Studio]:
     """Give a studio in a copy of a workspace."""
     shutil.copytree(empty_workspace, folder / "workspace")
-    with open_studio(Settings(workspace=folder / "workspace"), start=False, passwords=CHEAP) as opened:
+    settings = Settings(workspace=folder / "workspace", disk_reserve_mib=0)
+    with open_studio(settings, start=False, passwords=CHEAP) as opened:
         yield opened
 
 

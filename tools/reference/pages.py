@@ -69,7 +69,7 @@ def settings_page() -> str:
             f"`{setting.name}`",
             f"`{setting.variable}`",
             code(setting.flag),
-            code(str(setting.default)),
+            code("" if setting.default is None else str(setting.default)),
             code(", ".join(setting.choices)),
             cell(setting.help),
         )

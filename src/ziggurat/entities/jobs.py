@@ -107,9 +107,16 @@ class ResourceRequest:
     slot: str = "cpu"
 
 
-def disk_reserve_bytes(total_bytes: int) -> int:
-    """Return the free space below which no job is started: 2 % of the disk, and at least 1 GiB."""
-    return max(_GIBIBYTE, total_bytes // 50)
+def disk_reserve_bytes(total_bytes: int, chosen_mib: int | None = None) -> int:
+    """Return the free space below which no job is started: 2 % of the disk, at least 1 GiB and at most 5 GiB.
+
+    Args:
+        total_bytes: size of the disk.
+        chosen_mib: the setting ``disk_reserve_mib``, which holds instead where it is given.
+    """
+    if chosen_mib is not None:
+        return chosen_mib << 20
+    return min(max(_GIBIBYTE, total_bytes // 50), 5 * _GIBIBYTE)
 
 
 DIVERGED = "diverged"

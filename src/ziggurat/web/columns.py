@@ -32,6 +32,7 @@ __all__ = [
     "columns_of",
     "metric_mode",
     "result_text",
+    "result_texts",
     "value_of",
 ]
 
@@ -185,6 +186,15 @@ def result_text(facts: Mapping[str, Any]) -> tuple[str, str]:
             title = metric_title(name).removeprefix("training ")
             return metric_text(name, value), as_heading(title)
     return "", ""
+
+
+def result_texts(results: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
+    """Return id → value and metric of each evaluation.
+
+    Args:
+        results: as ``Jobs.results`` gives them.
+    """
+    return {job_id: result_text(facts) for job_id, facts in results.items()}
 
 
 def column_choices(jobs: Iterable[Job], chosen: Sequence[str]) -> tuple[list[str], list[str], list[str]]:

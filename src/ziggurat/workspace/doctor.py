@@ -44,7 +44,6 @@ try:
 except (ImportError, MissingDependencyError):  # a package is missing, which is said elsewhere
     inspect_database = None
 _PORT: Final = 5000
-_LITTLE_DISK_BYTES: Final = 2 << 30
 _LITTLE_MEMORY_BYTES: Final = 1 << 30
 _ANSWER_WITHIN_S: Final = 5.0
 
@@ -87,7 +86,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield from _backends()
     yield from _plugins()
     yield from _machine()
-    yield _workspace(settings.workspace)
+    yield _workspace(settings.workspace, settings.disk_reserve_mib)
     yield from examine_studio(settings.workspace, database=settings.database.value, port=settings.port)
 
 
@@ -186,10 +185,10 @@ def _devices() -> Iterator[Finding]:
         yield Finding("machine", "GPUs", "ok", f"none ({accelerators.why_none}): the processor trains networks")
 
 
-def _workspace(path: Path) -> Finding:
+def _workspace(path: Path, disk_reserve_mib: int | None) -> Finding:
     there = next(each for each in (path, *path.resolve().parents) if each.is_dir())
     disk = shutil.disk_usage(there)
-    free, least = disk.free, max(_LITTLE_DISK_BYTES, disk_reserve_bytes(disk.total))
+    free, least = disk.free, disk_reserve_bytes(disk.total, disk_reserve_mib)
     text = f"{path}, {as_bytes(free)} free"
     if not os.access(there, os.W_OK):
         advice = "Mend its rights, or choose another with --workspace or ZIGGURAT_WORKSPACE."

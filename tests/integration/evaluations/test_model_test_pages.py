@@ -214,6 +214,8 @@ def test_a_split_is_measured_and_its_openings_are_said(
     times = "once" if openings == 1 else f"{openings} times"
     assert f"Opened {times} so far." in text
     assert f'href="/evaluations/{evaluated["weak"]}"' in text
+    accuracy = client.evaluations.summary(evaluated["weak"])["accuracy"]
+    assert re.search(rf'{100 * accuracy:.1f}\s% <span class="soft">Accuracy</span>', text)
 
     answer = browser.post(f"{place}/split", data={"split": "val", "checkpoint": "latest"})
 

@@ -179,9 +179,17 @@ def test_a_slot_is_a_whole_number(tmp_path, value):
         machine(tmp_path, NoDriver()).resources({"cpu_slots": value})
 
 
-def test_the_reserve_is_two_percent_and_at_least_a_gibibyte():
+def test_the_reserve_is_two_percent_from_one_to_five_gibibytes():
     assert disk_reserve_bytes(10 * GIB) == GIB
-    assert disk_reserve_bytes(1000 * GIB) == 20 * GIB
+    assert disk_reserve_bytes(100 * GIB) == 2 * GIB
+    assert disk_reserve_bytes(1000 * GIB) == 5 * GIB
+
+
+def test_the_setting_of_the_reserve_holds_until_an_admin_chooses(tmp_path):
+    found = Machine(tmp_path, driver=NoDriver(), frameworks=Frameworks([]), disk_reserve_mib=3)
+    assert found.resources().disk_reserve_bytes == 3 << 20
+    assert found.strip()["disk"]["reserve_bytes"] == 3 << 20
+    assert found.resources({"disk_reserve_bytes": 7}).disk_reserve_bytes == 7
 
 
 def test_the_folder_need_not_be_there(tmp_path):

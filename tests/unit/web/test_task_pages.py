@@ -505,9 +505,5 @@ def test_the_job_page_lists_the_results_of_its_evaluations(visit: Any, studio: A
     cells = [each.text for each in rows[0].all("td")]
     shown = html_of(visit.get("/evaluations")).all("#results tbody tr")[0]
     assert cells[3] == f"{shown.one('.c-best').text} {shown.one('.c-metric').text}"
-    assert float(cells[3].split()[0]) == pytest.approx(metrics_value(studio, priced), rel=0.01)
-
-
-def metrics_value(studio: Any, job_id: str) -> float:
-    result = studio.jobs.results([studio.jobs.get(job_id)])[job_id]
-    return result[result["primary"]]
+    result = studio.jobs.results([studio.jobs.get(priced)])[priced]
+    assert float(cells[3].split()[0]) == pytest.approx(result[result["primary"]], rel=0.01)

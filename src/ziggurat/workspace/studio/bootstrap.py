@@ -88,7 +88,7 @@ def open_studio(
         made.enter_context(WorkspaceLock(root))
         store = made.enter_context(_open_store(settings, url))
         remarks = _settle(store, root, watched=start)
-        machine = Machine(root, settings=store.settings.all)
+        machine = Machine(root, settings=store.settings.all, disk_reserve_mib=settings.disk_reserve_mib)
         executor = LocalExecutor(worker_command, environment, log_limit_bytes=settings.log_limit_mib << 20)
         paths = studio_paths(root, store.settings)
         supervisor = Supervisor(
@@ -346,7 +346,9 @@ def studio_summary(settings: Settings, url: str | None = None) -> dict[str, Any]
         "server": None if server is None else asdict(server),
         "jobs": {state: count for state, count in counts.items() if count},
         "unlisted": [str(each) for each in unlisted_folders(settings.workspace, known)],
-        "machine": Machine(settings.workspace, settings=lambda: chosen).strip(),
+        "machine": Machine(
+            settings.workspace, settings=lambda: chosen, disk_reserve_mib=settings.disk_reserve_mib
+        ).strip(),
     }
 
 

@@ -43,7 +43,7 @@ _HELP: Final = {
     "cpu_slots": "Jobs that run on the CPU at a time; typical: half of the cores.",
     "dataset_slots": "Datasets created at a time; typical: 1, as two on one disk slow each other down.",
     "memory_bytes": "Memory that all jobs together may request; typical: 90 % of the machine's.",
-    "disk_reserve_bytes": "Free disk space below which no job starts; typical: 2 % of the disk, at least 1 GiB.",
+    "disk_reserve_bytes": "Free disk space below which no job starts; typical: 2 % of the disk, 1 to 5 GiB.",
     "uploads_kept_s": "How long uploaded files are kept before they become a dataset; typical: a week.",
 }
 
@@ -70,6 +70,7 @@ class Machine:
         frameworks: that are looked for.
         monotonic: seconds of a clock that never goes back.
         settings: returns the numbers that an administrator chose, as ``resources`` takes them.
+        disk_reserve_mib: the setting of this name.
     """
 
     def __init__(
@@ -81,8 +82,10 @@ class Machine:
         frameworks: Frameworks | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         settings: Callable[[], Mapping[str, Any]] = dict,
+        disk_reserve_mib: int | None = None,
     ) -> None:
         self.workspace = workspace
+        self._disk_reserve_mib = disk_reserve_mib
         self.frameworks = frameworks or Frameworks()
         self._accelerators = Accelerators(
             os.environ if environment is None else environment, driver=driver, monotonic=monotonic
@@ -112,7 +115,7 @@ class Machine:
             memory_bytes=_number(chosen, "memory_bytes", int(self.memory_bytes * _JOBS_MEMORY_SHARE)),
             dataset_slots=_number(chosen, "dataset_slots", 1),
             disk_free_bytes=reading.disk_free_bytes,
-            disk_reserve_bytes=_disk_reserve_bytes(chosen, reading),
+            disk_reserve_bytes=self._disk_reserve_bytes(chosen, reading),
         )
 
     def strip(self) -> dict[str, Any]:
@@ -127,10 +130,14 @@ class Machine:
                 "path": str(self.workspace),
                 "total_bytes": reading.disk_total_bytes,
                 "free_bytes": reading.disk_free_bytes,
-                "reserve_bytes": _disk_reserve_bytes(self._settings(), reading),
+                "reserve_bytes": self._disk_reserve_bytes(self._settings(), reading),
             },
             "frameworks": [asdict(each) | {"sentence": each.sentence} for each in self.frameworks.known or ()],
         }
+
+    def _disk_reserve_bytes(self, chosen: Mapping[str, Any], reading: _Reading) -> int:
+        default = disk_reserve_bytes(reading.disk_total_bytes, self._disk_reserve_mib)
+        return _number(chosen, "disk_reserve_bytes", default)
 
     def _read(self) -> _Reading:
         with self._lock:
@@ -160,10 +167,6 @@ def _number(settings: Mapping[str, Any], name: str, default: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ConfigurationError(f"The studio's setting `{name}` is a whole number from 0.", received=repr(value))
     return value
-
-
-def _disk_reserve_bytes(settings: Mapping[str, Any], reading: _Reading) -> int:
-    return _number(settings, "disk_reserve_bytes", disk_reserve_bytes(reading.disk_total_bytes))
 
 
 def _memory_bytes() -> int:

@@ -19,7 +19,7 @@ from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
 from ziggurat.specs import comma_question
-from ziggurat.web.columns import result_text
+from ziggurat.web.columns import result_texts
 from ziggurat.web.flash import see_deleted
 from ziggurat.web.job_changes import CHANGED_FIELDS, change_from
 from ziggurat.web.pages.job.live_view import LiveView
@@ -215,16 +215,11 @@ def _shown(studio: Studio, now: JobNow, tab: str) -> dict[str, Any]:
         "form_tab": "" if tab == "overview" else tab,
         "tabs": [each for each in _TABS.items() if each[0] in _tabs_of(job.kind)],
         "rate_chart": rate_chart(studio, job, now.rate_asked) if has_rate_chart else None,
-        "results": _results(studio, now) if tab == "predictions" else {},
+        "results": result_texts(studio.jobs.results(now.users)) if tab == "predictions" else {},
         "metric_name": metric_name,
         "metric_text": metric_text,
         "metric_names": metric_names,
     }
-
-
-def _results(studio: Studio, now: JobNow) -> dict[str, tuple[str, str]]:
-    """Return id → value and metric of each evaluation of a model that is done."""
-    return {job_id: result_text(facts) for job_id, facts in studio.jobs.results(now.users).items()}
 
 
 def _tabs_of(kind: str) -> list[str]:

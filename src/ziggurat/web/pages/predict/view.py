@@ -11,6 +11,7 @@ from typing import Any, Final
 from ziggurat.entities import Job
 from ziggurat.errors import DataError, ZigguratError
 from ziggurat.web.caches import ImageCache
+from ziggurat.web.columns import result_texts
 from ziggurat.web.pages.predict.values import ColumnField, column_fields
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.studio import Studio
@@ -67,6 +68,7 @@ class ModelTest:
         splits: of its data.
         earlier: jobs that used it, the newest first.
         earlier_left: so many more are not shown.
+        results: of those that are evaluations and done: id → value and metric.
         takes_address: whether an image may be named by its address.
         inputs: what the model takes; None where it has no checkpoint yet.
         fields: of the columns of a row; empty where it takes something else.
@@ -79,6 +81,7 @@ class ModelTest:
     splits: list[SplitChoice]
     earlier: list[Job]
     earlier_left: int
+    results: dict[str, tuple[str, str]]
     takes_address: bool
     inputs: ModelInputs | None
     fields: Sequence[ColumnField] = ()
@@ -126,6 +129,7 @@ def model_test(studio: Studio, job: Job, tab: str) -> ModelTest:
         splits=_splits(studio, dataset) if is_about_splits else [],
         earlier=earlier[:_EARLIER],
         earlier_left=max(0, len(earlier) - _EARLIER),
+        results=result_texts(studio.jobs.results(earlier[:_EARLIER])),
         takes_address=studio.web_pictures.is_on,
         inputs=inputs,
         fields=column_fields(inputs) if inputs is not None else (),

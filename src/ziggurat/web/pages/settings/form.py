@@ -27,7 +27,7 @@ _HINTS: Final = {
     "cpu_slots": "Jobs without a GPU that run at the same time; default: half of the cores.",
     "dataset_slots": "Default 1: two on one disk slow each other down.",
     "memory_bytes": "Memory of all running jobs together; default: 90 % of this machine.",
-    "disk_reserve_bytes": "With less free space no job starts; default: 2 % of the disk, at least 1 GiB.",
+    "disk_reserve_bytes": "With less free space no job starts; default: 2 % of the disk, 1 to 5 GiB.",
     "uploads_kept_s": "Uploads that became no dataset are deleted after this time; default: a week.",
 }
 
