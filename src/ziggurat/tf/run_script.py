@@ -71,7 +71,8 @@ def run_script(
         except KeyboardInterrupt:
             code = _INTERRUPTED
         except BaseException as error:
-            report.write_summary()
+            if report.names or not isinstance(error, SyntaxError):  # else nothing of it was executed
+                report.write_summary()
             sys.stderr.write(failure_text(error, files.is_users))
             return 1
         report.write_summary()

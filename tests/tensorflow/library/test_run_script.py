@@ -141,6 +141,24 @@ def test_the_parts_of_contrib_and_of_the_inside(run) -> None:
     assert ran.out == "(2, 5) 1 4\nFalse True GRUCell\n(2, 5)\n"
 
 
+@pytest.mark.parametrize("line", ["from tensorflow.python.framework import graph_util", "graph_util = tf.graph_util"])
+def test_freezing_prints_how_many_variables_it_converted(run, line: str) -> None:
+    ran = run(f"""\
+        import tensorflow as tf
+        {line}
+        x = tf.Variable(tf.random_uniform([3]))
+        z = tf.add(x, tf.Variable(tf.random_uniform([3]), use_resource=True), name='z')
+        unused = tf.Variable(1.0)
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            frozen = graph_util.convert_variables_to_constants(session, session.graph_def, ['z'])
+        print([node.op for node in frozen.node if node.name == 'z'])
+        """)
+    assert ran.code == 0, ran.err
+    assert ran.out == "Converted 2 variables to const ops.\n['AddV2']\n"
+    assert "tf.compat.v1.graph_util.convert_variables_to_constants" in ran.err
+
+
 def test_queues_sessions_with_hooks_and_summaries(run, tmp_path: Path) -> None:
     ran = run(
         """\
@@ -295,6 +313,7 @@ def test_what_cannot_be_converted_is_named_with_its_line(run, tmp_path: Path) ->
     assert ran.code == 1
     assert f"{tmp_path / 'script.py'}, line 2: def f((a, b)):\nSyntaxError: " in ran.err
     assert "neither Python 3 nor Python 2 that can be converted" in ran.err
+    assert "had to be adapted" not in ran.err  # nothing of it was executed
     assert "run_script.py" not in ran.err
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import sys
 from types import ModuleType
@@ -37,6 +38,7 @@ _ELSEWHERE: Final = (
 )
 """Modules in which a name is looked for that another one does not have."""
 
+_VARIABLES: Final = ("Variable", "VariableV2", "VarHandleOp")
 _PLACES: Final = (
     *("", "nn", "nn.rnn_cell", "train", "layers", "losses", "metrics", "gfile", "graph_util", "io", "data"),
     *("data.experimental", "distributions", "nest", "image", "summary", "saved_model"),
@@ -106,16 +108,32 @@ def script_tensorflow(report: Report) -> AdaptedModule:
     """
     base: Any = user_tensorflow(exact=False)
     compat = StandInModule("tf.compat", base.compat, names={})
+    graph_util = StandInModule(
+        "tf.graph_util", tf.graph_util, names={"convert_variables_to_constants": _variables_to_constants}
+    )
+    framework = StandInModule("tf.python.framework", base.python.framework, names={"graph_util": graph_util})
     names = {
         "app": StandInModule("tf.app", tf.app, names={"flags": flags_module("tf.app.flags")}),
         "compat": compat,
         "contrib": _contrib(base.contrib),
         "examples": tutorials_module(),
         "flags": flags_module("tf.flags"),
+        "graph_util": graph_util,
+        "python": StandInModule("tf.python", base.python, names={"framework": framework}),
     }
     whole = StandInModule("tf", base, names=names, gone=_GONE)
     compat.__dict__["v1"] = whole
     return AdaptedModule("tf", whole, report)
+
+
+@functools.wraps(tf.graph_util.convert_variables_to_constants)
+def _variables_to_constants(sess: Any, input_graph_def: Any, *arguments: Any, **options: Any) -> Any:
+    """Convert, and print how many variables were converted, as TensorFlow 1 did."""
+    frozen = tf.graph_util.convert_variables_to_constants(sess, input_graph_def, *arguments, **options)
+    variables = {node.name for node in input_graph_def.node if node.op in _VARIABLES}
+    count = sum(node.op == "Const" and node.name in variables for node in frozen.node)
+    sys.stdout.write(f"Converted {count} variables to const ops.\n")
+    return frozen
 
 
 def _contrib(base: Any) -> ModuleType:
@@ -212,7 +230,8 @@ def _name_today(path: str, value: Any) -> str:
             return f"tf.{place}" if _at(tf2, modules, last) is value else f"tf.compat.v1.{place}"
     for start, whole in (("tf", tf2), ("tf.compat.v1", tf)):
         for module in _PLACES:
-            if _at(whole, module.split(".") if module else [], name) is value:
+            found = _at(whole, module.split(".") if module else [], name)
+            if any(found is each for each in (value, function)):
                 return ".".join(part for part in (start, module, name) if part)
     home, own = getattr(value, "__module__", None) or "", getattr(value, "__qualname__", name)
     if home.startswith("ziggurat."):
