@@ -70,9 +70,12 @@ class MultiTowerOfflinePredictor(PredictorBase):
             ends = [(each.get_tensors(config.input_names), each.get_tensors(config.output_names)) for each in built]
             session = config.new_session()
         self.sess = session
-        self._predictors = [OnlinePredictor(inputs, outputs, self.return_input, session) for inputs, outputs in ends]
-        self.close = _closing(self, session)
-        """Closes the session; it is also closed when the predictor is garbage-collected."""
+        lifetime = _Lifetime()
+        self._predictors = [
+            OnlinePredictor(inputs, outputs, self.return_input, session, lifetime) for inputs, outputs in ends
+        ]
+        self.close = _closing(lifetime, session)
+        """Closes the session; it is also closed when this and all its predictors are garbage-collected."""
 
     def get_predictor(self, n: int) -> OnlinePredictor:
         """Return the predictor of a tower; numbers go on from the first one behind the last.
@@ -189,6 +192,10 @@ def _close_fed(feed: Feed, session: Any) -> None:
         feed.close()
     finally:
         session.close()
+
+
+class _Lifetime:
+    """Held by everything that needs a session."""
 
 
 def _closing(owner: Any, session: Any) -> Any:

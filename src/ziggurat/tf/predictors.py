@@ -40,7 +40,7 @@ class OnlinePredictor(PredictorBase):
         output_tensors: what is returned.
         return_input: whether a call returns (inputs, outputs).
         sess: the session; the trainer's or the default one, at the first call, where it is None.
-        owner: a trainer whose session it is.
+        owner: a trainer whose session it is, or what closes the given session when it is garbage-collected.
     """
 
     def __init__(

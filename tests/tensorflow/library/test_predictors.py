@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from concurrent.futures import Future
 from pathlib import Path
@@ -143,6 +144,18 @@ def test_multi_tower_predictors_share_variables() -> None:
         assert np.allclose(predict(X)[0], X @ W + B, atol=1e-6)
     with pytest.raises(ConfigurationError, match="device"):
         MultiTowerOfflinePredictor(config(), [])
+
+
+def test_a_predictor_of_a_tower_outlives_what_made_it() -> None:
+    predict = MultiTowerOfflinePredictor(config(), ["/cpu:0"]).get_predictors()[0]
+    gc.collect()
+
+    assert np.allclose(predict(X)[0], X @ W + B, atol=1e-6)
+    session = predict.sess
+    del predict
+    gc.collect()
+    with pytest.raises(RuntimeError, match="closed"):
+        session.run([])
 
 
 def test_data_parallel_predictor_takes_inputs_of_all_towers() -> None:

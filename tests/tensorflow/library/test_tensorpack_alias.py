@@ -4,6 +4,7 @@ import gc
 import importlib
 import pickle
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,37 @@ def test_pickled_files_are_read(tensorpack, tmp_path) -> None:
     assert [each[1] for each in found] == [0, 1, 2, 3]
 
 
+def test_digits_have_the_attributes_of_tensorpack(tensorpack, tmp_path) -> None:
+    stored = np.arange(2 * 28 * 28, dtype=np.uint8).reshape(2, 28, 28)
+    for name, values in (("images-idx3", stored), ("labels-idx1", np.array([3, 7], np.uint8))):
+        sizes = b"".join(size.to_bytes(4, "big") for size in values.shape)
+        head = bytes([0, 0, 8, values.ndim]) + sizes
+        (tmp_path / f"t10k-{name}-ubyte").write_bytes(head + values.tobytes())
+
+    ds = tensorpack.dataset.Mnist("test", shuffle=False, dir=str(tmp_path))
+
+    assert (ds.images.shape, ds.images.dtype, ds.train_or_test) == ((2, 28, 28, 1), np.float32, "test")
+    ds.reset_state()
+    for image, datapoint in zip(ds.images, ds, strict=True):
+        assert np.array_equal(image[..., 0], datapoint[0])
+    again = pickle.loads(pickle.dumps(ds))
+    assert again._float_images is None  # the files are read again in another process
+    assert np.array_equal(again.images, ds.images)
+
+
+def test_cifar_has_the_attributes_of_tensorpack(tensorpack, tmp_path) -> None:
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+    rows = np.arange(2 * 3072).reshape(2, 3072).astype(np.uint8)
+    (folder / "test_batch").write_bytes(pickle.dumps({b"data": rows, b"labels": [4, 1]}))
+
+    ds = tensorpack.dataset.Cifar10("test", dir=str(tmp_path))
+
+    assert (ds.train_or_test, ds.cifar_classnum) == ("test", 10)
+    assert [label for _, label in ds.data] == [4, 1]
+    assert np.array_equal(ds.data[1][0], rows[1].reshape(3, 32, 32).transpose(1, 2, 0))
+
+
 def test_a_monitor_gets_name_and_value(tensorpack) -> None:
     from ziggurat.engine.monitor import Image, Scalar
 
@@ -156,6 +188,15 @@ def test_binary_decisions_have_any_shape(tensorpack) -> None:
     counted.before_inference()
     counted.on_values({"decided": np.array([[1, 1], [0, 1]]), "true": np.array([[1, 0], [1, 1]])}, None)
     assert sorted(counted.after_inference().values()) == pytest.approx([2 / 3, 2 / 3])
+
+
+def test_a_schedule_may_come_in_any_order(tensorpack) -> None:
+    callbacks = importlib.import_module("tensorpack.callbacks")
+    rate = callbacks.ObjAttrParam(SimpleNamespace(value=1.0), "value")
+
+    schedule = callbacks.ScheduledHyperParamSetter(rate, [(30, 0.01), (10.0, 0.1), (10, 0.5)])
+
+    assert schedule.state()["schedule"] == [[10, 0.1], [30, 0.01]]  # the first one of an epoch counts
 
 
 def test_augmentors_of_0_8_that_return_transforms_work(tensorpack) -> None:

@@ -73,7 +73,20 @@ class BinaryClassificationStats(callbacks.BinaryClassificationStats):
 
 
 class ScheduledHyperParamSetter(callbacks.ScheduledHyperParamSetter):
-    """``ziggurat.callbacks.ScheduledHyperParamSetter``, which warns where the schedule holds from the start on."""
+    """``ziggurat.callbacks.ScheduledHyperParamSetter``, which warns where the schedule holds from the start on.
+
+    Args:
+        param: a parameter, or the name of one of the program.
+        schedule: (epoch, value) pairs in any order; the first one of an epoch counts.
+        arguments: further arguments of that class, by place.
+        options: likewise, by name.
+    """
+
+    def __init__(self, param: Any, schedule: Sequence[tuple[float, float]], *arguments: Any, **options: Any) -> None:
+        values: dict[int, float] = {}
+        for point, value in schedule:
+            values.setdefault(int(point), value)
+        super().__init__(param, sorted(values.items()), *arguments, **options)
 
     def set_at_start(self) -> None:
         """Set the value that holds at the start."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.dataflow import DataFlow, RNGDataFlow, dataset
+from ziggurat.dataflow.indexed import ArraySet
 from ziggurat.errors import DataError, UnknownNameError
 from ziggurat.tf.tensorpack.flows import BlueFirst
 from ziggurat.tf.tensorpack.utils.fs import get_dataset_path
@@ -29,29 +30,72 @@ __all__ = [
 _EDGES_SHAPE: Final = (321, 481)
 
 
-class Mnist(dataset.Mnist):
+class _Digits(ArraySet):
+    """The attributes that Tensorpack's ``Mnist`` has."""
+
+    split: str
+    _float_images: np.ndarray | None = None
+
+    @property
+    def images(self) -> np.ndarray:
+        """All images, (N, 28, 28, 1) float32 from 0 to 1."""
+        if self._float_images is None:
+            self._float_images = super().images[..., None] / np.float32(255)
+        return self._float_images
+
+    @property
+    def train_or_test(self) -> str:
+        """``train`` or ``test``."""
+        return self.split
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_float_images": None}
+
+
+class Mnist(_Digits, dataset.Mnist):
     """``ziggurat.dataflow.dataset.Mnist``, in ``mnist_data`` where no folder is given."""
 
     def __init__(self, train_or_test: str, shuffle: bool = True, dir: str | None = None) -> None:  # noqa: A002
         super().__init__(train_or_test, shuffle, dir or get_dataset_path("mnist_data"))
 
 
-class FashionMnist(dataset.FashionMnist):
+class FashionMnist(_Digits, dataset.FashionMnist):
     """``ziggurat.dataflow.dataset.FashionMnist``, in ``fashion_mnist_data`` where no folder is given."""
 
     def __init__(self, train_or_test: str, shuffle: bool = True, dir: str | None = None) -> None:  # noqa: A002
         super().__init__(train_or_test, shuffle, dir or get_dataset_path("fashion_mnist_data"))
 
 
-class Cifar10(dataset.Cifar10):
+class _Cifar(ArraySet):
+    """The attributes that Tensorpack's ``Cifar10`` has."""
+
+    split: str
+    cifar_classnum: int
+
+    @property
+    def train_or_test(self) -> str:
+        """``train`` or ``test``."""
+        return self.split
+
+    @property
+    def data(self) -> list[list[Any]]:
+        """All datapoints."""
+        return [self.datapoint(index) for index in range(len(self))]
+
+
+class Cifar10(_Cifar, dataset.Cifar10):
     """``ziggurat.dataflow.dataset.Cifar10``, in ``cifar10_data`` where no folder is given."""
+
+    cifar_classnum = 10
 
     def __init__(self, train_or_test: str, shuffle: bool | None = None, dir: str | None = None) -> None:  # noqa: A002
         super().__init__(train_or_test, shuffle, dir or get_dataset_path("cifar10_data"))
 
 
-class Cifar100(dataset.Cifar100):
+class Cifar100(_Cifar, dataset.Cifar100):
     """``ziggurat.dataflow.dataset.Cifar100``, in ``cifar100_data`` where no folder is given."""
+
+    cifar_classnum = 100
 
     def __init__(self, train_or_test: str, shuffle: bool | None = None, dir: str | None = None) -> None:  # noqa: A002
         super().__init__(train_or_test, shuffle, dir or get_dataset_path("cifar100_data"))
@@ -79,6 +123,16 @@ class SVHNDigit(dataset.SVHNDigit):
 
     def __init__(self, name: str, data_dir: str | None = None, shuffle: bool = True) -> None:
         super().__init__(name, data_dir or get_dataset_path("svhn_data"), shuffle)
+
+    @property
+    def X(self) -> np.ndarray:  # noqa: N802 - Tensorpack's name
+        """All images, (N, 32, 32, 3) uint8."""
+        return self.images
+
+    @property
+    def Y(self) -> np.ndarray:  # noqa: N802 - Tensorpack's name
+        """All labels, (N,)."""
+        return self.labels
 
     @staticmethod
     def get_per_pixel_mean(  # pyright: ignore[reportIncompatibleMethodOverride]
