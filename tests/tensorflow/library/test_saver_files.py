@@ -240,7 +240,9 @@ def test_files_of_a_script_are_read_by_plain_tensorflow(script, tmp_path: Path) 
         X, folder = json.loads(sys.argv[1]), sys.argv[2]
         {textwrap.indent(MAKE.partition("assert not")[0], " " * 8).strip()}
         """
-    made = json.loads(script(text, json.dumps(X.tolist()), str(tmp_path)))
+    converted, answer = script(text, json.dumps(X.tolist()), str(tmp_path)).splitlines()
+    assert converted.startswith("Converted ")
+    made = json.loads(answer)
     found = plain(
         """
         def score():
