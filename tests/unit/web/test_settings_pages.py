@@ -8,6 +8,8 @@ from typing import Any
 
 from tests.unit.web.html_page import html_of
 from ziggurat.cli.server import Place
+from ziggurat.settings import Settings, describe_settings
+from ziggurat.web.pages.settings.form import start_up_setting
 from ziggurat.workspace.accounts import LOCAL
 from ziggurat.workspace.new_jobs import JobRequest
 
@@ -66,6 +68,12 @@ def test_wrong_limits_are_said_at_their_fields_and_not_kept(visit, studio):
         assert typed in page.one(f"#{name}-problem").text
     assert 'value="much"' in answer.text
     assert not any(each.is_chosen for each in studio.limits.all())
+
+
+def test_a_start_up_setting_without_a_value_has_a_dash():
+    (about,) = [each for each in describe_settings() if each.name == "disk_reserve_mib"]
+    shown = start_up_setting(about, Settings())
+    assert (shown.value, shown.default, shown.source) == ("–", "–", "Default")
 
 
 def test_the_strip_warns_by_the_reserve_that_was_chosen(visit, studio):

@@ -123,13 +123,13 @@ def folders(studio: StudioDep, _who: TrainerUser, path: Annotated[str, Query(max
 @router.get("/settings", response_model=list[Json])
 def settings(studio: StudioDep, _who: AdminUser) -> Response:
     """Return every setting: ``name``, ``value``, ``origin``, ``help``, ``variable``."""
-    known = [(each, str(getattr(studio.settings, each.name))) for each in describe_settings()]
+    known = [(each, getattr(studio.settings, each.name)) for each in describe_settings()]
     origins = studio.settings.origins
     return answer(
         [
             {
                 "name": each.name,
-                "value": value,
+                "value": "" if value is None else str(value),
                 "origin": origins.get(each.name, "default"),
                 "help": each.help,
                 "variable": each.variable,

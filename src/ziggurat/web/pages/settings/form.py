@@ -123,7 +123,7 @@ def start_up_setting(about: SettingDescription, held: Settings) -> StartUpSettin
 
 
 def _setting_text(value: Any) -> str:
-    return {"True": "yes", "False": "no", "": "–"}.get(str(value), str(value))
+    return {"True": "yes", "False": "no", "": "–", "None": "–"}.get(str(value), str(value))
 
 
 def _field(limit: Limit, typed: str | None) -> LimitField:
