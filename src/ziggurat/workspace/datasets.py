@@ -469,7 +469,7 @@ def sample_filter(dataset: Dataset, chosen: Mapping[str, Any]) -> SampleFilter:
 
 def _counts(splits: Mapping[str, SplitNote], number: int) -> dict[str, int]:
     """Return split → samples or objects of a class."""
-    return {name: (*note.class_counts, *[0] * (number + 1))[number] for name, note in splits.items()}
+    return {name: note.class_counts[number] if number < len(note.class_counts) else 0 for name, note in splits.items()}
 
 
 def _row(path: Path, manifest: Manifest) -> DatasetRow:

@@ -7,8 +7,10 @@ import itertools
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.catalog import Entry
@@ -37,6 +39,9 @@ from ziggurat.workspace.studio.thumbnails import ThumbnailCache
 from ziggurat.workspace.tasks import Tasks
 
 __all__ = ["StudioDatasets"]
+
+_open_here: Final[ContextVar[Mapping[tuple[int, str], Dataset]]] = ContextVar("open_here", default=MappingProxyType({}))
+"""Datasets that this thread has open at this moment, by studio and id."""
 
 
 class StudioDatasets(Datasets):
@@ -138,9 +143,20 @@ class StudioDatasets(Datasets):
 
     @contextmanager
     def opened(self, name: str) -> Iterator[Dataset]:
-        """Open a dataset that is done; files that it refers to are read below the offered folders only."""
+        """Open a dataset that is done; files that it refers to are read below the offered folders only.
+
+        Within an opening of the same dataset by the same thread, that one is given: a page asks several times.
+        """
+        opened, key = _open_here.get(), (id(self), name)
+        if key in opened:
+            yield opened[key]
+            return
         with only_offered(self._offered()), super().opened(name) as dataset:
-            yield dataset
+            token = _open_here.set({**opened, key: dataset})
+            try:
+                yield dataset
+            finally:
+                _open_here.reset(token)
 
     def picture(self, name: str, split: str, row: int, part: int = 0, *, max_side_px: int | None = None) -> bytes:
         """Return an image of a sample as PNG, made smaller where its longer side is longer than ``max_side_px``."""

@@ -186,37 +186,38 @@ def _explorer(
     job = studio.jobs.get(job_id)
     if not is_finished(job):
         return see_other(request, f"/datasets/{job_id}")
-    filter_problem, status = None, 200
-    described = studio.datasets.describe(job_id)
-    try:
-        found = explored(studio, job_id, wanted, _mask_numbers(request, studio, job_id, described))
-    except ZigguratError as error:
-        filter_problem, status = error.as_dict(), status_of(error)
-        wanted = wanted.without("split", "class_name")  # the names that may be unknown
-        found = explored(studio, job_id, wanted)
-    shown = {
-        **_correcting(job, found.schema, refused),
-        "found": found,
-        "wanted": wanted,
-        "orders": _orders(found),
-        "corrected": set(studio.datasets.boxes.places(job_id)),
-    }
-    if is_part(request, "found"):
-        answer = part(request, "dataset/found.html", status, job=job, **shown)
-        place = {**wanted.query, "offset": wanted.offset or None}
-        answer.headers["HX-Push-Url"] = address(request, f"/datasets/{job_id}/explore", place)
-        return answer
-    return page(
-        request,
-        "dataset/explore.html",
-        status,
-        **dataset_frame(studio, job, "explore", described),
-        **shown,
-        chosen=_first_sample(studio, job, found, wanted, refused),
-        filter_problem=filter_problem,
-        page_sizes=PAGE_SIZES,
-        few_classes=MOST_CLASSES,
-    )
+    with studio.datasets.opened(job_id):  # once for all that follows
+        filter_problem, status = None, 200
+        described = studio.datasets.describe(job_id)
+        try:
+            found = explored(studio, job_id, wanted, _mask_numbers(request, studio, job_id, described))
+        except ZigguratError as error:
+            filter_problem, status = error.as_dict(), status_of(error)
+            wanted = wanted.without("split", "class_name")  # the names that may be unknown
+            found = explored(studio, job_id, wanted)
+        shown = {
+            **_correcting(job, found.schema, refused),
+            "found": found,
+            "wanted": wanted,
+            "orders": _orders(found),
+            "corrected": set(studio.datasets.boxes.places(job_id)),
+        }
+        if is_part(request, "found"):
+            answer = part(request, "dataset/found.html", status, job=job, **shown)
+            place = {**wanted.query, "offset": wanted.offset or None}
+            answer.headers["HX-Push-Url"] = address(request, f"/datasets/{job_id}/explore", place)
+            return answer
+        return page(
+            request,
+            "dataset/explore.html",
+            status,
+            **dataset_frame(studio, job, "explore", described),
+            **shown,
+            chosen=_first_sample(studio, job, found, wanted, refused),
+            filter_problem=filter_problem,
+            page_sizes=PAGE_SIZES,
+            few_classes=MOST_CLASSES,
+        )
 
 
 def _mask_numbers(request: Request, studio: Studio, job_id: str, described: Mapping[str, Any]) -> list[int]:
