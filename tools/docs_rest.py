@@ -31,7 +31,7 @@ def rest_page() -> str:
 
 
 def _document() -> dict[str, Any]:
-    app, openapi = importlib.import_module("ziggurat.api.app"), importlib.import_module("ziggurat.api.documents")
+    app, openapi = importlib.import_module("ziggurat.api.app"), importlib.import_module("ziggurat.server.openapi")
     studio: Any = SimpleNamespace(people=None, notices=None)  # no route is asked
     return openapi.openapi_of(app.create_app(studio))
 

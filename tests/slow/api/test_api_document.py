@@ -26,10 +26,10 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from ziggurat.api.app import create_app
-from ziggurat.api.documents import openapi_of
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.splitting import SplitRule
 from ziggurat.entities import NewJob
+from ziggurat.server.openapi import openapi_of
 from ziggurat.settings import Settings
 from ziggurat.specs import DatasetSpec, save_spec
 from ziggurat.workspace.accounts import LOCAL
