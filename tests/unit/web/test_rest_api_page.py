@@ -9,7 +9,7 @@ from ziggurat.web.pages.rest_api.view import Content, Parameter, groups_of
 from ziggurat.workspace.accounts import LOCAL
 
 
-def test_every_operation_and_shape_is_on_the_page(visit: Any) -> None:
+def test_every_operation_and_schema_is_on_the_page(visit: Any) -> None:
     document = visit.get("/api/v1/openapi.json").json()
     page = html_of(visit.get("/api/v1/docs"))
     shown = [
@@ -20,7 +20,7 @@ def test_every_operation_and_shape_is_on_the_page(visit: Any) -> None:
     expected = [f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods]
     assert sorted(shown) == sorted(expected)
     ids = {each["id"] for each in page.all(".fold-body[id]")}
-    assert ids == {f"shape-{name}" for name in document["components"]["schemas"]}
+    assert ids == {f"schema-{name}" for name in document["components"]["schemas"]}
     assert {each["href"][1:] for each in page.all(".rest-list a")} <= ids
     linked = {each["href"][1:] for each in page.all(".rest-groups a")}
     assert linked == {each["id"] for each in page.all(".rest-list h2")}
@@ -46,7 +46,7 @@ def test_one_operation_names_what_it_needs_takes_and_returns() -> None:
     assert (found.role, found.scope) == ("admin", "write")
     assert found.parameters == [Parameter("by", "query", "string or null", 'Default: `"é"`.')]
     assert found.body == [Content("", "application/json", "New", is_list=False, text="")]
-    assert found.answers == [
+    assert found.responses == [
         Content("204", "", "", is_list=False, text="Nothing."),
         Content("default", "application/json", "Error", is_list=True, text=""),
     ]

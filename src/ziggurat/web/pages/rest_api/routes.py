@@ -8,7 +8,7 @@ from ziggurat.entities import ROLES, SCOPES
 from ziggurat.server.dependencies import ViewerUser
 from ziggurat.server.openapi import openapi_of
 from ziggurat.server.permissions import new_router
-from ziggurat.web.pages.rest_api.view import groups_of, shapes_of
+from ziggurat.web.pages.rest_api.view import groups_of, schemas_of
 from ziggurat.web.rendering import page
 
 __all__ = ["router"]
@@ -24,7 +24,7 @@ def rest_api(request: Request, _who: ViewerUser) -> Response:
         request,
         "rest_api/page.html",
         groups=groups_of(document),
-        shapes=shapes_of(document),
+        schemas=schemas_of(document),
         roles=ROLES,
         scopes=SCOPES,
     )

@@ -1,4 +1,4 @@
-"""View model of the REST API: operations in groups, and the shapes of what they take and return."""
+"""View model of the REST API: operations in groups, and the schemas of what they take and return."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Content", "Group", "Operation", "Parameter", "groups_of", "shapes_of"]
+__all__ = ["Content", "Group", "Operation", "Parameter", "groups_of", "schemas_of"]
 
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 
@@ -36,14 +36,14 @@ class Content:
     Args:
         status: of HTTP; empty for what is sent.
         media_type: such as ``application/json``; empty where there is no body.
-        shape: name of the shape; empty where it has none.
-        is_list: whether it is a list of that shape.
+        schema_name: empty where it has no schema of its own.
+        is_list: whether it is a list of that schema.
         text: what it is.
     """
 
     status: str
     media_type: str
-    shape: str
+    schema_name: str
     is_list: bool
     text: str
 
@@ -61,7 +61,7 @@ class Operation:
         scope: of a token; empty where it is open to everybody.
         parameters: that it takes.
         body: that it takes, in one form or several.
-        answers: by status.
+        responses: by status.
     """
 
     method: str
@@ -72,7 +72,7 @@ class Operation:
     scope: str
     parameters: Sequence[Parameter]
     body: Sequence[Content]
-    answers: Sequence[Content]
+    responses: Sequence[Content]
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ def groups_of(document: Mapping[str, Any]) -> list[Group]:
     return [Group(name, operations) for name, operations in groups.items()]
 
 
-def shapes_of(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return name → JSON schema of each shape, indented, by name."""
+def schemas_of(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return name → JSON schema, indented, sorted by name."""
     schemas = document.get("components", {}).get("schemas", {})
     return {name: json.dumps(schemas[name], indent=2, ensure_ascii=False) for name in sorted(schemas)}
 
@@ -116,7 +116,7 @@ def _operation(path: str, method: str, operation: Mapping[str, Any]) -> Operatio
         scope=needed.get("scope", ""),
         parameters=[_parameter(each) for each in operation.get("parameters", ())],
         body=list(_contents("", operation.get("requestBody", {}))),
-        answers=[each for status, answer in operation["responses"].items() for each in _contents(status, answer)],
+        responses=[each for status, part in operation["responses"].items() for each in _contents(status, part)],
     )
 
 
@@ -135,5 +135,5 @@ def _contents(status: str, part: Mapping[str, Any]) -> Iterator[Content]:
         yield Content(status, "", "", is_list=False, text=text)
     for media_type, content in part.get("content", {}).items():
         schema = content.get("schema", {})
-        shape = schema.get("items", schema).get("$ref", "").rpartition("/")[2]
-        yield Content(status, media_type, shape, is_list="items" in schema, text=text)
+        name = schema.get("items", schema).get("$ref", "").rpartition("/")[2]
+        yield Content(status, media_type, name, is_list="items" in schema, text=text)
