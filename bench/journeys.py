@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from PIL import Image
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from sklearn.datasets import load_digits
 
-from bench.parts.pages_browser import browser, why_no_browser
+from bench.parts.chromium import FLAGS, path_of_chromium, why_no_chromium
 from bench.parts.report import Options, machine
 from bench.parts.studio_processes import serve
 from ziggurat.client import Client
@@ -97,13 +98,13 @@ class Studio:
 
 def run(_options: Options) -> JourneysReport:
     """Make a studio, and walk each journey once: counts do not vary."""
-    report = JourneysReport(left_out=why_no_browser())
+    report = JourneysReport(left_out=why_no_chromium())
     if report.left_out:
         return report
     with tempfile.TemporaryDirectory(prefix="ziggurat-bench-journeys-") as place:
         workspace = Path(place, "workspace")
         folder = _digit_folders(workspace / "uploads" / "digits")
-        with serve(workspace, None) as server, Client(server.address) as client, browser() as opened:
+        with serve(workspace, None) as server, Client(server.address) as client, _browser() as opened:
             _fill(client, folder)
             studio = Studio(address=server.address, folder=folder, image=next(folder.glob("7/*.png")))
             try:
@@ -122,6 +123,16 @@ def main(words: Sequence[str] | None = None) -> None:
     argparse.ArgumentParser(prog="python -m bench.journeys", description=__doc__).parse_args(words)
     print(machine(), flush=True)
     print(f"\n{run(Options()).text()}", flush=True)
+
+
+@contextmanager
+def _browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path_of_chromium(), args=list(FLAGS))
+        try:
+            yield opened
+        finally:
+            opened.close()
 
 
 def _digit_folders(folder: Path) -> Path:

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
+
+from bench.parts.chromium import chromium, why_no_chromium
 from bench.parts.million import class_tree, created
-from bench.parts.pages_browser import browser, why_no_browser
 from bench.parts.pages_floor import floor
 from bench.parts.pages_report import PagesReport
 from bench.parts.pages_scenes import Figures, measure, scenes
@@ -22,6 +24,9 @@ from bench.parts.studio_workspace import Size, Workspace, fill_store, make_folde
 __all__ = ["PagesOptions", "main", "run", "run_pages"]
 
 _CLASSES = 100
+_REQUESTS = 200
+"""So many for the CPU time of one: it is counted in steps of 10 ms."""
+_WITHIN_S = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +62,12 @@ def run_pages(options: PagesOptions) -> PagesReport:
             f"{options.rounds} interleaved rounds: one visit with an empty cache, {options.warm} with a full one:"
             " from a bookmark, which starts a process of the browser, and by a link on another page",
             "the browser is at rest before each visit: a new window makes parts of its own",
-            "usable: from the start of the navigation until htmx and all islands are at work;"
+            "usable: from the start of the navigation until htmx and all islands are at work: a mark of the page;"
             " for an act, from the key until the answer stands on the page; painted: the first of its contents",
             "the floor is a bare file of the same size in the same browser: no scripts, no style sheets, no images",
         ],
     )
-    report.left_out = why_no_browser()
+    report.left_out = why_no_chromium()
     if report.left_out:
         return report
     with (
@@ -70,6 +75,8 @@ def run_pages(options: PagesOptions) -> PagesReport:
         _studio(Path(place, "workspace"), options) as (server, workspace, explored),
     ):
         report.pages = _looked_at(server, workspace, explored, options)
+        pages = [scene for scene in scenes(workspace, explored, options.samples) if not scene.act]
+        report.cpu_ms = {page.name: _cpu_ms(server, page.path) for page in pages}
     return report
 
 
@@ -117,12 +124,22 @@ def _looked_at(server: Server, workspace: Workspace, explored: str, options: Pag
     """Look at every scene in rounds; the first is for nothing, where it is a rehearsal."""
     looked = scenes(workspace, explored, options.samples)
     figures = {scene.name: Figures(name=scene.name) for scene in looked}
-    with floor() as beside, browser() as opened:
+    with floor() as beside, chromium() as opened:
         for number in range(0 if options.rehearsed else 1, options.rounds + 1):
             for scene in looked:
                 kept = figures[scene.name] if number else Figures(name=scene.name)
                 measure(opened, server.address, beside, scene, kept, options.warm if number else 1)
     return list(figures.values())
+
+
+def _cpu_ms(server: Server, path: str) -> float:
+    """Return the CPU time of the server for one request of a page, for what has not changed since the last."""
+    with httpx.Client(base_url=server.address, timeout=_WITHIN_S) as client:
+        client.get(path).raise_for_status()
+        before_s = server.cpu_s()
+        for _ in range(_REQUESTS):
+            client.get(path).raise_for_status()
+    return (server.cpu_s() - before_s) / _REQUESTS * 1000
 
 
 if __name__ == "__main__":

@@ -1,95 +1,81 @@
-"""Chromium for the page benchmark: time until a page is usable, and bytes transferred."""
+"""Pages in Chromium for the page benchmark: time until one is usable, and bytes transferred.
+
+The browser tells afterwards: a page of the studio marks in its timeline when it is usable, and the rest is there.
+Nothing watches a page while it comes, as a driver would, which took 5 to 30 ms of each visit.
+"""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-try:
-    from playwright.sync_api import Browser, BrowserContext, Page, Response, sync_playwright
-except ImportError:  # the benchmark says so
-    sync_playwright = None  # type: ignore[assignment]
+from bench.parts.chromium import Chromium
 
-__all__ = ["Tab", "Visit", "browser", "why_no_browser"]
+__all__ = ["Tab", "Visit"]
 
-_CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
-_FLAGS: Final = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-_WITHIN_MS: Final = 60_000
-_QUIET_MS: Final = 250
+_WIDTH, _HEIGHT = 1440, 900
+_WITHIN_S: Final = 30.0
+_QUIET_S: Final = 0.25
 """After so long without a further answer, all that a page asks for by itself has come."""
 _IDLE_SHARE: Final = 0.1
 """A browser that needs less of one core is at rest."""
-_IDLE_LOOK_MS: Final = 100
+_IDLE_LOOK_S: Final = 0.1
 _IDLE_LOOKS: Final = 50
 
-_WATCH: Final = """(() => {
-  const found = { interactive: 0, shown: 0 };
-  window.measured = found;
-  const isShown = () => Boolean(SHOWN);
-  const isInteractive = () =>
-    document.querySelector("main h1") &&
-    [...document.querySelectorAll("[data-island]:not([data-when])")].every((each) => each.dataset.mounted) &&
-    (!document.querySelector("[hx-get], [hx-post]") || document.querySelector("[data-htmx-powered]"));
-  const look = () => {
-    if (document.readyState === "loading") return;
-    if (!found.interactive && isInteractive()) found.interactive = performance.now();
-    if (found.interactive && !found.shown && isShown()) found.shown = performance.now();
-    if (found.shown) watcher.disconnect();
+_MEASURED: Final = """((address) => {
+  if (location.href !== new URL(address).href || document.readyState !== "complete") return null;
+  const [page] = performance.getEntriesByType("navigation");
+  const marked = (name) => performance.getEntriesByName(name, "mark")[0]?.startTime;
+  const usable = document.scripts.length ? marked("usable") : page.domInteractive;
+  const shown = SHOWN;
+  const painted = performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
+  if (!usable || !shown || !painted) return null;
+  const come = [page, ...performance.getEntriesByType("resource")];
+  return {
+    status: page.responseStatus,
+    usable,
+    shown: Math.max(usable, shown),
+    painted,
+    bytes: come.reduce((sum, each) => sum + each.transferSize, 0),
   };
-  const watcher = new MutationObserver(look);
-  watcher.observe(document, { attributes: true, childList: true, subtree: true });
-  document.addEventListener("readystatechange", look);
-  document.addEventListener("load", look, true);
-})();"""
+})(ADDRESS)"""
 
-_AWAIT: Final = """() => new Promise((resolve, reject) => {
-  const look = () => (window.measured.shown ? resolve(window.measured) : setTimeout(look, 20));
-  look();
-  setTimeout(() => reject(new Error(`not shown yet: ${JSON.stringify(window.measured)}`)), 30000);
-})"""
+_COME: Final = "performance.getEntriesByType('resource').map((each) => each.transferSize)"
 
-_PAINTED: Final = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
-
-_FOLLOW: Final = """(address) => {
+_FOLLOW: Final = """((address) => {
   const link = document.body.appendChild(document.createElement("a"));
   link.href = address;
   link.click();
-}"""
+})(ADDRESS)"""
 
-_ACT: Final = """([act, gone]) => new Promise((resolve, reject) => {
-  const before = document.querySelector(gone)?.textContent;
+_ACT: Final = """(([selector, value, changes]) => new Promise((resolve, reject) => {
+  const before = document.querySelector(changes)?.textContent;
   const began = performance.now();
   document.addEventListener("htmx:after:swap", function swapped({ detail }) {
-    if (document.querySelector(gone)?.textContent === before) return;
+    if (document.querySelector(changes)?.textContent === before) return;
     document.removeEventListener("htmx:after:swap", swapped);
     resolve({ took: performance.now() - began, text: detail.ctx.text });
   });
-  setTimeout(() => reject(new Error(`nothing changed: ${act.selector}`)), 30000);
-  const element = document.querySelector(act.selector);
-  if (act.value === undefined) element.click();
+  setTimeout(() => reject(new Error(`nothing changed: ${selector}`)), 30000);
+  const element = document.querySelector(selector);
+  if (value === null) element.click();
   else {
-    element.value = act.value;
+    element.value = value;
     element.form.requestSubmit();
   }
-})"""
+}))(ASKED)"""
 
-_FETCH: Final = """async (address) => {
+_FETCH: Final = """(async (address) => {
   const began = performance.now();
   const answer = await fetch(address, { cache: "no-store" });
   document.querySelector("main").innerHTML = await answer.text();
   return performance.now() - began;
-}"""
+})(ADDRESS)"""
+
+_CONTENT: Final = "fetch(location.href, { cache: 'no-store' }).then((answer) => answer.text())"
 
 
 @dataclass(frozen=True)
@@ -110,27 +96,25 @@ class Visit:
 
 
 class Tab:
-    """A tab with its own cache, which counts what comes.
+    """A tab with its own cache.
 
     Args:
         opened: the browser.
-        shown: an expression of JavaScript that holds once a page shows all that it shows at first.
+        shown: an expression of JavaScript: when a page showed all that it shows at first, in ms of its timeline;
+            0 or undefined where it does not yet.
     """
 
-    def __init__(self, opened: Browser, shown: str = "true") -> None:
-        self._context: BrowserContext = opened.new_context(viewport={"width": 1440, "height": 900})
-        self._context.set_default_timeout(_WITHIN_MS)
-        self._context.add_init_script(_WATCH.replace("SHOWN", shown))
-        self._page: Page = self._context.new_page()
-        self._page.on("response", self._note)
-        self._answer: Response | None = None
+    def __init__(self, opened: Chromium, shown: str = "1") -> None:
+        self._opened = opened
+        self._context: str = opened.send("Target.createBrowserContext")["browserContextId"]
+        blank = {"url": "about:blank", "browserContextId": self._context, "width": _WIDTH, "height": _HEIGHT}
+        target = opened.send("Target.createTarget", blank)["targetId"]
+        attached = opened.send("Target.attachToTarget", {"targetId": target, "flatten": True})
+        self._session: str = attached["sessionId"]
+        screen = {"width": _WIDTH, "height": _HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+        self._send("Emulation.setDeviceMetricsOverride", screen)
+        self._measured = _MEASURED.replace("SHOWN", shown)
         self._part = ""
-        self._bytes = 0
-        self._browser = opened.new_browser_cdp_session()
-        network = self._context.new_cdp_session(self._page)
-        network.send("Network.enable")
-        network.on("Network.loadingFinished", self._count)
-        self._settle()
 
     def visit(self, address: str) -> Visit:
         """Open a page, as from a bookmark.
@@ -138,10 +122,9 @@ class Tab:
         Raises:
             RuntimeError: where the answer is no page.
         """
-        self._page.goto("about:blank")
+        self._open("about:blank")
         self._rest()
-        self._begin()
-        self._page.goto(address, wait_until="domcontentloaded")
+        self._open(address)
         return self._arrived(address)
 
     def follow(self, address: str, before: str) -> Visit:
@@ -150,21 +133,11 @@ class Tab:
         Raises:
             RuntimeError: where the answer is no page.
         """
-        self._page.goto(before)
-        self._settle()
+        self._open(before)
+        self._arrived(before, "1")
         self._rest()
-        self._begin()
-        with self._page.expect_navigation(wait_until="domcontentloaded"):
-            self._page.evaluate(_FOLLOW, address)
+        self._run(_FOLLOW, ADDRESS=address)
         return self._arrived(address)
-
-    def _arrived(self, address: str) -> Visit:
-        if self._answer is None or not self._answer.ok:
-            raise RuntimeError(f"{address} was answered by {self._answer.status if self._answer else 'nothing'}")
-        measured = self._page.evaluate(_AWAIT)
-        self._settle()
-        painted_ms = self._page.evaluate(_PAINTED)
-        return Visit(measured["interactive"], measured["shown"], painted_ms, self._bytes)
 
     def act(self, selector: str, value: str | None, changes: str) -> Visit:
         """Press something on the page, or send the form of a field, and wait until the page has changed.
@@ -174,78 +147,88 @@ class Tab:
             value: for the field; None to press.
             changes: selector of the element whose text must be another one afterwards.
         """
-        self._settle()
-        self._begin()
-        asked: dict[str, Any] = {"selector": selector, **({} if value is None else {"value": value})}
-        changed = self._page.evaluate(_ACT, [asked, changes])
-        self._settle()
+        changed, come_bytes = self._counted(lambda: self._run(_ACT, ASKED=[selector, value, changes]))
         took_ms, self._part = changed["took"], changed["text"]
-        return Visit(took_ms, took_ms, took_ms, self._bytes)
+        return Visit(took_ms, took_ms, took_ms, come_bytes)
 
     def fetch(self, address: str) -> Visit:
         """Let the page fetch an address and show it, with nothing else: the floor of what an act takes."""
-        self._begin()
-        took_ms = self._page.evaluate(_FETCH, address)
-        self._settle()
-        return Visit(took_ms, took_ms, took_ms, self._bytes)
+        took_ms, come_bytes = self._counted(lambda: self._run(_FETCH, ADDRESS=address))
+        return Visit(took_ms, took_ms, took_ms, come_bytes)
 
     def content(self) -> str:
         """Return what the last visit or act was answered by."""
-        if self._part:  # not the first answer since the act: a page also asks for parts by itself, such as its strip
-            return self._part
-        if self._answer is None:
-            raise RuntimeError("nothing was answered")
-        return self._answer.text()
+        # Not the first answer since an act: a page also asks for parts by itself, such as its strip.
+        return self._part or str(self._run(_CONTENT))
 
     def close(self) -> None:
         """Forget the tab and its cache."""
-        self._browser.detach()
-        self._context.close()
+        self._opened.send("Target.disposeBrowserContext", {"browserContextId": self._context})
 
-    def _begin(self) -> None:
-        self._bytes, self._answer, self._part = 0, None, ""
+    def _open(self, address: str) -> None:
+        self._part = ""
+        failed = self._send("Page.navigate", {"url": address}).get("errorText")
+        if failed:
+            raise RuntimeError(f"{address}: {failed}")
 
-    def _note(self, response: Response) -> None:
-        if self._answer is None and response.request.resource_type == "document":
-            self._answer = response
+    def _arrived(self, address: str, shown: str = "") -> Visit:
+        """Wait until a page is there and asks for nothing more; it is first looked at when it should be usable."""
+        expression = _MEASURED.replace("SHOWN", shown) if shown else self._measured
+        end_s = time.monotonic() + _WITHIN_S
+        before: dict[str, Any] | None = None
+        while time.monotonic() < end_s:
+            time.sleep(_QUIET_S)
+            measured = self._run(expression, ADDRESS=address)
+            if measured is not None and measured["status"] != 200:
+                raise RuntimeError(f"{address} was answered by {measured['status']}")
+            if measured is not None and measured == before:
+                return Visit(measured["usable"], measured["shown"], measured["painted"], measured["bytes"])
+            before = measured
+        raise RuntimeError(f"{address} did not become usable within {_WITHIN_S:.0f} s")
 
-    def _count(self, event: dict[str, Any]) -> None:
-        self._bytes += int(event["encodedDataLength"])
+    def _counted(self, act: Callable[[], Any]) -> tuple[Any, int]:
+        """Return what an act gives, and the bytes that came during it, when no more come."""
+        self._quiet()
+        known = len(self._run(_COME))
+        given = act()
+        return given, sum(self._quiet()[known:])
+
+    def _quiet(self) -> list[int]:
+        come: list[int] = self._run(_COME)
+        while True:
+            time.sleep(_QUIET_S)
+            before, come = come, self._run(_COME)
+            if before == come:
+                return come
 
     def _rest(self) -> None:
         """Wait until the browser is at rest: a new window makes parts of its own, which are no part of our pages."""
         used = self._used_s()
         for _ in range(_IDLE_LOOKS):
-            self._page.wait_for_timeout(_IDLE_LOOK_MS)
+            time.sleep(_IDLE_LOOK_S)
             before, used = used, self._used_s()
-            if used - before < _IDLE_SHARE * _IDLE_LOOK_MS / 1000:
+            if used - before < _IDLE_SHARE * _IDLE_LOOK_S:
                 return
 
     def _used_s(self) -> float:
         """Return the CPU time of all processes of the browser."""
-        return sum(each["cpuTime"] for each in self._browser.send("SystemInfo.getProcessInfo")["processInfo"])
+        processes = self._opened.send("SystemInfo.getProcessInfo")["processInfo"]
+        return float(sum(each["cpuTime"] for each in processes))
 
-    def _settle(self) -> None:
-        counted = -1
-        while counted != self._bytes:
-            counted = self._bytes
-            self._page.wait_for_timeout(_QUIET_MS)
+    def _run(self, expression: str, **values: Any) -> Any:
+        """Return what an expression of JavaScript gives; words in it stand for values.
 
+        Raises:
+            RuntimeError: what it throws.
+        """
+        for name, value in values.items():
+            expression = expression.replace(name, json.dumps(value))
+        asked = {"expression": expression, "awaitPromise": True, "returnByValue": True}
+        answer = self._send("Runtime.evaluate", asked)
+        if "exceptionDetails" in answer:
+            thrown = answer["exceptionDetails"]
+            raise RuntimeError(thrown.get("exception", {}).get("description", thrown["text"]))
+        return answer["result"].get("value")
 
-def why_no_browser() -> str:
-    """Return why there is no browser to measure with; empty where there is one."""
-    if sync_playwright is None:
-        return "playwright is not installed"
-    return "" if _CHROMIUM else "there is no Chromium"
-
-
-@contextmanager
-def browser() -> Iterator[Browser]:
-    """Give Chromium, without a window."""
-    assert sync_playwright is not None, why_no_browser()
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=_CHROMIUM, args=list(_FLAGS))
-        try:
-            yield opened
-        finally:
-            opened.close()
+    def _send(self, method: str, values: dict[str, Any]) -> dict[str, Any]:
+        return self._opened.send(method, values, session=self._session)

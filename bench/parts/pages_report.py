@@ -25,12 +25,14 @@ class PagesReport:
         title: what was measured.
         notes: what one must know to judge.
         pages: the figures of each page or act.
+        cpu_ms: page → CPU time of the server for one request of it.
         left_out: why nothing was measured; empty where it was.
     """
 
     title: str
     notes: list[str] = field(default_factory=list)
     pages: list[Figures] = field(default_factory=list)
+    cpu_ms: dict[str, float] = field(default_factory=dict)
     left_out: str = ""
 
     def text(self) -> str:
@@ -38,12 +40,17 @@ class PagesReport:
         lines = [self.title, *(f"- {note}" for note in self.notes)]
         if self.left_out:
             return "\n".join([*lines, f"Left out: all pages ({self.left_out})"])
-        return "\n".join([*lines, "", _HEAD, f"|---{'|--:' * 19}|", *(_line(each.as_dict()) for each in self.pages)])
+        lines += ["", _HEAD, f"|---{'|--:' * 19}|", *(_line(each.as_dict()) for each in self.pages)]
+        if self.cpu_ms:
+            each_page = ", ".join(f"{name} {cpu_ms:.1f} ms" for name, cpu_ms in self.cpu_ms.items())
+            lines += ["", f"CPU time of the server for one request: {each_page}"]
+        return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
         pages = [each.as_dict() for each in self.pages]
-        return {"title": self.title, "notes": self.notes, "pages": pages, "left_out": self.left_out}
+        told = {"title": self.title, "notes": self.notes, "left_out": self.left_out}
+        return told | {"pages": pages, "server_cpu_ms": self.cpu_ms}
 
 
 def _line(page: Mapping[str, Any]) -> str:

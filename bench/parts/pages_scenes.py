@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from bench.parts.chromium import Chromium
 from bench.parts.pages_browser import Tab, Visit
 from bench.parts.pages_floor import bare
 from bench.parts.studio_workspace import Workspace
 
 __all__ = ["Figures", "Scene", "measure", "scenes"]
 
-_CURVES: Final = (
-    "[...document.querySelectorAll('[data-island=curves]')].every((each) => Number(each.dataset.points) > 0)"
-)
+_CURVES: Final = "marked('curves drawn')"
 _PICTURES: Final = (
-    "[...new Set([...document.querySelectorAll('#tiles image')].map((e) => new URL(e.href.baseVal, location).href))]"
-    ".every((each) => performance.getEntriesByName(each).some((found) => found.responseEnd > 0))"
+    "Math.max(...[...new Set([...document.querySelectorAll('#tiles image')].map((e) => e.href.baseVal))]"
+    ".map((each) => performance.getEntriesByName(new URL(each, location).href)[0]?.responseEnd))"
 )
 """Tiles are parts of sheets, which are images of SVG: a sheet has come when its answer has."""
 _BEFORE: Final = "/datasets"
@@ -33,7 +32,7 @@ class Scene:
     Args:
         name: how the report calls it.
         path: of the page, with its query.
-        shown: an expression of JavaScript that holds once all is there that one sees at first.
+        shown: an expression of JavaScript: when all was there that one sees at first, in ms of the page's timeline.
         act: what is pressed, or the field whose form is sent; empty where the page itself is measured.
         value: for the field.
         changes: the element whose text the act changes.
@@ -41,7 +40,7 @@ class Scene:
 
     name: str
     path: str
-    shown: str = "true"
+    shown: str = "1"
     act: str = ""
     value: str | None = None
     changes: str = "#results tbody"
@@ -110,7 +109,7 @@ def scenes(workspace: Workspace, explored: str, samples: int) -> list[Scene]:
     ]
 
 
-def measure(opened: Any, address: str, floor: tuple[str, Path], scene: Scene, figures: Figures, warm: int) -> None:
+def measure(opened: Chromium, address: str, floor: tuple[str, Path], scene: Scene, figures: Figures, warm: int) -> None:
     """Look at one scene: with an empty cache, then with a full one, from a bookmark and by a link; the floor beside.
 
     Args:

@@ -14,6 +14,7 @@ import { mount as pictureDrop } from "./islands/picture-drop.js";
 import { mount as queue } from "./islands/queue.js";
 import { mount as samplePredictions } from "./islands/sample-predictions.js";
 import { mount as threshold } from "./islands/threshold.js";
+import { markOnce } from "./timeline.js";
 
 const small = {
   dialog,
@@ -37,6 +38,7 @@ const mounted = new Map();
 // The largest come only when they are about to be seen: behind a tab that nobody opens, they would cost for nothing.
 const NEAR = "400px";
 const LARGE = ["charts", "editor", "graph"]; // or what says data-when="seen"
+const AWAITED = `[data-island]:not([data-mounted], [data-when], ${LARGE.map((name) => `[data-island=${name}]`).join()})`;
 const near = new IntersectionObserver(
   (seen) => {
     for (const { target, isIntersecting } of seen) {
@@ -48,9 +50,22 @@ const near = new IntersectionObserver(
   { rootMargin: NEAR },
 );
 
+let isStarted = false;
+
+function markUsable() {
+  if (isStarted && !document.querySelector(AWAITED)) markOnce("usable");
+}
+
+// All that every page has is at work; islands that the page brings may still be on the way.
+export function pageStarted() {
+  isStarted = true;
+  markUsable();
+}
+
 function begin(element, start) {
   mounted.set(element, start(element) ?? (() => {}));
   element.setAttribute("data-mounted", "true");
+  markUsable();
 }
 
 async function mount(element) {

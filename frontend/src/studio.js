@@ -3,7 +3,7 @@ import built from "built-islands";
 import htmx from "./htmx-setup.js";
 import { startBehaviours } from "./behaviours.js";
 import { catchUp } from "./catch-up.js";
-import { startIslands } from "./islands.js";
+import { pageStarted, startIslands } from "./islands.js";
 import { startLive } from "./live.js";
 
 startBehaviours();
@@ -11,6 +11,7 @@ startIslands();
 htmx.initialize(); // it would wait for the first paint; doing it twice does nothing
 catchUp();
 startLive();
+pageStarted();
 
 // Palette, single keys and notifications come when the page itself is at work.
 const whenIdle = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 200));

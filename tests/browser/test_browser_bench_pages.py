@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
 
 import ziggurat.web
+from bench.parts.chromium import Chromium, chromium
 from bench.parts.pages_browser import Tab
 from bench.parts.pages_floor import floor
 from bench.parts.pages_report import PagesReport
@@ -52,6 +52,12 @@ class TinyStudio(http.server.BaseHTTPRequestHandler):
         pass
 
 
+@pytest.fixture(name="opened")
+def opened_browser() -> Iterator[Chromium]:
+    with chromium() as opened:
+        yield opened
+
+
 @pytest.fixture
 def address() -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), TinyStudio) as server:
@@ -63,8 +69,8 @@ def address() -> Iterator[str]:
 
 
 @pytest.mark.nightly
-def test_the_answer_of_an_act_is_what_changed_the_page(browser: Browser, address: str) -> None:
-    tab = Tab(browser)
+def test_the_answer_of_an_act_is_what_changed_the_page(opened: Chromium, address: str) -> None:
+    tab = Tab(opened)
     tab.visit(address)
     assert tab.content() == PAGE
     took = tab.act("#next", None, "#results .pager")
@@ -74,13 +80,13 @@ def test_the_answer_of_an_act_is_what_changed_the_page(browser: Browser, address
 
 
 @pytest.mark.nightly
-def test_pages_and_acts_have_figures_beside_the_floor(browser: Browser, address: str) -> None:
+def test_pages_and_acts_have_figures_beside_the_floor(opened: Chromium, address: str) -> None:
     page = Scene(name="jobs", path="/")
     act = Scene(name="jobs: next page", path="/", act="#next", changes="#results .pager")
     figures = {scene.name: Figures(name=scene.name) for scene in (page, act)}
     with floor() as beside:
         for scene in (page, act):
-            measure(browser, address, beside, scene, figures[scene.name], 1)
+            measure(opened, address, beside, scene, figures[scene.name], 1)
     report = PagesReport("Pages", pages=list(figures.values()))
     of_page, of_act = report.as_dict()["pages"]
     assert (of_page["page_bytes"], of_act["page_bytes"]) == (len(PAGE), len(NEXT))

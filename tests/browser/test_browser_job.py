@@ -143,6 +143,16 @@ def test_each_tab_is_open_to_everybody(server: Any, page: Any, tiny_model: str, 
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
+def test_the_browsers_timeline_has_when_the_page_was_usable(server: Any, page: Any, tiny_model: str) -> None:
+    page.goto(f"{server.address}/models/{tiny_model}")
+    expect(page.locator('[data-curve="accuracy"] canvas')).to_be_visible()
+    marks = page.evaluate("performance.getEntriesByType('mark').map(({ name, startTime }) => [name, startTime])")
+    # Once each, in this order: points, notices and swaps that come later add nothing.
+    assert [name for name, _ in sorted(marks, key=lambda mark: mark[1])] == ["usable", "curves drawn"]
+    waiting = page.locator("[data-island]:not([data-when]):not([data-mounted])")
+    expect(waiting).to_have_count(0)
+
+
 def test_a_chart_takes_the_whole_width_until_escape(server: Any, page: Any, tiny_model: str) -> None:
     page.goto(f"{server.address}/models/{tiny_model}")
     chart = page.locator('[data-curve="accuracy"]')

@@ -5,6 +5,7 @@
 // The library that draws comes while the points are asked for: its beginning takes longer than all the rest, and the
 // page can be used meanwhile.
 import { bring } from "../brought.js";
+import { markOnce } from "../timeline.js";
 import { el } from "./curves/dom.js";
 import { groupsOf, learnMetrics } from "./curves/groups.js";
 import { marksText } from "./curves/marks.js";
@@ -171,7 +172,9 @@ class Curves {
       if (this.place.children[number] !== chart.element) this.place.insertBefore(chart.element, this.place.children[number] ?? null);
       chart.draw(group, this.runs, { ...this.settings, isEqual: this.isEqual });
     });
-    this.element.dataset.points = String(Math.max(0, ...[...this.runs[0].curves.values()].map((curve) => curve.steps.length)));
+    const points = Math.max(0, ...[...this.runs[0].curves.values()].map((curve) => curve.steps.length));
+    this.element.dataset.points = String(points);
+    if (points) markOnce("curves drawn");
   }
 
   // The page may bring an event later than its points.

@@ -52,6 +52,8 @@ def test_the_report_has_a_row_for_each_scene():
         " | 100 | 110 | 90 | 40 | 2.5 |",
         "| home: next page | 12 | – | – | – | – | – | – | 30 | 30 | 30 | 30 | 9 | 10 | 3.0 | – | – | – | – | – |",
     ]
+    report.cpu_ms = {"home": 3.52}
+    assert report.text().splitlines()[-1] == "CPU time of the server for one request: home 3.5 ms"
     of_page, of_act = report.as_dict()["pages"]
     assert of_page["warm"]["interactive_ms"] == [200, 210, 220]
     assert sorted(of_act) == ["floor_warm", "name", "page_bytes", "warm"]
