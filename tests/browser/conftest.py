@@ -16,21 +16,13 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 from sklearn.datasets import load_digits
 
+from bench.parts.chromium import FLAGS, path_of_chromium
 from tests.integration.studio.studio_process import StudioProcess, wait_for
 from ziggurat.client import Client
 
 FRONTEND = Path(__file__).parents[2] / "frontend"
 AXE = FRONTEND / "node_modules" / "axe-core" / "axe.min.js"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+CHROMIUM = path_of_chromium()
 SLOWER = float(os.environ.get("TESTS_BROWSER_SLOWER", "1"))
 """How many times slower the pages compute than they could: ``6`` shows here what fails on a small machine."""
 

@@ -1,6 +1,5 @@
 """The real TensorBoard behind the address of a studio in its own process, asked by a program and by a browser."""
 
-import shutil
 import signal
 from pathlib import Path
 from urllib.parse import quote
@@ -13,12 +12,13 @@ pytest.importorskip("uvicorn", reason="the extra `studio` is not installed")
 pytest.importorskip("tensorboard", reason="the extra `tensorboard` is not installed")
 pytest.importorskip("sklearn", reason="the extra `samples` is not installed")
 
+from bench.parts.chromium import path_of_chromium
 from tests.integration.studio.studio_process import StudioProcess, tiny_training, wait_for
 from ziggurat.client import Client
 from ziggurat.engine.monitors.tensorboard import file_version, image_event
 from ziggurat.protobuf_wire import tfrecord_frame
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = path_of_chromium()
 EPOCHS = 3
 PICTURE = b'<svg xmlns="http://www.w3.org/2000/svg"><script>document.documentElement.dataset.ran = 1</script></svg>'
 
