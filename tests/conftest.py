@@ -10,6 +10,9 @@ import pytest
 from hypothesis import settings
 
 from tests import durations
+from tests.warm.session import WarmStarts, cold_starts
+
+__all__ = ["cold_starts"]
 
 settings.register_profile("ziggurat", deadline=None)  # a loaded machine is no failure
 settings.load_profile("ziggurat")
@@ -25,6 +28,10 @@ QUICK = {"arch", "backend", "unit"}
 
 def pytest_configure(config: pytest.Config) -> None:
     durations.register(config)
+    framework = os.environ.get("TESTS_WARM")
+    if framework and not config.option.collectonly:
+        warm = WarmStarts(framework)
+        config.add_cleanup(warm.close)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

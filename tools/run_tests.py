@@ -32,6 +32,9 @@ SESSIONS = {"no framework": "", "TensorFlow": "tensorflow", "PyTorch": "torch", 
 A test that needs both frameworks, or one of them in a process that it starts, stands in those other folders.
 """
 
+WARM = ("TensorFlow", "PyTorch")
+"""Sessions that import their framework once for the processes that their tests start; see ``tests.warm``."""
+
 MATRIX = "matrix"
 """Folder of the combinations that ``make test-matrix`` runs, and no session."""
 
@@ -158,6 +161,8 @@ def _start(
         # Deselected too: a folder that is named in the arguments is not ignored.
         command += [f"--{leave}={other}" for other in _others(session.folder) for leave in ("ignore", "deselect")]
     variables = {**os.environ, VARIABLE: str(durations.resolve())}
+    if session.name in WARM:
+        variables["TESTS_WARM"] = session.folder
     if session.name == "PyTorch":
         # PyTorch's threads spin while they wait, and would take the processor from the tests beside them.
         variables.setdefault("OMP_NUM_THREADS", "1")
