@@ -26,6 +26,7 @@ import pytest
 
 from tests.contract_program import BATCH_SIZE, digit_points, make_program, train
 from tests.contract_samples import damaged, noisy, unchanged
+from tests.waiting import wait_until
 from ziggurat.callbacks import (
     Callback,
     ClassificationError,
@@ -150,14 +151,6 @@ def assert_same(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) 
         np.testing.assert_array_equal(array, other[name], err_msg=name)
 
 
-def wait_until(holds: Callable[[], bool], what: str, at_most_s: float = 120.0) -> None:
-    """Wait until something holds. The bound is far away: a test does not fail of a busy machine."""
-    until = time.monotonic() + at_most_s
-    while not holds():
-        assert time.monotonic() < until, what
-        time.sleep(0.02)
-
-
 def is_running(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -249,8 +242,8 @@ class NineContracts(ABC):
                 with pytest.raises(error):
                     self.train(flow, note, At(4, act))
             assert len(pids) == 2
-            wait_until(lambda pids=pids: not any(map(is_running, pids)), "a worker outlives its training")
-        wait_until(lambda: threading.active_count() <= threads, "a thread outlives its training")
+            wait_until(lambda pids=pids: not any(map(is_running, pids)), 120, what="a worker outlives its training")
+        wait_until(lambda: threading.active_count() <= threads, 120, what="a thread outlives its training")
 
     @pytest.mark.slow
     def test_contract_2_workers_end_with_a_killed_parent(self, tmp_path: Path) -> None:
@@ -263,12 +256,12 @@ class NineContracts(ABC):
             stdin=subprocess.DEVNULL,
         )
         steps = killed / "steps"
-        wait_until(lambda: steps.exists() and len(steps.read_text().split()) >= 7, "it takes no steps")
+        wait_until(lambda: steps.exists() and len(steps.read_text().split()) >= 7, 120, what="it takes no steps")
         pids = [each.pid for each in psutil.Process(process.pid).children(recursive=True)]
         process.kill()
         assert process.wait() == -signal.SIGKILL
         assert pids
-        wait_until(lambda: not any(map(is_running, pids)), "a worker outlives its killed parent")
+        wait_until(lambda: not any(map(is_running, pids)), 120, what="a worker outlives its killed parent")
         for folder in (whole, killed):
             train(self.name, folder)
         (one, first, _), (other, second, _) = (

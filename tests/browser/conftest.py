@@ -17,7 +17,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sy
 from sklearn.datasets import load_digits
 
 from bench.parts.chromium import FLAGS, path_of_chromium
-from tests.integration.studio.studio_process import StudioProcess, wait_for
+from tests.integration.studio.studio_process import StudioProcess
+from tests.waiting import wait_until
 from ziggurat.client import Client
 
 FRONTEND = Path(__file__).parents[2] / "frontend"
@@ -245,5 +246,5 @@ def finished(server: RunningStudio, job_id: str, within_s: float = 120) -> str:
         assert job["state"] != "failed", job["error"]
         return job["state"] == "done"
 
-    wait_for(is_done, within_s)
+    wait_until(is_done, within_s)
     return job_id

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from tests.integration.studio.studio_process import wait_for
+from tests.waiting import PROCESS_S, wait_until
 
 __all__ = ["NGINX", "nginx", "small_proxy"]
 
@@ -43,7 +43,7 @@ def nginx(folder: Path, studio: str, prefix: str, *, is_kept: bool) -> Iterator[
     with (folder / "out.log").open("wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log)
     try:
-        wait_for(lambda: _listens(port) or process.poll() is not None)
+        wait_until(lambda: _listens(port) or process.poll() is not None, PROCESS_S)
         assert process.poll() is None, (folder / "out.log").read_text()
         yield f"http://127.0.0.1:{port}"
     finally:

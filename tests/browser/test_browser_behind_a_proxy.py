@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import RunningStudio, note_console
 from tests.browser.reverse_proxies import NGINX, nginx, small_proxy
-from tests.integration.studio.studio_process import wait_for
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.client import Client
 
 PREFIX = "/ziggurat"
@@ -148,4 +148,4 @@ def _watch_a_training(page: Page, proxy: str, server: RunningStudio) -> None:
 
 def _delete(server: RunningStudio, job_id: str) -> None:
     server.client.delete(job_id, force=True)
-    wait_for(lambda: all(job["id"] != job_id for job in server.client.jobs()))
+    wait_until(lambda: all(job["id"] != job_id for job in server.client.jobs()), PROCESS_S)

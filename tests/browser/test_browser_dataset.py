@@ -13,7 +13,7 @@ import httpx
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import finished
-from tests.integration.studio.studio_process import wait_for
+from tests.waiting import PROCESS_S, wait_until
 
 
 def test_the_overview_draws_its_charts_and_has_their_tables(
@@ -226,7 +226,7 @@ def test_every_kind_of_chart_is_drawn(page: Page, server: Any, digits: str) -> N
     ):
         before = chart.screenshot()
         chart.evaluate("(element, text) => { element.dataset.chart = text; }", json.dumps(spec))
-        wait_for(lambda before=before: chart.screenshot() != before)
+        wait_until(lambda before=before: chart.screenshot() != before, PROCESS_S)
 
 
 def test_a_cell_of_a_heat_map_leads_to_its_samples(page: Page, server: Any, digits: str) -> None:
@@ -237,6 +237,6 @@ def test_a_cell_of_a_heat_map_leads_to_its_samples(page: Page, server: Any, digi
     spec = {"kind": "heat", "rows": ["1"], "columns": ["7"], "values": [[3]], "link": link}
     before = chart.screenshot()
     chart.evaluate("(element, text) => { element.dataset.chart = text; }", json.dumps(spec))
-    wait_for(lambda: chart.screenshot() != before)
+    wait_until(lambda: chart.screenshot() != before, PROCESS_S)
     chart.click()
     page.wait_for_url("**/explore?class_name=1&split=val")

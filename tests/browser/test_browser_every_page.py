@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import RunningStudio, finished
-from tests.integration.studio.studio_process import wait_for
+from tests.waiting import PROCESS_S, wait_until
 
 WIDTHS = (1440, 1024, 400)
 PAGE_BYTES = 60_000
@@ -133,6 +133,6 @@ def _wait_until_whole(page: Page, name: str, made: dict[str, str]) -> None:
 def _check_width(page: Page, width: int) -> None:
     """Charts follow the width of the window in the next frames."""
     try:
-        wait_for(lambda: page.evaluate(IS_WITHIN))
+        wait_until(lambda: page.evaluate(IS_WITHIN), PROCESS_S)
     except AssertionError:
         raise AssertionError(f"{width} px wide, wider is {page.evaluate(TOO_WIDE)}") from None

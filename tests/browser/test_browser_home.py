@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.integration.studio.studio_process import wait_for
+from tests.waiting import PROCESS_S, wait_until
 
 
 def _train(server: Any, name: str, **fields: Any) -> str:
@@ -26,7 +26,7 @@ def queue(server: Any) -> Iterator[list[str]]:
     chosen = httpx.put(f"{server.address}/api/v1/limits", json={"values": {"cpu_slots": 1}}, timeout=60)
     assert chosen.status_code == 200, chosen.text
     ids = [_train(server, "runs", spec={"epochs": 1_000_000})]
-    wait_for(lambda: server.client.job(ids[0])["global_step"] > 0)
+    wait_until(lambda: server.client.job(ids[0])["global_step"] > 0, PROCESS_S)
     ids += [_train(server, name, spec={"epochs": 1_000_000}) for name in ("first", "second", "third")]
     yield ids
     for each in reversed(ids):
@@ -198,7 +198,7 @@ def test_the_queue_is_ordered_by_keyboard_and_by_dragging(page: Page, server: An
     up.focus()
     page.keyboard.press("Enter")
     expect(page.locator("#home-said .note.good")).to_contain_text("third")
-    wait_for(lambda: _shown_order(page) == ["first", "third", "second"])
+    wait_until(lambda: _shown_order(page) == ["first", "third", "second"], PROCESS_S)
     expect(up).to_be_focused()
 
     page.locator(f"#waits-{queue[2]} [data-handle]").hover()  # it waits until the rows stand still
@@ -208,7 +208,7 @@ def test_the_queue_is_ordered_by_keyboard_and_by_dragging(page: Page, server: An
     page.mouse.move(target["x"] + 5, target["y"] + 4, steps=6)
     page.mouse.up()
     expect(page.locator("#home-said .note.good")).to_contain_text("second")
-    wait_for(lambda: _shown_order(page) == ["second", "first", "third"])
+    wait_until(lambda: _shown_order(page) == ["second", "first", "third"], PROCESS_S)
     assert [job["name"] for job in server.client.queue()] == ["second", "first", "third"]
 
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.integration.studio.studio_process import wait_for
+from tests.waiting import PROCESS_S, wait_until
 
 _BROKEN = '''"""A network with a mistake."""
 
@@ -33,11 +33,11 @@ def _train(server: Any, name: str, **spec: Any) -> str:
 def running(server: Any) -> Any:
     """Return the id of a training that has points already; it is stopped at the end."""
     job_id = _train(server, "long run")
-    wait_for(lambda: "validation_cost" in server.client.job(job_id)["scalars"])
+    wait_until(lambda: "validation_cost" in server.client.job(job_id)["scalars"], PROCESS_S)
     yield job_id
     if server.client.job(job_id)["state"] in ("queued", "running"):
         server.client.stop(job_id)
-    wait_for(lambda: server.client.job(job_id)["state"] in ("stopped", "done"))
+    wait_until(lambda: server.client.job(job_id)["state"] in ("stopped", "done"), PROCESS_S)
 
 
 def _last_rate(server: Any, job_id: str) -> float:
@@ -68,12 +68,12 @@ def test_curves_are_whole_after_the_server_was_killed(server: Any, page: Any, ru
     server.kill()
     server.start_again()
     at_restart = server.client.job(running)["global_step"]
-    wait_for(lambda: server.client.job(running)["global_step"] > at_restart + 40)
-    wait_for(lambda: (_shown_steps(page) or [0])[0] > at_restart)
+    wait_until(lambda: server.client.job(running)["global_step"] > at_restart + 40, PROCESS_S)
+    wait_until(lambda: (_shown_steps(page) or [0])[0] > at_restart, PROCESS_S)
     server.client.stop(running)
-    wait_for(lambda: server.client.job(running)["state"] == "stopped")
+    wait_until(lambda: server.client.job(running)["state"] == "stopped", PROCESS_S)
 
-    wait_for(lambda: _shown_steps(page) == _stored_steps(server, running)[:200])
+    wait_until(lambda: _shown_steps(page) == _stored_steps(server, running)[:200], PROCESS_S)
     assert page.locator("body").get_attribute("data-kept") == "yes"
     expect(page.locator("#job-chip")).to_have_text("stopped")
 
@@ -90,14 +90,16 @@ def test_the_learning_rate_acts_while_it_trains(server: Any, page: Any, running:
 
     expect(page.locator("#rate-value")).to_have_value("0.00794")
     expect(page.locator("[data-rate-set=confirmed]")).to_be_visible()
-    wait_for(lambda: _last_rate(server, running) == pytest.approx(0.00794, rel=1e-5))  # slow keys set others before
+    wait_until(
+        lambda: _last_rate(server, running) == pytest.approx(0.00794, rel=1e-5), PROCESS_S
+    )  # slow keys set others before
 
     page.get_by_role("button", name="Resume schedule").click()
 
     expect(page.locator("[data-rate-set=schedule]")).to_be_visible()
     expect(page.get_by_role("button", name="Resume schedule")).to_have_count(0)
     expect(page.locator("#rate-value")).to_have_value("0.01")
-    wait_for(lambda: _last_rate(server, running) == pytest.approx(0.01, rel=1e-5))
+    wait_until(lambda: _last_rate(server, running) == pytest.approx(0.01, rel=1e-5), PROCESS_S)
 
 
 def test_what_a_person_opened_typed_and_focused_stays(server: Any, page: Any, running: str) -> None:
@@ -163,11 +165,11 @@ def test_a_chart_takes_the_whole_width_until_escape(server: Any, page: Any, tiny
     page.keyboard.press("Enter")
 
     expect(button).to_have_attribute("aria-pressed", "true")
-    wait_for(lambda: chart.locator("canvas").bounding_box()["width"] > 1.5 * before)
+    wait_until(lambda: chart.locator("canvas").bounding_box()["width"] > 1.5 * before, PROCESS_S)
     page.keyboard.press("Escape")
     expect(button).to_have_attribute("aria-pressed", "false")
     expect(button).to_be_focused()
-    wait_for(lambda: chart.bounding_box()["width"] == before)
+    wait_until(lambda: chart.bounding_box()["width"] == before, PROCESS_S)
 
 
 def test_the_tooltip_stands_at_the_cursor_of_one_chart(server: Any, page: Any, tiny_model: str) -> None:
@@ -188,7 +190,7 @@ def test_the_tooltip_stands_at_the_cursor_of_one_chart(server: Any, page: Any, t
 
 def test_a_run_is_compared_and_a_chart_is_pinned(server: Any, page: Any, tiny_model: str) -> None:
     other = _train(server, "other run", epochs=2)
-    wait_for(lambda: server.client.job(other)["state"] == "done")
+    wait_until(lambda: server.client.job(other)["state"] == "done", PROCESS_S)
     page.goto(f"{server.address}/models/{other}")
     loss = page.locator('[data-curve="cost"]')
     expect(loss.locator(".curve-keys li")).to_have_count(2)
@@ -233,7 +235,7 @@ def test_a_compared_run_that_is_deleted_stops_no_curve(server: Any, page: Any, r
     server.client.delete(other, force=True)
     chart = page.locator("[data-points]")
     before = int(chart.get_attribute("data-points"))
-    wait_for(lambda: int(chart.get_attribute("data-points")) > before)
+    wait_until(lambda: int(chart.get_attribute("data-points")) > before, PROCESS_S)
     expect(compared).to_have_count(1)
 
 
@@ -241,7 +243,7 @@ def test_a_compared_run_that_is_deleted_stops_no_curve(server: Any, page: Any, r
 def test_a_failure_leads_to_the_users_line(server: Any, page: Any, check_page: Any) -> None:
     network = {"source": "file", "path": "mine.py", "text": _BROKEN}
     job_id = _train(server, "broken", backend="tensorflow", network=network)
-    wait_for(lambda: server.client.job(job_id)["state"] == "failed", 120)
+    wait_until(lambda: server.client.job(job_id)["state"] == "failed", 120)
     page.goto(f"{server.address}/models/{job_id}")
 
     expect(page.locator("#job-failure")).to_contain_text("There is no module nothing_of_that_name")
@@ -254,7 +256,7 @@ def test_a_failure_leads_to_the_users_line(server: Any, page: Any, check_page: A
 def ruined(server: Any, running: str) -> str:
     """Return the id of a running training that diverged after a rate was set by hand, and one point more."""
     server.client.set_hyperparameter(running, "learning_rate", 300, force=True)
-    wait_for(lambda: server.client.job(running)["divergence"] is not None)
+    wait_until(lambda: server.client.job(running)["divergence"] is not None, PROCESS_S)
     return running
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.integration.studio.studio_process import wait_for
+from tests.waiting import PROCESS_S, wait_until
 
 
 @pytest.fixture
@@ -19,11 +19,11 @@ def running(server: Any) -> Any:
     made = httpx.post(f"{server.address}/api/v1/trainings", json={"spec": spec}, timeout=60)
     assert made.status_code == 201, made.text
     job_id = made.json()["jobs"][0]["id"]
-    wait_for(lambda: len(server.client.sample_predictions(job_id)["records"]) > 3)
-    wait_for(lambda: len(server.client.machine_load(job_id)["times"]) > 3)
+    wait_until(lambda: len(server.client.sample_predictions(job_id)["records"]) > 3, PROCESS_S)
+    wait_until(lambda: len(server.client.machine_load(job_id)["times"]) > 3, PROCESS_S)
     yield job_id
     server.client.stop(job_id)
-    wait_for(lambda: server.client.job(job_id)["state"] in ("stopped", "done"))
+    wait_until(lambda: server.client.job(job_id)["state"] in ("stopped", "done"), PROCESS_S)
 
 
 def test_arrow_keys_read_all_charts_at_one_moment(server: Any, page: Any, running: str) -> None:

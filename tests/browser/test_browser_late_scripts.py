@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import HeldScripts, RunningStudio
-from tests.integration.studio.studio_process import wait_for
+from tests.waiting import PROCESS_S, wait_until
 
 pytestmark = pytest.mark.nightly
 
@@ -25,7 +25,7 @@ def running(server: RunningStudio) -> Iterator[str]:
     spec = {"kind": "train", "version": 1, "name": "long run", "backend": "null", "network": "mlp", "data": "digits"}
     schedule = {"policy": "exp", "gamma": 0.999}
     (job,) = server.client.train({**spec, "epochs": 100_000, "heartbeat_s": 0.2, "schedule": schedule})
-    wait_for(lambda: "learning_rate" in server.client.job(job["id"])["scalars"])
+    wait_until(lambda: "learning_rate" in server.client.job(job["id"])["scalars"], PROCESS_S)
     yield job["id"]
     server.client.delete(job["id"], force=True)
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.integration.studio.studio_process import wait_for
+from tests.waiting import PROCESS_S, wait_until
 
 NETWORK_MS = 120_000
 """The framework is loaded for each look at a network."""
@@ -146,7 +146,7 @@ def test_the_page_fits_a_small_screen(server: Any, page: Any, digits: str) -> No
         page.goto(f"{server.address}/models/new?dataset={digits}")
         expect(page.locator("#start")).to_be_in_viewport()
         expect(page.locator("#rate polyline")).to_have_count(1)
-        wait_for(lambda width=width: page.evaluate("document.documentElement.scrollWidth") <= width)
+        wait_until(lambda width=width: page.evaluate("document.documentElement.scrollWidth") <= width, PROCESS_S)
     assert page.evaluate("document.documentElement.scrollHeight") <= 1400, "closed, at 1440 px"
 
 
@@ -178,7 +178,7 @@ def test_the_last_letters_are_saved_when_a_page_is_left(server: Any, page: Any) 
     page.locator("#notes").press_sequentially("last letters")
     page.goto(f"{server.address}/about")
     saved = f"{server.address}/api/v1/saved/draft"
-    wait_for(lambda: "last letters" in httpx.get(saved, timeout=60).text, within_s=60)
+    wait_until(lambda: "last letters" in httpx.get(saved, timeout=60).text, 60)
 
 
 def test_a_form_that_is_sent_twice_starts_one_training(server: Any, page: Any, digits: str) -> None:

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import RunningStudio
-from tests.integration.studio.studio_process import wait_for
 from tests.unit.weights.weight_samples import weights_file
+from tests.waiting import PROCESS_S, wait_until
 
 PICTURES = os.environ.get("DOCS_SCREENSHOTS", "")
 
@@ -77,7 +77,7 @@ def test_weights_are_added_and_a_training_starts_from_them(
     page.goto(f"{server.address}/pretrained")
     expect(row).to_contain_text("from tiny")
     (user,) = server.client.weights.get("tiny")["users"]
-    wait_for(lambda: server.client.job(user["id"])["state"] not in ("queued", "running", "stopping"))
+    wait_until(lambda: server.client.job(user["id"])["state"] not in ("queued", "running", "stopping"), PROCESS_S)
     fits(page, "pretrained")
 
 

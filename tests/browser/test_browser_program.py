@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import RunningStudio
-from tests.integration.studio.studio_process import wait_for
+from tests.waiting import PROCESS_S, wait_until
 
 PROGRAM = """import sys, time
 import numpy as np
@@ -71,10 +71,10 @@ def test_an_uploaded_program_shows_its_curve(server: RunningStudio, page: Page, 
     fits(page)
 
     page.click("#job-resume")
-    wait_for(lambda: server.client.job(job)["global_step"] > step)
+    wait_until(lambda: server.client.job(job)["global_step"] > step, PROCESS_S)
     assert server.client.attempts(job)[-1]["first_step"] == step
     server.client.stop(job)
-    wait_for(lambda: server.client.job(job)["state"] == "stopped")
+    wait_until(lambda: server.client.job(job)["state"] == "stopped", PROCESS_S)
 
     page.click("#tab-program")
     expect(page.locator(".editor .cm-content")).to_contain_text("from ziggurat.callbacks import Callback, Trainer")

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.integration.studio.studio_process import StudioProcess, wait_for
+from tests.integration.studio.studio_process import StudioProcess
 from tests.tensorflow.studio_doors import digit_folders
+from tests.waiting import wait_until
 from ziggurat.client import Client
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.entities import read_heartbeat
@@ -81,7 +82,7 @@ def strike(folder: Path, how: str) -> None:
         is_there = beat is not None and beat.phase == "training" and beat.global_step >= KILLED_AT
         return beat.pid if beat is not None and is_there else 0
 
-    os.kill(wait_for(pid, WITHIN_S), signal.SIGKILL if how == "worker" else signal.SIGTERM)
+    os.kill(wait_until(pid, WITHIN_S), signal.SIGKILL if how == "worker" else signal.SIGTERM)
 
 
 @functools.cache
@@ -151,7 +152,7 @@ def train_in_studio(workspace: Path, framework: str, data: str, kill: str) -> Pa
         folder = workspace / "jobs" / job["id"]
         if kill in ("worker", "stop"):
             strike(folder, "worker") if kill == "worker" else wait_and(client.stop, client, job["id"])
-            wait_for(lambda: client.job(job["id"])["state"] in ("failed", "stopped"), WITHIN_S)
+            wait_until(lambda: client.job(job["id"])["state"] in ("failed", "stopped"), WITHIN_S)
             client.resume(job["id"])
         if kill == "server":
             wait_and(lambda _: first.end(signal.SIGKILL), client, job["id"])
@@ -165,7 +166,7 @@ def train_in_studio(workspace: Path, framework: str, data: str, kill: str) -> Pa
 
 def wait_and(act: Callable[[str], object], client: Client, job_id: str) -> None:
     """Act once a training is in the middle."""
-    wait_for(lambda: client.job(job_id)["global_step"] >= KILLED_AT, WITHIN_S)
+    wait_until(lambda: client.job(job_id)["global_step"] >= KILLED_AT, WITHIN_S)
     act(job_id)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.studio.studio_process import StudioProcess, wait_for
+from tests.integration.studio.studio_process import StudioProcess
+from tests.waiting import wait_until
 from ziggurat.workspace.studio.networks import network_text
 
 pytestmark = pytest.mark.tensorflow
@@ -65,7 +66,7 @@ def _page(address: str, job_id: str) -> str:
 def test_it_fails_and_says_where(address: str, change: tuple[str, str], line: int, sentence: str) -> None:
     assert change[0] in LENET
     job_id = _start(address, LENET.replace(*change, 1))
-    wait_for(lambda: _job(address, job_id)["state"] == "failed", 200)
+    wait_until(lambda: _job(address, job_id)["state"] == "failed", 200)
     page = _page(address, job_id)
     assert sentence in page + str(_job(address, job_id)["reason"])
     if line:
@@ -79,7 +80,7 @@ def test_a_loop_at_the_top_of_the_file_fails_at_its_line(tmp_path: Path, monkeyp
     studio = StudioProcess(tmp_path / "workspace")
     try:
         job_id = _start(studio.address, f"while True:\n    pass\n\n{LENET}")
-        job = wait_for(lambda: (found := _job(studio.address, job_id))["state"] == "failed" and found, 200)
+        job = wait_until(lambda: (found := _job(studio.address, job_id))["state"] == "failed" and found, 200)
         assert job["reason"].startswith(
             "Building the network must end within `build_limit_s`, 2 s. Received: it was still at network.py, line "
         )
@@ -93,10 +94,10 @@ def test_a_loop_without_an_end_is_seen_and_ended(address: str) -> None:
     endless = LENET.replace("        net = self.x", "        while True:\n            pass\n        net = self.x", 1)
     job_id = _start(address, endless, heartbeat_s=0.2, hung_after_s=1)
     try:
-        wait_for(lambda: _job(address, job_id)["health"] == "hung", 200)
+        wait_until(lambda: _job(address, job_id)["health"] == "hung", 200)
         assert httpx.get(address, headers={"Accept": "text/html"}, timeout=60).status_code == 200
         assert "The worker hangs." in _page(address, job_id)
-        stacks = wait_for(lambda: _stacks(address, job_id), 120)
+        stacks = wait_until(lambda: _stacks(address, job_id), 120)
         assert re.search(r'network\.py", line (8|9|10) in inference', stacks), stacks
     finally:
         gone = httpx.delete(f"{address}api/v1/jobs/{job_id}?force=true", timeout=60)

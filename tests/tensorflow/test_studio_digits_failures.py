@@ -11,7 +11,7 @@ pytest.importorskip("sklearn", reason="the extra `samples` is not installed")
 import httpx
 from studio_doors import studio_of_digits
 
-from tests.integration.studio.studio_process import wait_for
+from tests.waiting import wait_until
 
 BROKEN = """
 class UserModel(Tower):
@@ -40,7 +40,7 @@ def train(tmp_path_factory):
             made = http.post("/models/images/classification.json", data={**usual, **fields}).raise_for_status().json()
             place = f"/models/{made['id']}/status"
             status = lambda: http.get(place).json()  # noqa: E731 - it is asked again
-            wait_for(lambda: status()["status"] in ("Done", "Error", "Aborted"), 200)
+            wait_until(lambda: status()["status"] in ("Done", "Error", "Aborted"), 200)
             return status(), http.get(f"/api/v1/jobs/{made['id']}").json()
 
         yield make

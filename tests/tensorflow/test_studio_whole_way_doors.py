@@ -19,7 +19,8 @@ pytest.importorskip("sklearn", reason="the extra `samples` is not installed")
 
 from studio_doors import EPOCHS, LENET, check_confusion, check_curves, curl, studio_of_digits
 
-from tests.integration.studio.studio_process import call, wait_for
+from tests.integration.studio.studio_process import call
+from tests.waiting import wait_until
 from ziggurat.client import Client
 
 SPLITS = {"train": 360, "val": 120, "test": 120}
@@ -36,7 +37,7 @@ def door(tmp_path_factory):
 
 def ended(read):
     """Wait until a job has ended, and return it; ``read`` gives what is known of it."""
-    job = wait_for(lambda: (now := read())["state"] in ("done", "failed", "stopped") and now, 200)
+    job = wait_until(lambda: (now := read())["state"] in ("done", "failed", "stopped") and now, 200)
     assert job["state"] == "done", job["reason"]
     return job
 
@@ -146,7 +147,7 @@ def test_86_by_the_routes_of_digits(door, tmp_path):
         form |= {"lr_policy": "fixed", "use_mean": "none", "random_seed": "3"}
         model = http.post("/models/images/classification.json", data=form).raise_for_status().json()
         assert (model["dataset_id"], model["status"] in ("Initialized", "Waiting")) == (dataset, True)
-        wait_for(lambda: http.get(f"/models/{model['id']}/status").json()["status"] in ("Done", "Error"), 200)
+        wait_until(lambda: http.get(f"/models/{model['id']}/status").json()["status"] in ("Done", "Error"), 200)
         found = http.get(f"/models/{model['id']}.json").json()
         assert (found["status"], found["snapshots"]) == ("Done", [*range(1, EPOCHS + 1)])
         counts = http.get(f"/datasets/{dataset}.json").json()["ParseFolderTasks"][0]

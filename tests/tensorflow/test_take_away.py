@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.studio.studio_process import StudioProcess, wait_for
+from tests.integration.studio.studio_process import StudioProcess
+from tests.waiting import wait_until
 from ziggurat.backends.tensorflow.export.formats import FORMATS
 from ziggurat.client import Client
 from ziggurat.entities import Job
@@ -44,7 +45,7 @@ def test_a_model_is_exported_proven_and_saved(client: Client, tmp_path: Path):
     client.wait(job_id, timeout_s=300)
 
     asked = client.models.start_export(job_id, "pb")
-    wait_for(lambda: client.models.exports(job_id)[0]["state"] in ("done", "failed"), 300)
+    wait_until(lambda: client.models.exports(job_id)[0]["state"] in ("done", "failed"), 300)
     (made,) = client.models.exports(job_id)
     client.models.save_export(job_id, asked["name"], tmp_path / "model.zip")
     client.models.publish(job_id, "LeNet on digits?")

@@ -4,16 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
+from tests.waiting import wait_until
 from ziggurat.errors import NetworkCodeError
 from ziggurat.settings import load_settings
 from ziggurat.workspace.tasks import Tasks
@@ -118,18 +116,10 @@ def test_a_task_ends_with_the_process_that_asked(tmp_path: Path) -> None:
         f"Tasks(load_settings({{}})).debug({str(tmp_path / 'mine.py')!r})\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as asking:
-        task = wait_for(lambda: psutil.Process(asking.pid).children())[0]
+        task = wait_until(lambda: psutil.Process(asking.pid).children(), 60)[0]
         os.kill(asking.pid, signal.SIGKILL)
         asking.wait()
-    wait_for(lambda: not psutil.pid_exists(task.pid))
-
-
-def wait_for(find: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 60
-    while not (found := find()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
+    wait_until(lambda: not psutil.pid_exists(task.pid), 60)
 
 
 def children() -> list[psutil.Process]:

@@ -19,6 +19,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from torch_networks import batches
 
+from tests.waiting import wait_until
 from ziggurat.backends.torch.backend import TorchBackend
 from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.engine.checkpoints import CheckpointStore
@@ -85,19 +86,9 @@ def is_gone(pid: int) -> bool:
         return True
 
 
-def wait_for(reached: Any, what: str, at_most_s: float = 60.0) -> Any:
-    until = time.monotonic() + at_most_s
-    while time.monotonic() < until:
-        found = reached()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"{what} did not come")
-
-
 def assert_gone(pids: list[int]) -> None:
     assert pids
-    wait_for(lambda: all(map(is_gone, pids)), "the end of the replicas", 10.0)
+    wait_until(lambda: all(map(is_gone, pids)), 10.0, what="the end of the replicas")
 
 
 def error_of_a_step(program: Any, bad: bool = True) -> ZigguratError:
@@ -236,7 +227,7 @@ class Workers:
             children = parent.children(recursive=True)
             return [each.pid for each in children if "ziggurat.backends.torch.replica" in each.cmdline()]
 
-        return wait_for(there, "a replica")
+        return wait_until(there, 60, what="a replica")
 
     def close(self) -> None:
         for process in self._started:
@@ -259,7 +250,7 @@ def wait_for_step(folder: JobFolder, step: int) -> None:
         beat = read_heartbeat(folder.heartbeat)
         return beat is not None and beat.phase == "training" and beat.global_step >= step
 
-    wait_for(reached, f"step {step}")
+    wait_until(reached, 60, what=f"step {step}")
 
 
 def arrays_of(folder: JobFolder) -> dict[str, np.ndarray]:

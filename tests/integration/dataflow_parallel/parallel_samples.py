@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -67,16 +66,6 @@ def children() -> list[psutil.Process]:
     """Return the processes below this one that live."""
     below = psutil.Process().children(recursive=True)
     return [each for each in below if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 180.0) -> bool:
-    """Wait until something holds; tell whether it does."""
-    until = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 @contextlib.contextmanager

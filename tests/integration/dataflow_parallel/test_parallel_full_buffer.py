@@ -9,8 +9,9 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from parallel_samples import bound, numbers, wait_until
+from parallel_samples import bound, numbers
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.dataflow import AugmentImageComponent, BatchData, PrefetchDataZMQ, imgaug
 from ziggurat.dataflow.base import RNGDataFlow
 from ziggurat.dataflow.parallel import (
@@ -163,7 +164,7 @@ def test_a_killed_worker_ends_a_pass_with_a_full_buffer(stage):
         next(iterator)
         worker = psutil.Process(flow.worker_pids()[1])
         # Begun: on a busy machine the others could do all the work before it has taken any.
-        assert wait_until(lambda: any("ziggurat-dataflow" in row.path for row in worker.memory_maps()))
+        assert wait_until(lambda: any("ziggurat-dataflow" in row.path for row in worker.memory_maps()), PROCESS_S)
         worker.send_signal(signal.SIGKILL)
         with pytest.raises(DataWorkerError, match="SIGKILL"):
             list(iterator)
@@ -176,7 +177,7 @@ def test_a_pass_after_a_broken_off_one_is_whole(tmp_path):
     def waits_from_4_on(dp):
         if dp[0] in (4, 5):
             (tmp_path / f"begun {dp[0]}").touch()
-        return dp if dp[0] < 4 or wait_until(go.exists) else None
+        return dp if dp[0] < 4 or wait_until(go.exists, PROCESS_S) else None
 
     with (
         bound(HANGS_S, "a pass after one that was broken off with as many tasks out as there may be"),
@@ -184,8 +185,8 @@ def test_a_pass_after_a_broken_off_one_is_whole(tmp_path):
     ):
         iterator = iter(flow)
         first = [next(iterator)[0].item() for _ in range(2)]
-        assert wait_until((tmp_path / "begun 4").exists)
-        assert wait_until((tmp_path / "begun 5").exists)
+        assert wait_until((tmp_path / "begun 4").exists, PROCESS_S)
+        assert wait_until((tmp_path / "begun 5").exists, PROCESS_S)
         assert first + [next(iterator)[0].item() for _ in range(2)] == [0, 1, 2, 3]
         del iterator
         go.touch()

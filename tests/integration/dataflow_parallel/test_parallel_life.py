@@ -9,8 +9,9 @@ import threading
 
 import psutil
 import pytest
-from parallel_samples import MAPS, children, double, first_line, numbers, run_script, start_script, wait_until
+from parallel_samples import MAPS, children, double, first_line, numbers, run_script, start_script
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.dataflow.parallel import MultiProcessMapData, MultiProcessRunnerZMQ, MultiThreadMapData, MultiThreadRunner
 
 METHODS = ["forkserver", "spawn", "fork"]
@@ -32,7 +33,7 @@ def nothing_is_left_behind():
     before = {each.pid for each in children()}
     yield
     gc.collect()
-    assert wait_until(lambda: {each.pid for each in children()} <= before)
+    assert wait_until(lambda: {each.pid for each in children()} <= before, PROCESS_S)
 
 
 @pytest.mark.parametrize("start_method", METHODS)
@@ -68,7 +69,7 @@ def test_an_iterator_dropped_half_way_frees_the_workers(runner):
     pids = flow.worker_pids()
     assert pids
     del iterator
-    assert wait_until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+    assert wait_until(lambda: not any(psutil.pid_exists(pid) for pid in pids), PROCESS_S)
     assert len(list(flow)) == 2000
     flow.close()
 
@@ -94,7 +95,7 @@ def test_threads_end_too(drop):
     elif drop == "forget":
         del flow
     del iterator
-    assert wait_until(lambda: threading.active_count() == before)
+    assert wait_until(lambda: threading.active_count() == before, PROCESS_S)
 
 
 @pytest.mark.parametrize("start_method", METHODS)
@@ -165,7 +166,7 @@ def test_nothing_lies_in_shared_memory_under_a_name():
         iterator = iter(flow)
         next(iterator)
         for pid in (os.getpid(), *flow.worker_pids()):
-            assert wait_until(lambda pid=pid: any("ziggurat-dataflow" in path for path in mapped_files(pid)))
+            assert wait_until(lambda pid=pid: any("ziggurat-dataflow" in path for path in mapped_files(pid)), PROCESS_S)
             assert not any(path.startswith("/dev/shm") for path in mapped_files(pid) - before)
 
 
@@ -200,7 +201,7 @@ def test_a_parent_that_is_killed_leaves_no_process(tmp_path, start_method, neste
         assert len(below) >= (3 if nested else 2)
         parent.kill()
         parent.wait()
-        assert wait_until(lambda: not any(each.is_running() for each in below))
+        assert wait_until(lambda: not any(each.is_running() for each in below), PROCESS_S)
 
 
 @pytest.mark.parametrize("start_method", METHODS)
@@ -214,7 +215,7 @@ def test_ctrl_c_ends_cleanly_with_the_parents_traceback_only(tmp_path, start_met
     assert err.count("Traceback") == 1
     assert err.rstrip().endswith("KeyboardInterrupt")
     assert parent.returncode == -signal.SIGINT
-    assert wait_until(lambda: not any(each.is_running() for each in below))
+    assert wait_until(lambda: not any(each.is_running() for each in below), PROCESS_S)
 
 
 @pytest.mark.parametrize("start_method", METHODS)
@@ -225,7 +226,7 @@ def test_the_interpreter_ends_at_once_in_mid_pass(tmp_path, start_method, end):
         below = psutil.Process(parent.pid).children(recursive=True)
         _, err = parent.communicate(timeout=60)
     assert (parent.returncode, err) == (3, "")
-    assert wait_until(lambda: not any(each.is_running() for each in below))
+    assert wait_until(lambda: not any(each.is_running() for each in below), PROCESS_S)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import signal
 import time
 
 import pytest
-from parallel_samples import MAPS, double, numbers, wait_until
+from parallel_samples import MAPS, double, numbers
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.parallel import MultiProcessMapData, MultiThreadMapData
 from ziggurat.dataflow.policy import ErrorPolicy
@@ -213,7 +214,7 @@ def test_workers_that_died_between_passes_are_replaced(caplog):
     with MultiProcessMapData(numbers(6), 2, double) as flow:
         expected = list(flow)
         os.kill(flow.worker_pids()[0], signal.SIGKILL)
-        assert wait_until(lambda: not os.path.exists(f"/proc/{flow.worker_pids()[0]}"))
+        assert wait_until(lambda: not os.path.exists(f"/proc/{flow.worker_pids()[0]}"), PROCESS_S)
         with caplog.at_level(logging.WARNING):
             assert list(flow) == expected
     assert "new ones are started" in caplog.text

@@ -10,8 +10,9 @@ import msgpack
 import numpy as np
 import pytest
 import zmq
-from parallel_samples import first_line, numbers, plain, start_script, wait_until
+from parallel_samples import first_line, numbers, plain, start_script
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.remote import RemoteDataZMQ, decode, encode, send_dataflow_zmq
 from ziggurat.dataflow.sources import DataFromList
@@ -98,7 +99,7 @@ def test_a_slow_receiver_holds_the_sender_back_and_loses_nothing():
         Sender(Watched(), flow.open()[0], hwm=2)
         iterator = iter(flow)
         next(iterator)
-        assert not wait_until(lambda: len(sent) == 300, seconds=0.5)
+        assert not wait_until(lambda: len(sent) == 300, 0.5)
         assert [dp[0] for dp in iterator] == list(range(1, 300))
 
 
@@ -294,4 +295,4 @@ def test_closing_frees_the_sockets():
         dropped = RemoteDataZMQ(ANYWHERE)
         dropped.open()
         del dropped
-    assert wait_until(lambda: descriptors() == before)
+    assert wait_until(lambda: descriptors() == before, PROCESS_S)

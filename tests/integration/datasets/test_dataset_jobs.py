@@ -2,22 +2,14 @@
 
 import os
 import signal
-import time
 
 import pytest
 from dataset_shell import class_folders
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.datasets.dataset import Dataset
 
 RULE = ("--set", "splits.method=share")
-
-
-def wait_for(condition, at_most_s=180.0):
-    """Wait until something holds."""
-    until = time.monotonic() + at_most_s
-    while not condition():
-        assert time.monotonic() < until, "it took too long"
-        time.sleep(0.02)
 
 
 def content_of(folder):
@@ -64,7 +56,7 @@ def under_way(ziggurat, tmp_path):
     source = class_folders(tmp_path / "many", 3000)
     started = ziggurat.json("dataset", "create", source, "--out", tmp_path / "set", *RULE, "--workers", 0, "--detach")
     chunks = tmp_path / "set" / "work" / "chunks"
-    wait_for(lambda: chunks.is_dir() and any(path.name[0] != "." for path in chunks.iterdir()))
+    wait_until(lambda: chunks.is_dir() and any(path.name[0] != "." for path in chunks.iterdir()), PROCESS_S)
     yield tmp_path / "set", started["pid"]
     if ziggurat.json("status", tmp_path / "set")["state"] == "running":
         os.kill(started["pid"], signal.SIGKILL)
@@ -73,7 +65,7 @@ def under_way(ziggurat, tmp_path):
 def test_stop_and_resume_give_the_same_data_set(ziggurat, under_way, tmp_path):
     folder, _ = under_way
     assert ziggurat("stop", folder) == 0, ziggurat.said
-    wait_for(lambda: ziggurat.json("status", folder)["state"] == "stopped")
+    wait_until(lambda: ziggurat.json("status", folder)["state"] == "stopped", PROCESS_S)
     assert not (folder / "manifest.json").exists()
     assert ziggurat("resume", folder) == 0, ziggurat.said
     status = ziggurat.json("status", folder)
@@ -87,7 +79,7 @@ def test_stop_and_resume_give_the_same_data_set(ziggurat, under_way, tmp_path):
 def test_resume_goes_on_with_a_creation_that_was_killed(ziggurat, under_way, tmp_path):
     folder, pid = under_way
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: ziggurat.json("status", folder)["health"] == "lost")
+    wait_until(lambda: ziggurat.json("status", folder)["health"] == "lost", PROCESS_S)
     before = {path.name: path.stat().st_mtime_ns for path in (folder / "work/chunks").iterdir()}
     assert before
     assert ziggurat("resume", folder) == 0, ziggurat.said

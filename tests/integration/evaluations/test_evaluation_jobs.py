@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-import time
 
 import numpy as np
 import pytest
 
+from tests.waiting import wait_until
 from ziggurat.cli.main import main
 from ziggurat.errors import CheckpointError, JobError, MissingCheckpointError, UnknownNameError, UsageError
 from ziggurat.layout import JobFolder
@@ -189,7 +189,7 @@ def test_evaluating_waits_for_its_place_not_for_the_training(client, studio, mad
         with pytest.raises(CheckpointError, match=r"has a checkpoint.*queued and has none.*Let it train first"):
             client.evaluations.create(waiting["id"])
         place = JobFolder(studio.root / "jobs" / training["id"]).checkpoints
-        wait_for(lambda: any(place.glob("step-*/state.json")))
+        wait_until(lambda: any(place.glob("step-*/state.json")), 60)
         job = client.evaluations.create(training["id"], checkpoint="latest")["id"]
         # There is one place on the processors, and the training has it.
         assert client.job(job)["state"] == "queued"
@@ -207,13 +207,6 @@ def test_evaluating_waits_for_its_place_not_for_the_training(client, studio, mad
     finally:
         client.delete(training["id"], force=True)
         client.delete(waiting["id"])
-
-
-def wait_for(is_there):
-    last = time.monotonic() + 60
-    while not is_there():
-        assert time.monotonic() < last
-        time.sleep(0.02)
 
 
 @pytest.mark.nightly

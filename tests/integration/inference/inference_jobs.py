@@ -6,8 +6,6 @@ import functools
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,15 +98,6 @@ def probabilities_of(answer: dict[str, Any]) -> np.ndarray:
     """Return (N, classes) of an answer to ``predict`` with all classes, by class number."""
     rows = [sorted(each["classes"], key=lambda one: one["number"]) for each in answer["predictions"]]
     return np.array([[one["probability"] for one in row] for row in rows])
-
-
-def wait_for(condition: Callable[[], Any], what: str, at_most_s: float = 180.0) -> Any:
-    """Wait until a condition holds; return what it gave."""
-    last = time.monotonic() + at_most_s
-    while not (found := condition()):
-        assert time.monotonic() < last, f"waited {at_most_s:.0f} s for {what}"
-        time.sleep(0.02)
-    return found
 
 
 def is_gone(pid: int) -> bool:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inference_jobs import STAND_IN, is_gone, wait_for, write_spec
+from inference_jobs import STAND_IN, is_gone, write_spec
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.errors import CheckpointError, JobError, UsageError
 from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 
@@ -92,7 +93,9 @@ def test_where_all_are_busy_one_waits_and_is_told_after_a_while(opens: Opens, fo
     pool = opens(most=1)
     with ThreadPoolExecutor(2) as threads:
         busy = threads.submit(ask, pool, folder, "wait 1.5")
-        wait_for(lambda: [each for each in pool.status() if each.is_ready and each.users], "a busy process")
+        wait_until(
+            lambda: [each for each in pool.status() if each.is_ready and each.users], PROCESS_S, what="a busy process"
+        )
         with pytest.raises(JobError) as caught:
             ask(pool, folder, checkpoint="other", timeout_s=0.2)
         assert str(caught.value) == "At most 1 warm networks are there at a time, and all are busy. Ask again later."
@@ -103,7 +106,7 @@ def test_where_all_are_busy_one_waits_and_is_told_after_a_while(opens: Opens, fo
 def test_nobody_asks_so_it_is_freed(opens: Opens, folder: Path) -> None:
     pool = opens(idle_s=0.3)
     pid = ask(pool, folder)["pid"]
-    wait_for(lambda: is_gone(pid), "the end of an idle process")
+    wait_until(lambda: is_gone(pid), PROCESS_S, what="the end of an idle process")
     assert ask(pool, folder)["pid"] != pid
 
 
@@ -129,7 +132,7 @@ def test_killed_while_nobody_asks_nobody_notices(opens: Opens, folder: Path) -> 
     pool = opens()
     pid = ask(pool, folder)["pid"]
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not any(each.is_ready for each in pool.status()), "the end of a killed process")
+    wait_until(lambda: not any(each.is_ready for each in pool.status()), PROCESS_S, what="the end of a killed process")
     assert ask(pool, folder)["pid"] != pid
 
 
@@ -156,7 +159,7 @@ def test_a_child_that_holds_the_pipe_keeps_nobody_waiting(opens: Opens, folder: 
     with pytest.raises(JobError, match="it was killed by SIGKILL"):
         ask(pool, folder, "fork and die", timeout_s=60)
     child = int((tmp_path / "child").read_text())
-    wait_for(lambda: is_gone(child), "the end of a child")
+    wait_until(lambda: is_gone(child), PROCESS_S, what="the end of a child")
 
 
 def test_what_answers_nobody_is_ended_after_a_while(opens: Opens, folder: Path) -> None:
@@ -177,7 +180,7 @@ def test_who_waits_behind_something_stuck_is_told(opens: Opens, folder: Path) ->
     pid = ask(pool, folder)["pid"]
     with ThreadPoolExecutor(2) as threads:
         stuck = threads.submit(ask, pool, folder, "hang", timeout_s=1.0)
-        wait_for(lambda: any(each.users for each in pool.status()), "a busy process")
+        wait_until(lambda: any(each.users for each in pool.status()), PROCESS_S, what="a busy process")
         behind = threads.submit(ask, pool, folder, timeout_s=60)
         with pytest.raises(JobError, match="must answer within 1 s"):
             stuck.result()
@@ -191,7 +194,7 @@ def test_a_pipe_that_nobody_reads_does_not_block_for_ever(opens: Opens, folder: 
     ask(pool, folder)
     with ThreadPoolExecutor(1) as threads:
         stuck = threads.submit(ask, pool, folder, "hang", timeout_s=60)
-        wait_for(lambda: any(each.users for each in pool.status()), "a busy process")
+        wait_until(lambda: any(each.users for each in pool.status()), PROCESS_S, what="a busy process")
         with pytest.raises(JobError, match=r"must answer within 1 s\. Received: no answer; it did not answer"):
             pool.predict(folder, None, [("large", bytes(10 << 20))], timeout_s=1.0)
         with pytest.raises(JobError, match="it did not answer and was killed"):
@@ -217,12 +220,12 @@ def test_closing_ends_everything_that_was_started(opens: Opens, folder: Path) ->
     answer = ask(pool, folder, "child")
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(ask, pool, folder, "hang")
-        wait_for(lambda: any(each.users for each in pool.status()), "a busy process")
+        wait_until(lambda: any(each.users for each in pool.status()), PROCESS_S, what="a busy process")
         pool.close()
         with pytest.raises(JobError, match="it was ended to free what it held"):
             waiting.result()
     assert is_gone(answer["pid"])
-    wait_for(lambda: is_gone(answer["child"]), "the end of what it started")
+    wait_until(lambda: is_gone(answer["child"]), PROCESS_S, what="the end of what it started")
     pool.close()
     with pytest.raises(JobError, match="No warm networks are started any more"):
         ask(pool, folder)
@@ -232,7 +235,7 @@ def test_closing_ends_what_is_just_being_opened(opens: Opens, folder: Path) -> N
     pool = opens({"STAND_IN": "not ready"})
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(ask, pool, folder)
-        pid = wait_for(pool.status, "a process that starts")[0].pid
+        pid = wait_until(pool.status, PROCESS_S, what="a process that starts")[0].pid
         pool.close()
         with pytest.raises(JobError, match="it was ended to free what it held"):
             waiting.result()
@@ -257,7 +260,7 @@ def test_the_studio_killed_leaves_nothing_behind(folder: Path, tmp_path: Path) -
     )
     done = subprocess.run([sys.executable, "-c", code, folder, tmp_path / "logs"], stdout=subprocess.PIPE, check=False)
     pid = int(done.stdout)
-    wait_for(lambda: is_gone(pid), "the end of an orphan")
+    wait_until(lambda: is_gone(pid), PROCESS_S, what="the end of an orphan")
 
 
 def test_errors_come_back_in_their_family(tmp_path: Path) -> None:

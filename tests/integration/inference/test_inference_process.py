@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inference_jobs import digit_pictures, digits_job, is_gone, wait_for, write_spec
+from inference_jobs import digit_pictures, digits_job, is_gone, write_spec
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.records.codec import read_frame, write_frame
 
 COMMAND = [sys.executable, "-m", "ziggurat.worker.inference"]
@@ -163,7 +164,7 @@ def test_it_ends_with_the_process_that_it_was_told_of() -> None:
     done = subprocess.run([sys.executable, "-c", code, str(digits_job())], stdout=subprocess.PIPE, check=True)
     child, keeper = map(int, done.stdout.split())
     try:
-        wait_for(lambda: is_gone(child), "the end of an orphan")
+        wait_until(lambda: is_gone(child), PROCESS_S, what="the end of an orphan")
     finally:
         os.kill(keeper, signal.SIGKILL)
 

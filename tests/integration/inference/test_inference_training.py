@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inference_jobs import digit_pictures, digits_job, wait_for, write_spec
+from inference_jobs import digit_pictures, digits_job, write_spec
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.run_state import RunState
 from ziggurat.events import AttemptEnded, read_events
@@ -54,7 +55,11 @@ def test_a_training_is_not_disturbed(tmp_path: Path) -> None:
     with InferencePool(INFERENCE_COMMAND, os.environ) as pool:
         pool.describe(digits_job(), None)  # a first process is warm while the training begins
         with subprocess.Popen([*train, str(asked)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as worker:
-            wait_for(lambda: any(JobFolder(asked).checkpoints.glob("step-*/state.json")), "a first checkpoint")
+            wait_until(
+                lambda: any(JobFolder(asked).checkpoints.glob("step-*/state.json")),
+                PROCESS_S,
+                what="a first checkpoint",
+            )
             while worker.poll() is None:
                 answers.append(pool.predict(asked, "latest", digit_pictures(4), 1))
             assert worker.returncode == 0

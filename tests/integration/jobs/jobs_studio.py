@@ -9,13 +9,14 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jobs_plugins
 import numpy as np
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.entities import Job, NewJob, Resources, read_heartbeat
 from ziggurat.events import effective_scalars, read_events
 from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
@@ -79,7 +80,7 @@ class Studio:
 
     def wait_for(self, job_id: str, *states: str) -> Job:
         """Wait until a job is in one of some states."""
-        wait_for(lambda: self.job(job_id).state in states, f"{job_id} to be {states}", lambda: repr(self.job(job_id)))
+        wait_until(lambda: self.job(job_id).state in states, PROCESS_S, what=f"{job_id} to be {states}")
         return self.job(job_id)
 
     def wait_for_step(self, folder: Path, step: int) -> int:
@@ -89,7 +90,7 @@ class Studio:
             beat = read_heartbeat(JobFolder(folder).heartbeat)
             return beat.pid if beat is not None and beat.phase == "training" and beat.global_step >= step else 0
 
-        return wait_for(there, f"step {step}")
+        return wait_until(there, PROCESS_S, what=f"step {step}")
 
     def curves(self, job_id: str) -> Curves:
         """Return the points in the store, without those that the clock decides."""
@@ -151,15 +152,6 @@ def tiny_spec(workspace: Path, **changes: Any) -> dict[str, Any]:
 def paced(each_s: float) -> list[dict[str, Any]]:
     """Return the callbacks of a job whose steps take so long."""
     return [{"name": "jobs_test_pace", "options": {"each_s": each_s}}]
-
-
-def wait_for(condition: Callable[[], Any], what: str, said: Callable[[], str] = str, at_most_s: float = 180.0) -> Any:
-    """Wait until a condition holds; return what it gave."""
-    last = time.monotonic() + at_most_s
-    while not (found := condition()):
-        assert time.monotonic() < last, f"waited {at_most_s:.0f} s for {what}: {said()}"
-        time.sleep(0.02)
-    return found
 
 
 def _environment(workspace: Path) -> dict[str, str]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from jobs_studio import paced, wait_for
+from jobs_studio import paced
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.jobs import StopGrace
 from ziggurat.layout import JobFolder
 
@@ -31,8 +32,8 @@ def test_a_hung_worker_is_ended_and_its_job_resumed(new_studio, undisturbed, how
     folder = studio.train("job", callbacks=[*paced(0.0), *deaf(how)])
     studio.submit("next", studio.job("job").spec | {"callbacks": paced(0.0)})
     checkpoints = JobFolder(folder).checkpoints
-    wait_for((checkpoints / "step-00000004").is_dir, "its first checkpoint")
-    pid = wait_for(lambda: studio.job("job").pid, "its process")
+    wait_until((checkpoints / "step-00000004").is_dir, PROCESS_S, what="its first checkpoint")
+    pid = wait_until(lambda: studio.job("job").pid, PROCESS_S, what="its process")
     studio.supervisor.stop("job", "stopped by ann")
     job = studio.wait_for("job", "stopped")
     assert (job.reason, job.exit_code) == (
@@ -65,7 +66,7 @@ def test_a_process_that_ran_away_ends_with_its_job(new_studio, tmp_path, end):
     studio = new_studio()
     escape = [{"name": "jobs_test_escape", "options": {"file": str(tmp_path / "away")}}]
     folder = studio.train("job", callbacks=[*paced(0.0 if end == "done" else 0.2), *escape])
-    wait_for((tmp_path / "away").exists, "the process that runs away")
+    wait_until((tmp_path / "away").exists, PROCESS_S, what="the process that runs away")
     away = int((tmp_path / "away").read_text())
     assert end == "done" or is_alive(away)
     if end == "stopped":

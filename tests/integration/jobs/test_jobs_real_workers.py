@@ -12,8 +12,9 @@ import jobs_studio
 import numpy as np
 import psutil
 import pytest
-from jobs_studio import curves_of, paced, wait_for
+from jobs_studio import curves_of, paced
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.entities import read_heartbeat
 from ziggurat.errors import JobError
 from ziggurat.layout import JobFolder
@@ -113,7 +114,7 @@ def test_deleted_by_force_in_mid_training(new_studio):
     studio.supervisor.delete("job", force=True)
     assert not folder.exists()
     assert studio.store.jobs.find("job") is None
-    wait_for(lambda: not psutil.pid_exists(pid), "its end")
+    wait_until(lambda: not psutil.pid_exists(pid), PROCESS_S, what="its end")
 
 
 def test_two_people_at_once(new_studio):

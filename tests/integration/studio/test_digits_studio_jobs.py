@@ -17,7 +17,9 @@ import httpx
 import numpy as np
 from PIL import Image
 from sklearn.datasets import load_digits
-from studio_process import StudioProcess, call, wait_for
+from studio_process import StudioProcess, call
+
+from tests.waiting import PROCESS_S, wait_until
 
 FOR_EVER = "100000"
 ENDED = ("Done", "Error", "Aborted")
@@ -53,16 +55,18 @@ class Digits:
 
     def until(self, job, *statuses):
         """Wait until a job has one of the statuses, and return what it is."""
-        return wait_for(lambda: (now := self.http.get(f"/jobs/{job}.json").json())["status"] in statuses and now)
+        return wait_until(
+            lambda: (now := self.http.get(f"/jobs/{job}.json").json())["status"] in statuses and now, PROCESS_S
+        )
 
     def at_work(self, model):
         """Wait until a model has made steps."""
-        wait_for(lambda: self.http.get(f"/api/v1/jobs/{model}").json()["global_step"] > 0)
+        wait_until(lambda: self.http.get(f"/api/v1/jobs/{model}").json()["global_step"] > 0, PROCESS_S)
 
     def snapshots(self, model, at_least=1):
         """Wait until a model has so many snapshots, and return their epochs."""
         shown = lambda: self.http.get(f"/models/{model}.json").json()["snapshots"]  # noqa: E731 - it is asked again
-        return wait_for(lambda: len(found := shown()) >= at_least and found)
+        return wait_until(lambda: len(found := shown()) >= at_least and found, PROCESS_S)
 
     def classify(self, model, **fields):
         """Return what a model says of the first image, best first."""
@@ -139,7 +143,7 @@ def test_13_a_job_that_goes_on_has_an_attempt_more_and_one_state(digits, dataset
     digits.http.post(f"/models/{model}/abort")  # twice is once
     digits.until(model, "Aborted")
     digits.http.post(f"/api/v1/jobs/{model}/resume")
-    wait_for(lambda: len(digits.http.get(f"/api/v1/jobs/{model}/attempts").json()) == 2)
+    wait_until(lambda: len(digits.http.get(f"/api/v1/jobs/{model}/attempts").json()) == 2, PROCESS_S)
     digits.http.post(f"/models/{model}/abort")
     digits.until(model, "Aborted")
     attempts = digits.http.get(f"/api/v1/jobs/{model}/attempts").json()

@@ -10,9 +10,10 @@ import pytest
 pytest.importorskip("uvicorn", reason="the extra `studio` is not installed")
 
 import httpx
-from studio_process import StudioProcess, wait_for
+from studio_process import StudioProcess
 
 import ziggurat
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.api.digits.shapes import status_of
 from ziggurat.entities import JOB_STATES, Job
 from ziggurat.errors import JobError, SpecError
@@ -97,7 +98,7 @@ def test_11_starting_twice_and_ending_twice_are_harmless(workspace):
     studio = open_studio(workspace)
     (job,) = studio.training.create(training())
     studio.jobs.stop(job.id)
-    wait_for(lambda: studio.jobs.get(job.id).state in ("stopped", "done"))
+    wait_until(lambda: studio.jobs.get(job.id).state in ("stopped", "done"), PROCESS_S)
     studio.close()
     studio.close()
     again = open_studio(workspace, start=False)

@@ -8,8 +8,9 @@ import pytest
 pytest.importorskip("uvicorn", reason="the extra `studio` is not installed")
 pytest.importorskip("sklearn", reason="the extra `samples` is not installed")
 
-from studio_process import StudioProcess, call, tiny_training, wait_for
+from studio_process import StudioProcess, call, tiny_training
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.client import Client
 from ziggurat.errors import ZigguratError
 from ziggurat.settings import Settings
@@ -40,7 +41,7 @@ def up(workspace):
     for folder in (workspace / "jobs").glob("*/spec.json"):
         if jobs.get(str(folder.parent)).is_active:
             jobs.stop(str(folder.parent))
-            wait_for(lambda folder=folder.parent: not jobs.get(str(folder)).is_active)
+            wait_until(lambda folder=folder.parent: not jobs.get(str(folder)).is_active, PROCESS_S)
 
 
 def under_way(client, job_id):
@@ -50,7 +51,7 @@ def under_way(client, job_id):
         job = client.job(job_id)
         return job if job["state"] == "running" and job["global_step"] > 20 else None
 
-    return wait_for(look)
+    return wait_until(look, PROCESS_S)
 
 
 def test_15_a_killed_server_loses_no_job_and_no_point(up, workspace):
@@ -65,10 +66,12 @@ def test_15_a_killed_server_loses_no_job_and_no_point(up, workspace):
     with Client(second.address) as client:
         after = client.job(job["id"])
         assert (after["state"], after["pid"], after["attempt"]) == ("running", before["pid"], 1)
-        further = wait_for(lambda: (now := client.job(job["id"]))["global_step"] > before["global_step"] and now)
+        further = wait_until(
+            lambda: (now := client.job(job["id"]))["global_step"] > before["global_step"] and now, PROCESS_S
+        )
         assert further["pid"] == before["pid"]
         client.stop(job["id"])
-        ended = wait_for(lambda: (now := client.job(job["id"]))["state"] == "stopped" and now)
+        ended = wait_until(lambda: (now := client.job(job["id"]))["state"] == "stopped" and now, PROCESS_S)
         assert [attempt["number"] for attempt in client.attempts(job["id"])] == [1]
         steps = client.curves(job["id"], ["learning_rate"], max_points=10_000)["learning_rate"]["steps"]
         assert steps == sorted(set(steps))

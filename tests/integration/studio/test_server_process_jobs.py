@@ -10,8 +10,9 @@ pytest.importorskip("sklearn", reason="the extra `samples` is not installed")
 
 import numpy as np
 from PIL import Image
-from studio_process import StudioProcess, tiny_training, wait_for
+from studio_process import StudioProcess, tiny_training
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.cli.application import Application
 from ziggurat.cli.main import main
 from ziggurat.client import Client
@@ -71,9 +72,9 @@ def test_what_the_shell_makes_is_listed_while_the_studio_runs(ziggurat, studio, 
     spec.write_text(json.dumps({**tiny_training(2), "name": ""}))
     trained = json.loads(ziggurat("train", spec, "--json")[1])["folder"].rpartition("/")[2]
     with Client(studio.address) as client:
-        wait_for(lambda: {made, trained} <= {job["id"] for job in client.jobs()})
+        wait_until(lambda: {made, trained} <= {job["id"] for job in client.jobs()}, PROCESS_S)
         assert (client.job(made)["kind"], client.job(made)["state"]) == ("dataset", "done")
-        wait_for(lambda: client.job(trained)["state"] == "done")
+        wait_until(lambda: client.job(trained)["state"] == "done", PROCESS_S)
         assert client.job(trained)["name"].endswith(" on digits")
 
 
@@ -90,12 +91,12 @@ def test_a_job_is_shown(ziggurat, studio):
 def test_a_job_is_stopped_resumed_and_deleted(ziggurat, studio):
     with Client(studio.address) as client:
         (job,) = client.train(tiny_training(100_000))
-        wait_for(lambda: client.job(job["id"])["global_step"] > 10)
+        wait_until(lambda: client.job(job["id"])["global_step"] > 10, PROCESS_S)
         assert ziggurat("job", "pause", job["id"])[:2] == (0, f"{job['id']} is stopping now.\n")
-        wait_for(lambda: client.job(job["id"])["state"] == "stopped")
+        wait_until(lambda: client.job(job["id"])["state"] == "stopped", PROCESS_S)
         assert ziggurat("job", "wait", job["id"])[0] == 10
         assert json.loads(ziggurat("job", "resume", job["id"], "--json")[1])["state"] == "queued"
-        wait_for(lambda: client.job(job["id"])["state"] == "running")
+        wait_until(lambda: client.job(job["id"])["state"] == "running", PROCESS_S)
         code, out, _ = ziggurat("job", "delete", job["id"])
         assert code == 10
         assert out.startswith(f"{job['id']}: ")
@@ -113,13 +114,13 @@ def test_a_rate_is_set_and_follows_its_schedule_again(ziggurat, studio):
             curve = client.job(place)["scalars"].get("learning_rate")
             return curve is not None and curve["last"] == rate
 
-        wait_for(lambda: is_used(0.03125))
+        wait_until(lambda: is_used(0.03125), PROCESS_S)
         told = f"The learning rate of {place} is 0.0625, within a tenth of an epoch.\n"
         assert ziggurat("job", "rate", place, "0.0625")[:2] == (0, told)
-        wait_for(lambda: is_used(0.0625))
+        wait_until(lambda: is_used(0.0625), PROCESS_S)
         told = f"The learning rate of {place} follows its schedule again, within a tenth of an epoch.\n"
         assert ziggurat("job", "rate", place, "--schedule")[:2] == (0, told)
-        wait_for(lambda: is_used(0.03125))
+        wait_until(lambda: is_used(0.03125), PROCESS_S)
         code, out, _ = ziggurat("job", "rate", place, "--schedule", "--json")
         assert (code, json.loads(out)["rule"]) == (
             10,
@@ -160,7 +161,7 @@ def test_one_job_that_cannot_does_not_keep_the_others(ziggurat, studio):
     assert second["state"] in ("stopping", "stopped")
     assert json.loads(ziggurat("job", "queue", "--json")[1]) == []
     with Client(studio.address) as client:
-        wait_for(lambda: client.job(job["id"])["state"] == "stopped")
+        wait_until(lambda: client.job(job["id"])["state"] == "stopped", PROCESS_S)
 
 
 def test_curves_log_and_waiting(ziggurat, studio):

@@ -9,8 +9,9 @@ pytest.importorskip("uvicorn", reason="the extra `studio` is not installed")
 pytest.importorskip("sklearn", reason="the extra `samples` is not installed")
 
 import httpx
-from studio_process import StudioProcess, call, tiny_training, wait_for
+from studio_process import StudioProcess, call, tiny_training
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.client import Client
 
 SECRETS = {"AWS_SECRET_ACCESS_KEY": "not for workers", "HF_TOKEN": "not for workers"}
@@ -37,7 +38,7 @@ def client(studio):
 def begun(client):
     """Return a training that has begun, and the process of its worker."""
     (job,) = client.train(tiny_training(100_000) | {"checkpoints": {"every_epochs": 1}})
-    wait_for(lambda: client.job(job["id"])["global_step"] > 40)
+    wait_until(lambda: client.job(job["id"])["global_step"] > 40, PROCESS_S)
     return job["id"], client.job(job["id"])["pid"]
 
 
@@ -57,7 +58,7 @@ def state_of(client, job_id):
 @pytest.mark.nightly
 def test_a_hung_job_says_when_it_ends_and_stops_now(studio, client):
     (process, workspace), job_id = studio, hung(client)
-    wait_for(lambda: "stopped by local; will be ended by force at " in client.job(job_id)["reason"])
+    wait_until(lambda: "stopped by local; will be ended by force at " in client.job(job_id)["reason"], PROCESS_S)
     assert "; will be ended by force at " in call(workspace, "job", "show", job_id).stdout
     page = httpx.get(f"{process.address}models/{job_id}", headers={"Accept": "text/html"}).text
     assert "Stopped by local; will be ended by force at " in page
@@ -65,25 +66,25 @@ def test_a_hung_job_says_when_it_ends_and_stops_now(studio, client):
     own = {"Origin": process.address.rstrip("/")}
     answer = httpx.post(f"{process.address}jobs/{job_id}/actions/stop_now", headers=own)
     assert answer.status_code == 303
-    wait_for(lambda: state_of(client, job_id) == ("stopped", "stopped by force by local"))
+    wait_until(lambda: state_of(client, job_id) == ("stopped", "stopped by force by local"), PROCESS_S)
     assert client.checkpoints(job_id)
     client.resume(job_id)
-    wait_for(lambda: client.job(job_id)["state"] == "running" and len(client.attempts(job_id)) == 2)
+    wait_until(lambda: client.job(job_id)["state"] == "running" and len(client.attempts(job_id)) == 2, PROCESS_S)
     client.stop(job_id, now=True)
-    wait_for(lambda: client.job(job_id)["state"] == "stopped")
+    wait_until(lambda: client.job(job_id)["state"] == "stopped", PROCESS_S)
 
 
 def test_the_shell_stops_a_hung_job_now(studio, client):
     job_id = hung(client)
     assert call(studio[1], "job", "stop", job_id, "--now").returncode == 0
-    wait_for(lambda: state_of(client, job_id) == ("stopped", "stopped by force by local"))
+    wait_until(lambda: state_of(client, job_id) == ("stopped", "stopped by force by local"), PROCESS_S)
 
 
 def test_the_shell_stops_a_hung_folder_now(studio, client):
     job_id = hung(client)
     answer = call(None, "stop", client.job(job_id)["folder"], "--now")
     assert (answer.returncode, answer.stdout) == (0, f"{client.job(job_id)['folder']}: ended by force.\n")
-    wait_for(lambda: client.job(job_id)["state"] == "stopped")
+    wait_until(lambda: client.job(job_id)["state"] == "stopped", PROCESS_S)
     assert "by force: its worker ended before it had saved" in client.job(job_id)["reason"]
 
 
@@ -104,7 +105,7 @@ def test_a_studio_with_a_short_patience_ends_it_by_itself(tmp_path, monkeypatch)
     try:
         with Client(process.address) as client:
             job_id = hung(client)
-            wait_for(lambda: client.job(job_id)["state"] == "stopped")
+            wait_until(lambda: client.job(job_id)["state"] == "stopped", PROCESS_S)
             assert client.job(job_id)["reason"] == (
                 "stopped by local, by force: its worker did not end when it was asked to"
             )

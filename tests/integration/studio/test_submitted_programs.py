@@ -10,7 +10,8 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the extra `studio` is not installed")
 
-from tests.integration.studio.studio_process import StudioProcess, wait_for
+from tests.integration.studio.studio_process import StudioProcess
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.cli.main import main
 from ziggurat.client import Client
 
@@ -81,12 +82,12 @@ def test_a_submitted_program_is_stopped_and_resumed(server, project, capsys):
     assert main(["submit", str(project), "--server", server, "--", "--epochs", "1000000"]) == 0
     job_id = capsys.readouterr().out.split()[0]
     with Client(server) as client:
-        wait_for(lambda: client.checkpoints(job_id))
+        wait_until(lambda: client.checkpoints(job_id), PROCESS_S)
         client.stop(job_id)
-        wait_for(lambda: client.job(job_id)["state"] == "stopped")
+        wait_until(lambda: client.job(job_id)["state"] == "stopped", PROCESS_S)
         step = client.job(job_id)["global_step"]
         client.resume(job_id)
-        wait_for(lambda: client.job(job_id)["global_step"] > step)
+        wait_until(lambda: client.job(job_id)["global_step"] > step, PROCESS_S)
         assert client.attempts(job_id)[-1]["first_step"] == step
         client.stop(job_id, now=False)
-        wait_for(lambda: client.job(job_id)["state"] == "stopped")
+        wait_until(lambda: client.job(job_id)["state"] == "stopped", PROCESS_S)

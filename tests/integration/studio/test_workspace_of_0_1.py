@@ -10,8 +10,9 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the extra `studio` is not installed")
 
-from studio_process import StudioProcess, wait_for
+from studio_process import StudioProcess
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.client import Client
 from ziggurat.entities import JobFilter
 from ziggurat.errors import ZigguratError
@@ -114,9 +115,9 @@ def test_workspace_of_0_1_works_over_a_server(workspace, up):
         assert client.wait(again["id"], every_s=0.1)["state"] == "done"
         assert client.evaluations.summary(again["id"])["accuracy"] == pytest.approx(0.3889, abs=1e-4)
         client.resume(STOPPED)
-        wait_for(lambda: client.job(STOPPED)["global_step"] > 999)
+        wait_until(lambda: client.job(STOPPED)["global_step"] > 999, PROCESS_S)
         client.stop(STOPPED)
-        wait_for(lambda: client.job(STOPPED)["state"] == "stopped")
+        wait_until(lambda: client.job(STOPPED)["state"] == "stopped", PROCESS_S)
 
         client.delete(again["id"])
         client.delete(STOPPED)

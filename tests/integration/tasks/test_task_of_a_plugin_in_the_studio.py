@@ -15,8 +15,9 @@ pytest.importorskip("tensorflow", reason="the extra `tensorflow` is not installe
 
 import httpx
 
-from tests.integration.studio.studio_process import StudioProcess, call, wait_for
+from tests.integration.studio.studio_process import StudioProcess, call
 from tests.integration.tasks.test_task_of_a_plugin import make_objects
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.client import Client
 
 PACKAGE = '''
@@ -195,7 +196,7 @@ def test_the_export_is_proven_in_its_metric(client: Client, model: str, tmp_path
         assert state["state"] not in ("failed", "interrupted"), state
         return state["state"] == "done"
 
-    wait_for(done)
+    wait_until(done, PROCESS_S)
     archive = client.models.save_export(model, started["name"], tmp_path / "model.zip")
     with zipfile.ZipFile(archive) as files:
         (name,) = [each for each in files.namelist() if each.endswith("parity.json")]

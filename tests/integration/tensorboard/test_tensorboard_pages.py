@@ -13,7 +13,8 @@ pytest.importorskip("tensorboard", reason="the extra `tensorboard` is not instal
 pytest.importorskip("sklearn", reason="the extra `samples` is not installed")
 
 from bench.parts.chromium import path_of_chromium
-from tests.integration.studio.studio_process import StudioProcess, tiny_training, wait_for
+from tests.integration.studio.studio_process import StudioProcess, tiny_training
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.client import Client
 from ziggurat.engine.monitors.tensorboard import file_version, image_event
 from ziggurat.protobuf_wire import tfrecord_frame
@@ -40,7 +41,7 @@ class Studio:
         return httpx.get(self.board + path, timeout=60, headers={**self.headers, **options.pop("headers", {})})
 
     def ready(self, path="/"):
-        return wait_for(lambda: (got := self.ask(path)).status_code != 503 and got)
+        return wait_until(lambda: (got := self.ask(path)).status_code != 503 and got, PROCESS_S)
 
 
 def write_picture(folder):
@@ -81,7 +82,9 @@ def test_nobody_without_a_login_comes_through(studio):
 
 def test_what_a_network_wrote_is_no_page(studio):
     studio.ready("/")
-    written = wait_for(lambda: studio.ask("/data/plugin/images/images?run=evil&tag=picture&sample=0").json())
+    written = wait_until(
+        lambda: studio.ask("/data/plugin/images/images?run=evil&tag=picture&sample=0").json(), PROCESS_S
+    )
     answer = studio.ask("/data/plugin/images/individualImage?" + written[0]["query"])
     assert answer.content == PICTURE
     assert "html" not in answer.headers["content-type"]

@@ -4,13 +4,13 @@ import asyncio
 import os
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 
+from tests.waiting import wait_until
 from ziggurat.api.app import create_app
 from ziggurat.entities import NewJob
 from ziggurat.services.tensorboard import TENSORBOARD_COMMAND, TensorBoardLimits, TensorBoards
@@ -56,23 +56,13 @@ class Site:
 
     def ready(self, method, path, **options):
         """Ask until the TensorBoard has started."""
-        return wait_for(lambda: (got := self.ask(method, path, **options)).status_code != 503 and got)
+        return wait_until(lambda: (got := self.ask(method, path, **options)).status_code != 503 and got, 60)
 
     def token(self, role="viewer", scope="read"):
         if not self.studio.people.has_accounts():
             self.studio.people.create_user("first", None, role="admin", by=LOCAL)
         self.studio.people.create_user(role, None, role=role, by=LOCAL)
         return {"Authorization": f"Bearer {self.studio.people.create_token(role, 't', scope=scope, by=LOCAL)[1]}"}
-
-
-def wait_for(condition):
-    last = time.monotonic() + 60
-    while time.monotonic() < last:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError("it did not come to be")
 
 
 @pytest.fixture(scope="session")
@@ -226,7 +216,7 @@ def test_the_api_says_how_it_is_and_starts_it(make_site):
         "folder": str(site.events),
         "command": f"tensorboard --logdir {site.events}",
     }
-    wait_for(lambda: site.ask("POST", "/api/v1/jobs/one/tensorboard").json()["state"] == "ready")
+    wait_until(lambda: site.ask("POST", "/api/v1/jobs/one/tensorboard").json()["state"] == "ready", 60)
     after = site.ask("GET", "/api/v1/jobs/one/tensorboard").json()
     assert after["state"] == "ready"
     assert after["idle_s"] >= 0
@@ -236,8 +226,8 @@ def test_one_that_nobody_looks_at_ends(make_site):
     site = make_site(idle_s=0.3)
     assert site.ready("GET", PLACE + "/").status_code == 200
     (status,) = site.studio.tensorboards.status()
-    wait_for(lambda: site.ask("GET", "/api/v1/jobs/one/tensorboard").json()["state"] == "off")
-    wait_for(lambda: not psutil.pid_exists(status.pid))
+    wait_until(lambda: site.ask("GET", "/api/v1/jobs/one/tensorboard").json()["state"] == "off", 60)
+    wait_until(lambda: not psutil.pid_exists(status.pid), 60)
     assert site.ready("GET", PLACE + "/").status_code == 200  # and comes back
 
 
@@ -246,7 +236,7 @@ def test_it_ends_before_its_job_is_deleted(make_site):
     site.ready("GET", PLACE + "/")
     (status,) = site.studio.tensorboards.status()
     site.studio.jobs.delete("one")
-    wait_for(lambda: not psutil.pid_exists(status.pid))
+    wait_until(lambda: not psutil.pid_exists(status.pid), 60)
     assert site.ask("GET", PLACE + "/").status_code == 404
 
 
@@ -289,7 +279,7 @@ def test_paths_that_leave_its_address_are_none(make_site):
 
 def test_one_that_does_not_start_says_why(make_site):
     site = make_site(command=FAILS)
-    answer = wait_for(lambda: (got := site.ask("GET", PLACE + "/")).json()["error"] != "not_ready" and got)
+    answer = wait_until(lambda: (got := site.ask("GET", PLACE + "/")).json()["error"] != "not_ready" and got, 60)
     assert (answer.status_code, answer.json()["error"]) == (503, "job")
     assert "Received: no such plugin." in answer.json()["message"]
 

@@ -5,9 +5,9 @@ import time
 
 import numpy as np
 import pytest
-from worker_processes import wait_for
 from worker_saver import REPORT
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.engine.checkpoints import CheckpointStore
 
 KILLS = 200
@@ -21,7 +21,7 @@ def test_200_random_kills_never_leave_an_unloadable_state(workers, tmp_path):
     for number in range(KILLS):
         reported_bytes = report.stat().st_size if report.exists() else 0
         writer = workers.start_saver(folder, seed=number)
-        wait_for(lambda: report.exists() and report.stat().st_size > reported_bytes, "a save")  # noqa: B023
+        wait_until(lambda: report.exists() and report.stat().st_size > reported_bytes, PROCESS_S, what="a save")  # noqa: B023
         time.sleep(random.uniform(0, 0.04))
         writer.signal(signal.SIGKILL)
         assert writer.wait() == -signal.SIGKILL
@@ -46,7 +46,7 @@ def test_200_random_kills_never_leave_an_unloadable_state(workers, tmp_path):
 def test_a_checkpoint_saved_again_is_there_all_the_time(tmp_path, workers):
     folder, report = tmp_path / "checkpoints", tmp_path / REPORT
     writer = workers.start_saver(folder, seed=1)
-    wait_for(lambda: report.exists() and report.stat().st_size > 80, "ten saves")
+    wait_until(lambda: report.exists() and report.stat().st_size > 80, PROCESS_S, what="ten saves")
     reader = CheckpointStore(folder, writable=False)
     for _ in range(100):
         reader.list()  # checkpoints come and go, and none of that is an error

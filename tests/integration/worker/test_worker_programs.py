@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from worker_jobs import curves_of, differences, end_of, error_of, events_of, messages_of, outcome_of, steps_of
-from worker_processes import wait_for
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.entities import EXIT_STOPPED, read_heartbeat
 from ziggurat.events import AttemptStarted, Message, Progress
 from ziggurat.layout import JobFolder
@@ -110,7 +110,7 @@ def test_a_resumed_program_equals_a_whole_one(workers, tmp_path, whole, how, str
 def test_a_program_is_stopped_by_a_file(workers, tmp_path):
     job = make_program(tmp_path / "job", TRAIN, ["--epochs", "1000000"], shapes=SHAPES)
     worker = workers.start(job)
-    wait_for(lambda: steps_of(job), "a checkpoint")
+    wait_until(lambda: steps_of(job), PROCESS_S, what="a checkpoint")
     JobFolder(job).stop_request.write_text("enough\n")
     assert worker.wait() == EXIT_STOPPED
     assert end_of(job).reason == "enough"
@@ -131,7 +131,7 @@ def test_a_program_without_a_trainer_is_stopped(workers, tmp_path):
     job = make_program(tmp_path / "job", script)
     worker = workers.start(job)
     log = JobFolder(job).log
-    wait_for(lambda: log.exists() and "on" in log.read_text(), "the program")
+    wait_until(lambda: log.exists() and "on" in log.read_text(), PROCESS_S, what="the program")
     heartbeat = read_heartbeat(JobFolder(job).heartbeat)
     assert heartbeat is not None
     JobFolder(job).stop_request.write_text("enough\n")

@@ -4,8 +4,8 @@ import signal
 import time
 
 from worker_jobs import STEPS, end_of, messages_of, wait_for_step
-from worker_processes import wait_for
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.entities import Pulse, judge_pulse, read_heartbeat
 from ziggurat.layout import JobFolder
 from ziggurat.workspace.job_folders import job_status
@@ -43,7 +43,7 @@ def _hung_steps(job):
 def test_a_hung_step_is_said_with_the_stacks_of_all_threads(workers, new_job):
     job = new_job(hung_after_s=0.5, backend="test_hangs_at_step_4")
     worker = workers.start(job)
-    (message,) = wait_for(lambda: _hung_steps(job), "the message")
+    (message,) = wait_until(lambda: _hung_steps(job), PROCESS_S, what="the message")
     assert message.startswith("No step was completed in the last ")
     assert " s, after 3 steps; the usual step takes 0." in message
     assert message.endswith(" s. The stacks of all threads are in log.txt.")
@@ -66,7 +66,7 @@ def test_a_step_that_waits_for_its_batch_says_so(workers, new_job, tmp_path):
     options = {"before_step": STEPS, "file": str(tmp_path / "stalled")}
     job = new_job(hung_after_s=0.5, callbacks=[{"name": "test_stalled_data", "options": options}])
     worker = workers.start(job)
-    (message,) = wait_for(lambda: _hung_steps(job), "the message")
+    (message,) = wait_until(lambda: _hung_steps(job), PROCESS_S, what="the message")
     assert f" s, after {STEPS - 1} steps; the usual step takes " in message
     assert " s. It waits for a batch. The stacks of all threads are in log.txt." in message
     worker.signal(signal.SIGKILL)
@@ -78,7 +78,7 @@ def test_a_worker_that_nothing_runs_in_is_silent(workers, new_job):
     worker = workers.start(job)
     wait_for_step(job, 2)
     worker.signal(signal.SIGSTOP)
-    wait_for(lambda: pulse_of(job, silent_after_s=2.0) is Pulse.SILENT, "its silence")
+    wait_until(lambda: pulse_of(job, silent_after_s=2.0) is Pulse.SILENT, PROCESS_S, what="its silence")
     assert pulse_of(job) is Pulse.ALIVE  # by the limits of every day it is too early to tell
     in_an_hour = job_status(job, time.time() + 3600)
     assert (in_an_hour.state, in_an_hour.health) == ("running", "silent")

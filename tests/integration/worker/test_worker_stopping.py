@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 from worker_jobs import STEPS, differences, end_of, events_of, outcome_of, steps_of, wait_for_step
-from worker_processes import wait_for
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.cli.main import main
 from ziggurat.entities import EXIT_STOPPED, read_heartbeat
 from ziggurat.events import AttemptEnded, AttemptStarted
@@ -62,7 +62,7 @@ def test_idle_threads_of_a_callback_hold_up_no_end(workers, new_job):
 def test_a_signal_in_the_set_up_ends_it_before_any_work(workers, new_job):
     job = new_job(backend="test_slow_to_build")
     worker = workers.start(job, environment={"TEST_BUILD_S": "1.5"})
-    wait_for(lambda: read_heartbeat(JobFolder(job).heartbeat), "the first heartbeat")
+    wait_until(lambda: read_heartbeat(JobFolder(job).heartbeat), PROCESS_S, what="the first heartbeat")
     worker.signal(signal.SIGTERM)
     assert worker.wait() == EXIT_STOPPED
     assert (end_of(job).outcome, end_of(job).reason) == ("stopped", "received SIGTERM")
@@ -73,7 +73,7 @@ def test_a_signal_in_the_set_up_ends_it_before_any_work(workers, new_job):
 
 def test_a_signal_before_the_worker_has_its_modules_is_kept(workers, job):
     worker = workers.start_command(job)
-    wait_for(lambda: catches(worker.pid, signal.SIGTERM), "the worker to listen")
+    wait_until(lambda: catches(worker.pid, signal.SIGTERM), PROCESS_S, what="the worker to listen")
     worker.signal(signal.SIGTERM)
     assert worker.wait() == EXIT_STOPPED
     assert end_of(job).outcome == "stopped"
@@ -88,7 +88,7 @@ def test_a_signal_while_the_data_stands_still(workers, new_job, tmp_path, data):
     whole, job = stalled(tmp_path / "there"), stalled(tmp_path / "stalled")
     assert workers.execute(whole) == 0
     worker = workers.start(job)
-    wait_for((tmp_path / "stalled").exists, "the data to stand still")
+    wait_until((tmp_path / "stalled").exists, PROCESS_S, what="the data to stand still")
     worker.signal(signal.SIGTERM)
     assert worker.wait() == EXIT_STOPPED
     assert steps_of(job)[-1] == STEPS + 2
@@ -131,7 +131,7 @@ def test_a_worker_of_a_killed_parent_ends_with_a_checkpoint(workers, new_job):
         parent.send_signal(signal.SIGKILL)
         killed_at = time.time()
         parent.wait()
-    wait_for(lambda: not is_alive(pid), "the end of the worker")
+    wait_until(lambda: not is_alive(pid), PROCESS_S, what="the end of the worker")
     end = end_of(mine)
     assert (end.outcome, end.reason) == ("stopped", "the process that started the worker is gone")
     assert end.time - killed_at < 5
@@ -145,7 +145,7 @@ def test_a_worker_of_its_own_goes_on_when_its_parent_is_killed(workers, new_job)
         wait_for_step(job, 1)
         parent.send_signal(signal.SIGKILL)
         parent.wait()
-    end = wait_for(lambda: events_of(job, AttemptEnded), "its end")[0]
+    end = wait_until(lambda: events_of(job, AttemptEnded), PROCESS_S, what="its end")[0]
     assert (end.outcome, end.exit_code, end.global_step) == ("done", 0, 2 * STEPS)
 
 
@@ -156,7 +156,7 @@ def test_no_process_is_left_behind(workers, new_job, pictures):
         wait_for_step(job, 1)
         worker.signal(number)
         assert worker.wait() == code
-        wait_for(lambda: group_of(worker.pid) == [], "the end of its group")  # noqa: B023
+        wait_until(lambda: group_of(worker.pid) == [], PROCESS_S, what="the end of its group")  # noqa: B023
 
 
 def parent_process(command, workers):

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from worker_processes import wait_for
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.entities import Heartbeat, read_heartbeat
 from ziggurat.entities.json_lines import read_lines
@@ -117,7 +117,7 @@ def wait_for_step(folder: Path, step: int) -> Heartbeat:
         is_there = heartbeat is not None and heartbeat.phase == "training" and heartbeat.global_step >= step
         return heartbeat if is_there else None
 
-    return wait_for(reached, f"step {step}")
+    return wait_until(reached, PROCESS_S, what=f"step {step}")
 
 
 def events_of(folder: Path, kind: type[Event] = Event) -> list[Any]:

@@ -14,6 +14,8 @@ from typing import Any
 
 import worker_plugins
 
+from tests.waiting import wait_until
+
 HERE = Path(__file__).parent
 
 
@@ -45,7 +47,7 @@ class Worker:
 
     def wait(self, at_most_s: float = 180.0) -> int:
         """Wait for its end; return the exit code, negative for a signal."""
-        wait_for(lambda: not self.is_alive(), "the end of the worker", at_most_s)
+        wait_until(lambda: not self.is_alive(), at_most_s, what="the end of the worker")
         assert self._code is not None
         return self._code
 
@@ -148,12 +150,3 @@ class Workers:
         self._server.stdin.write(json.dumps(asked) + "\n")
         self._server.stdin.flush()
         return json.loads(self._server.stdout.readline())
-
-
-def wait_for(condition: Callable[[], Any], what: str, at_most_s: float = 180.0) -> Any:
-    """Wait until a condition holds; return what it gave."""
-    last = time.monotonic() + at_most_s
-    while not (found := condition()):
-        assert time.monotonic() < last, f"waited {at_most_s:.0f} s for {what}"
-        time.sleep(0.02)
-    return found

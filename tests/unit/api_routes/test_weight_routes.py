@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
-from tests.integration.studio.studio_process import wait_for
 from tests.unit.weights.weight_samples import add_entry, weights_file
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_download_without_a_network_fails_in_words(ask, studio, monkeypatch):
         return found if found and found["state"] == "failed" else None
 
     assert begun.status_code == 202
-    error = wait_for(failed)["error"]
+    error = wait_until(failed)["error"]
     assert error["rule"].startswith("A download needs a connection to download.pytorch.org")
     assert "ziggurat weights add FILE --name mobilenet_v2" in error["advice"]
     assert ask("DELETE", "/api/v1/weights-downloads/mobilenet_v2").status_code == 204
@@ -113,7 +113,7 @@ def test_weights_that_come_with_ziggurat_are_added_offline(ask, studio, monkeypa
     monkeypatch.setenv("no_proxy", "")
     first = ask("GET", "/api/v1/weights-downloads").json()[0]
     begun = ask("POST", "/api/v1/weights-downloads/convnet-fashion")
-    wait_for(lambda: studio.weights.folder.has("convnet-fashion") and not studio.weights_downloads.all())
+    wait_until(lambda: studio.weights.folder.has("convnet-fashion") and not studio.weights_downloads.all())
     made = ask("GET", "/api/v1/weights/convnet-fashion").json()
 
     assert (first["name"], first["url"], first["is_added"]) == ("convnet-fashion", "", False)

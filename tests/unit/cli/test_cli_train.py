@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 
+from tests.waiting import wait_until
 from ziggurat.cli.job_folders import train
 from ziggurat.cli.main import VERBS
 from ziggurat.cli.spec import flag_of
@@ -278,27 +278,20 @@ def test_resume_goes_on_and_refuses_what_is_done(ziggurat, job):
     assert f"A job that is complete or under way is not started again. Received: {job} is done." in again.err
 
 
-def wait_until(condition, within_s=120.0):
-    last = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < last, "it did not happen"
-        time.sleep(0.05)
-
-
 def test_a_detached_job_is_watched_and_stopped_from_outside(ziggurat, tmp_path):
     folder = tmp_path / "job"
     answer = ziggurat("train", *FLAGS, "--name", "waits", "--out", folder, "--detach", "--json")
     assert answer.code == 0
     pid = answer.content["pid"]
     assert os.getpgid(pid) == pid, "a process group of its own"
-    wait_until(lambda: ziggurat("status", folder, "--json").content["state"] == "running")
+    wait_until(lambda: ziggurat("status", folder, "--json").content["state"] == "running", 120)
     assert ziggurat("train", *FLAGS, "--out", folder).code == 10
     assert ziggurat("resume", folder).code == 10
     status = ziggurat("status", folder, "--json").content
     assert (status["health"], status["pid"], status["global_step"]) == ("alive", pid, 1)
     stopped = ziggurat("stop", folder, "--reason", "enough for today", "--json")
     assert stopped.content["state"] in ("stopping", "stopped")
-    wait_until(lambda: ziggurat("status", folder, "--json").content["state"] == "stopped")
+    wait_until(lambda: ziggurat("status", folder, "--json").content["state"] == "stopped", 120)
     os.waitpid(-1, 0)  # what started the worker ends behind it
     assert ziggurat("status", folder, "--json").content["reason"] == "enough for today"
     assert "tiny worker at work" in (folder / "log.txt").read_text()

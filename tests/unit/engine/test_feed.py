@@ -1,12 +1,12 @@
 """Feeds: the queue that a thread fills trains as the direct way does, and resumes exactly."""
 
 import threading
-import time
 
 import numpy as np
 import pytest
 from engine_fakes import FakeProgram, make_batches
 
+from tests.waiting import wait_until
 from ziggurat.callbacks import Callback, Trainer
 from ziggurat.dataflow import DataFromList
 from ziggurat.engine.feed import BatchCycle, QueueFeed, held_batch
@@ -171,11 +171,3 @@ def test_a_refilled_queue_makes_the_next_batches_again():
         assert [feed.next() for _ in range(4)] == [20, 30, 40, 10]
     finally:
         feed.close()
-
-
-def wait_until(is_so):
-    """Wait for a thread, and fail where it does not come to that."""
-    ends = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < ends
-        time.sleep(0.001)

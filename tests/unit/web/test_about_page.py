@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from tests.integration.studio.studio_process import wait_for
 from tests.unit.web.html_page import html_of
+from tests.waiting import wait_until
 from ziggurat import __version__
 from ziggurat.web.pages.about.licences import licence_text, own_licence, python_licences
 from ziggurat.web.pages.about.routes import DoctorLook, disk_use
@@ -62,11 +62,11 @@ def test_a_look_tells_what_it_found_and_is_not_begun_twice():
     look = DoctorLook(examine)
     assert look.findings is None
     look.start()
-    wait_for(lambda: len(look.findings or []) == 1, 30)
+    wait_until(lambda: len(look.findings or []) == 1)
     look.start()
     assert look.is_looking
     go_on.set()
-    wait_for(lambda: not look.is_looking, 30)
+    wait_until(lambda: not look.is_looking)
 
     assert begun == [1]
     assert [(each.name, each.level) for each in look.findings or []] == [
@@ -80,7 +80,7 @@ def test_findings_are_shown_with_how_to_mend_them(app, visit):
     app.state.doctor_look = DoctorLook(lambda: [Finding("machine", "<memory>", "problem", "little", "Buy some.")])
 
     answer = visit.post("/about/doctor")
-    wait_for(lambda: not app.state.doctor_look.is_looking, 30)
+    wait_until(lambda: not app.state.doctor_look.is_looking)
     page = visit.get("/about/doctor")
 
     assert (answer.status_code, answer.headers["location"]) == (303, "/about/doctor")

@@ -7,10 +7,10 @@ import hashlib
 
 import pytest
 
-from tests.integration.studio.studio_process import wait_for
 from tests.unit.web.html_page import html_of
 from tests.unit.weights.weight_samples import add_entry, weights_file
 from tests.unit.weights.weight_server import entry_of, serving
+from tests.waiting import wait_until
 from ziggurat.store import Store
 from ziggurat.workspace.studio.weights_downloads import WeightsDownloads
 from ziggurat.workspace.weights import Weights
@@ -137,7 +137,7 @@ def test_weights_that_come_with_ziggurat_are_added_at_once(visit, studio, monkey
     assert "Sneaker, Bag, Ankle boot" in row.text
     assert not row.has("a")
     assert visit.post("/pretrained/convnet-fashion/download").status_code == 303
-    wait_for(lambda: studio.weights.folder.has("convnet-fashion") and not studio.weights_downloads.all())
+    wait_until(lambda: studio.weights.folder.has("convnet-fashion") and not studio.weights_downloads.all())
     page = html_of(visit.get("/pretrained"))
 
     assert page.one("#public-convnet-fashion")["data-state"] == "added"
@@ -149,7 +149,7 @@ def test_weights_that_come_with_ziggurat_are_added_at_once(visit, studio, monkey
 def test_a_download_that_fails_is_told_in_the_list(visit, studio, monkeypatch):
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     assert visit.post("/pretrained/resnet50/download").status_code == 303
-    wait_for(lambda: studio.weights_downloads.all() and studio.weights_downloads.all()[0].state == "failed")
+    wait_until(lambda: studio.weights_downloads.all() and studio.weights_downloads.all()[0].state == "failed")
     page = html_of(visit.part("/pretrained", "weights-lists"))
     assert "A download needs a connection to download.pytorch.org" in page.one("#failed-resnet50").text
     assert page.one("#download-resnet50").text.startswith("Try again")
@@ -169,7 +169,7 @@ def test_a_running_download_shows_its_progress(visit, studio, tmp_path):
         server.slow.clear()
         for name in ("resnet18", "second"):
             assert visit.post(f"/pretrained/{name}/download").status_code == 303
-        wait_for(lambda: studio.weights_downloads.all()[0].received_bytes, 30)
+        wait_until(lambda: studio.weights_downloads.all()[0].received_bytes)
         lists = html_of(visit.part("/pretrained", "weights-lists"))
         row = lists.one("#public-resnet18")
 
@@ -179,7 +179,7 @@ def test_a_running_download_shows_its_progress(visit, studio, tmp_path):
         assert "every 4s" in lists.one("#weights-lists")["hx-trigger"]
         assert visit.post("/pretrained/second/cancel").status_code == 303
         server.slow.set()
-        wait_for(lambda: not studio.weights_downloads.all())
+        wait_until(lambda: not studio.weights_downloads.all())
     page = html_of(visit.get("/pretrained"))
     assert page.has("#weights-resnet18")
     assert not page.has("#weights-second")

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.integration.studio.studio_process import wait_for
 from tests.unit.web.html_page import html_of
+from tests.waiting import wait_until
 from ziggurat.entities import Job
 from ziggurat.errors import CheckpointError, JobError, NetworkCodeError, UnknownNameError
 from ziggurat.events import CheckpointSaved
@@ -100,7 +100,7 @@ def exports(studio) -> Iterator[Callable[..., Exports]]:
 
 
 def _ended(exports: Exports, job_id: str, name: str = _NAME) -> str:
-    wait_for(lambda: not exports.get(job_id, name).is_under_way, 30)
+    wait_until(lambda: not exports.get(job_id, name).is_under_way)
     return exports.get(job_id, name).state
 
 

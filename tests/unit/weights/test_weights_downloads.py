@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.studio.studio_process import wait_for
 from tests.unit.weights.weight_samples import weights_file
 from tests.unit.weights.weight_server import WeightServer, entry_of, serving
+from tests.waiting import wait_until
 from ziggurat.errors import MissingEntryError, UnknownNameError, UsageError
 from ziggurat.settings import load_settings
 from ziggurat.workspace.studio.weights_downloads import WeightsDownloads
@@ -46,7 +46,7 @@ def downloads(weights) -> Iterator[WeightsDownloads]:
 def test_a_download_becomes_an_entry(weights, downloads, server):
     asked = downloads.start("first", "ann")
     assert (asked.state, asked.asked, asked.is_under_way) == ("waiting", 7.0, True)
-    wait_for(lambda: not downloads.all())
+    wait_until(lambda: not downloads.all())
     entry = weights.get("first")
 
     assert (entry.license, entry.network, entry.class_count) == ("MIT", "resnet18", 3)
@@ -61,7 +61,7 @@ def test_progress_is_told_and_the_next_one_waits(weights, downloads, server):
     server.slow.clear()
     downloads.start("first")
     downloads.start("second")
-    half = wait_for(lambda: next((each for each in downloads.all() if each.received_bytes), None))
+    half = wait_until(lambda: next((each for each in downloads.all() if each.received_bytes), None))
     states = [(each.name, each.state) for each in downloads.all()]
 
     assert states == [("first", "running"), ("second", "waiting")]
@@ -69,7 +69,7 @@ def test_progress_is_told_and_the_next_one_waits(weights, downloads, server):
     assert not half.is_complete
     assert downloads.start("first") == downloads.all()[0]
     server.slow.set()
-    wait_for(lambda: not downloads.all())
+    wait_until(lambda: not downloads.all())
     assert [each.name for each in weights.all()] == ["first", "second"]
 
 
@@ -77,11 +77,11 @@ def test_a_download_is_canceled(weights, downloads, server):
     server.slow.clear()
     downloads.start("first")
     downloads.start("second")
-    wait_for(lambda: downloads.all()[0].received_bytes)
+    wait_until(lambda: downloads.all()[0].received_bytes)
     downloads.cancel("second")
     downloads.cancel("first")
     server.slow.set()
-    wait_for(lambda: not downloads.all())
+    wait_until(lambda: not downloads.all())
     assert weights.all() == []
     assert not list(weights.folder.path.glob(".partial-*"))
     with pytest.raises(MissingEntryError):
@@ -91,11 +91,11 @@ def test_a_download_is_canceled(weights, downloads, server):
 def test_a_download_that_failed_is_begun_again(weights, downloads, server):
     content = server.files.pop("/small.safetensors")
     downloads.start("first")
-    failed = wait_for(lambda: next((each for each in downloads.all() if each.state == "failed"), None))
+    failed = wait_until(lambda: next((each for each in downloads.all() if each.state == "failed"), None))
     assert "404 Not Found" in failed.error["received"]
     server.files["/small.safetensors"] = content
     downloads.start("first")
-    wait_for(lambda: not downloads.all())
+    wait_until(lambda: not downloads.all())
     assert [each.name for each in weights.all()] == ["first"]
 
 
