@@ -34,4 +34,7 @@ PATTERNS = (
 
 def read_at_import(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that an import reads."""
-    return {name: value for name, value in environment.items() if any(fnmatchcase(name, each) for each in PATTERNS)}
+    read = {name: value for name, value in environment.items() if any(fnmatchcase(name, each) for each in PATTERNS)}
+    # OpenCV's import puts its own folder in front, once in each process that inherits the value.
+    folders = [folder for folder in read.pop("LD_LIBRARY_PATH", "").split(":") if folder and "/cv2/" not in folder]
+    return {**read, "LD_LIBRARY_PATH": ":".join(folders)} if folders else read

@@ -8,6 +8,7 @@ it, by the fixture ``cold_starts``.
 
 import os
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,8 @@ import pytest
 
 SOCKET = "TESTS_WARM_SOCKET"
 """Environment variable with the template's socket, set by the first process of the session; empty for cold starts."""
+
+REPOSITORY = Path(__file__).parents[2]
 
 MODULES = ("ziggurat.worker", "ziggurat.worker.commands", "ziggurat.worker.inference")
 
@@ -43,10 +46,16 @@ class WarmStarts:
         self._template: subprocess.Popen[bytes] | None = None
         folder = Path(self._folder.name)
         if not os.environ.get(SOCKET):
-            path = folder / "socket"
-            command = [self._python, "-m", "tests.warm.template", framework, str(path)]
-            self._template = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdin=subprocess.DEVNULL)
-            os.environ[SOCKET] = str(path)
+            path = str(folder / "socket")
+            with socket.socket(socket.AF_UNIX) as listener:
+                # Requests wait in its queue while the template imports the framework.
+                listener.bind(path)
+                listener.listen(64)
+                command = [self._python, "-m", "tests.warm.template", framework, str(listener.fileno())]
+                self._template = subprocess.Popen(
+                    command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, pass_fds=(listener.fileno(),)
+                )
+            os.environ[SOCKET] = path
         script = folder / "python"
         real = shlex.quote(self._python)
         start = shlex.quote(str(Path(__file__).with_name("start.py")))

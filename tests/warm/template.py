@@ -1,8 +1,8 @@
 """Template process of a test session: imports one framework once, and forks what would import it again.
 
-``python -m tests.warm.template FRAMEWORK SOCKET``. It opens no session and no device, which it asserts before each
-fork: a fork of a framework that computes may wait forever for a lock of a thread that it does not have. It ends when
-its parent process ends.
+``python -m tests.warm.template FRAMEWORK DESCRIPTOR``, with the descriptor of a listening Unix socket. It opens no
+session and no device, which it asserts before each fork: a fork of a framework that computes may wait forever for a
+lock of a thread that it does not have. It ends when its parent process ends.
 
 A request is one JSON object with three descriptors (standard input, output and error); see ``tests.warm.start``. The
 answers are lines: ``cold``, or ``PID`` of the fork and later its wait status. A request whose connection closes has
@@ -31,6 +31,7 @@ import numpy as np
 from tests.warm.keys import read_at_import
 
 MODULES = {
+    "null": (),
     "tensorflow": ("ziggurat.backends.tensorflow.backend",),
     "torch": ("ziggurat.backends.torch.backend",),
 }
@@ -49,13 +50,13 @@ class Template:
 
     Args:
         framework: name of the framework's package.
-        library: that package.
+        library: that package; None without a framework.
         environment: variables that its import read.
         defaults: variables that its import set.
     """
 
     framework: str
-    library: ModuleType
+    library: ModuleType | None
     environment: dict[str, str]
     defaults: dict[str, str]
 
@@ -71,18 +72,15 @@ class Fork:
 
 def main() -> None:
     """Import the framework, then serve requests until the parent process is gone."""
-    framework, path = sys.argv[1:]
+    framework, descriptor = sys.argv[1:]
     parent = os.getppid()
     before = dict(os.environ)
-    # First of all: requests wait in the queue of the socket while the framework is imported.
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
-    listener.listen(64)
+    listener = socket.socket(fileno=int(descriptor))
     for name in (*MODULES[framework], *WORKER_MODULES):
         importlib.import_module(name)
     # An import sets some variables where they have no value; a process that starts without them gets the same.
     defaults = {name: value for name, value in os.environ.items() if before.get(name) != value}
-    template = Template(framework, sys.modules[framework], read_at_import(os.environ), defaults)
+    template = Template(framework, sys.modules.get(framework), read_at_import(os.environ), defaults)
     gc.collect()
     gc.freeze()
     selector = selectors.DefaultSelector()
@@ -129,8 +127,9 @@ def assert_untouched(template: Template) -> None:
     """Refuse to fork once a session, a device or a Python thread was opened here."""
     assert threading.active_count() == 1, threading.enumerate()
     if template.framework == "torch":
+        assert template.library is not None
         assert not template.library.cuda.is_initialized()
-    else:
+    elif template.framework == "tensorflow":
         from tensorflow.python.eager import context
 
         assert context.context()._context_handle is None, "TensorFlow opened its devices in the template"
