@@ -20,7 +20,13 @@ PATTERNS = (
     "ONEDNN_*",
     "OPENBLAS_*",
     "OPENCV_*",
-    "PYTHON*",
+    "PYTHONDEVMODE",
+    "PYTHONHASHSEED",
+    "PYTHONHOME",
+    "PYTHONOPTIMIZE",
+    "PYTHONPATH",
+    "PYTHONSAFEPATH",
+    "PYTHONWARNINGS",
     "PYTORCH_*",
     "TF2_*",
     "TF_*",
@@ -32,9 +38,14 @@ PATTERNS = (
 """Patterns of variables. A worker behind a shim has the last one, and starts cold: its process number is kept."""
 
 
+OTHERS = ("TF_CLI_CONFIG_FILE",)
+"""Variables of other programs that these patterns match: this one is Terraform's."""
+
+
 def read_at_import(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that an import reads."""
     read = {name: value for name, value in environment.items() if any(fnmatchcase(name, each) for each in PATTERNS)}
+    read = {name: value for name, value in read.items() if name not in OTHERS}
     # OpenCV's import puts its own folder in front, once in each process that inherits the value.
     folders = [folder for folder in read.pop("LD_LIBRARY_PATH", "").split(":") if folder and "/cv2/" not in folder]
     return {**read, "LD_LIBRARY_PATH": ":".join(folders)} if folders else read

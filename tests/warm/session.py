@@ -24,6 +24,10 @@ REPOSITORY = Path(__file__).parents[2]
 MODULES = ("ziggurat.worker", "ziggurat.worker.commands", "ziggurat.worker.inference")
 
 _SCRIPT = """#!/bin/sh
+case "$*" in
+    # The template has chosen graph mode; the debugger of networks computes eagerly.
+    *" debug") exec %s "$@" ;;
+esac
 if [ "$1" = -m ] && [ -S "${TESTS_WARM_SOCKET}" ] && [ -z "${ZIGGURAT_OUTPUT_IS_LOG}" ]; then
     case "$2" in
         %s) exec %s -I -S %s "${TESTS_WARM_SOCKET}" %s "$@" ;;
@@ -59,7 +63,7 @@ class WarmStarts:
         script = folder / "python"
         real = shlex.quote(self._python)
         start = shlex.quote(str(Path(__file__).with_name("start.py")))
-        script.write_text(_SCRIPT % ("|".join(MODULES), real, start, real, real), encoding="utf-8")
+        script.write_text(_SCRIPT % (real, "|".join(MODULES), real, start, real, real), encoding="utf-8")
         script.chmod(0o700)
         sys.executable = str(script)
 
