@@ -115,7 +115,7 @@ def test_page(name: str, page: Page, server: RunningStudio, made: dict[str, str]
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             for width in WIDTHS:
                 page.set_viewport_size({"width": width, "height": 900})
-                page.wait_for_timeout(400)
+                settle(page)
                 page.screenshot(path=Path(PICTURES) / f"{name}-{scheme}-{width}.png", full_page=True)
 
 

@@ -30,7 +30,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 
 NETWORK = """
-import os, time
+import os, threading
 import numpy
 
 print("a network is made")
@@ -135,7 +135,7 @@ def test_a_killed_process_ends_the_training():
 
 
 def test_a_process_that_hangs_ends_the_training_with_its_stack():
-    program = build(network(BAD_ROW + "time.sleep(600)"), options={"device_timeout_s": 1})
+    program = build(network(BAD_ROW + "threading.Event().wait(600)"), options={"device_timeout_s": 1})
     error = error_of_a_step(program)
     assert "the process on cpu:1 did not answer" in str(error)
     assert 'File "net.py"' in full_text(error)
@@ -267,7 +267,7 @@ def test_a_killed_job_resumes_bit_for_bit(workers, tmp_path):
     assert said.count("a network is made") == 1, "the other process prints nothing"
 
     step = int(np.random.default_rng().integers(1, 20))
-    broken = job(tmp_path / "broken", "time.sleep(0.05)")
+    broken = job(tmp_path / "broken", "threading.Event().wait(0.05)")
     process = workers.start(broken)
     wait_for_step(broken, step)
     replicas = workers.replicas()
@@ -282,7 +282,7 @@ def test_a_killed_job_resumes_bit_for_bit(workers, tmp_path):
 
 @pytest.mark.nightly
 def test_an_interrupted_job_saves_and_ends_all_processes(workers, tmp_path):
-    folder = job(tmp_path / "job", "time.sleep(0.05)")
+    folder = job(tmp_path / "job", "threading.Event().wait(0.05)")
     process = workers.start(folder)
     wait_for_step(folder, 2)
     replicas = workers.replicas()
