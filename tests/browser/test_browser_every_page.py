@@ -13,7 +13,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import RunningStudio, finished
+from tests.browser.conftest import RunningStudio, finished, settle
 from tests.waiting import PROCESS_S, wait_until
 
 WIDTHS = (1440, 1024, 400)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import RunningStudio
+from tests.browser.conftest import RunningStudio, settle
 from tests.unit.weights.weight_samples import weights_file
 from tests.waiting import PROCESS_S, wait_until
 
