@@ -239,7 +239,7 @@ def tiny_model(server: RunningStudio) -> str:
 
 
 def settle(page: Page) -> None:
-    """Wait until a page is drawn as its window and its colors are now: no transition goes on, and frames have passed."""
+    """Wait until a page is drawn as its window and its colors are now: no transition goes on, and frames passed."""
     page.evaluate(
         """async () => {
             const frame = () => new Promise((done) => requestAnimationFrame(done));
