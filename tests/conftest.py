@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import durations
+from tests.warm.session import WarmStarts, cold_starts
+
+__all__ = ["cold_starts"]
+
 settings.register_profile("ziggurat", deadline=None)  # a loaded machine is no failure
 settings.load_profile("ziggurat")
 
@@ -19,6 +24,14 @@ pytest.register_assert_rewrite("tests.nine_contracts")
 TESTS = Path(__file__).parent
 QUICK = {"arch", "backend", "unit"}
 """Folders whose tests start no studio, no demo and no browser; each of them takes less than two seconds."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    durations.register(config)
+    framework = os.environ.get("TESTS_WARM")
+    if framework and not config.option.collectonly:
+        warm = WarmStarts(framework)
+        config.add_cleanup(warm.close)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

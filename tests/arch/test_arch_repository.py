@@ -1,5 +1,6 @@
 """The repository's two commands hold together: make, the build server's script, the pins, and the list of checks."""
 
+import itertools
 import os
 import re
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.check import STEPS, chosen_steps
-from tools.run_tests import PARTS
+from tools.run_tests import PARTS, SESSIONS
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -48,7 +49,23 @@ def test_the_build_server_runs_all_but_the_nightly_tests():
     assert os.access(script, os.X_OK)
     assert subprocess.run(["bash", "-n", str(script)], check=False).returncode == 0
     assert "for target in setup test test-rest; do" in script.read_text()
-    assert PARTS == {"quick": "not slow", "rest": "slow and not nightly", "nightly": "nightly"}
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+@pytest.mark.parametrize("nightly", [False, True])
+@pytest.mark.parametrize("smoke", [False, True])
+def test_every_test_belongs_to_one_part(session, nightly, smoke):
+    has_slow_folder = SESSIONS[session] != ""
+    for in_slow_folder in {True, has_slow_folder}:
+        slow = nightly or (in_slow_folder and not smoke)
+        marks = {"nightly": nightly, "smoke": smoke, "slow": slow}
+        parts = [
+            part
+            for part in ("quick", "rest", "nightly")
+            for run in itertools.chain(*PARTS[part])
+            if run.name == session and eval(run.marks, {}, marks)
+        ]
+        assert len(parts) == 1, (marks, parts)
 
 
 def test_make_check_runs_every_check_that_there_is():

@@ -1,15 +1,12 @@
 """Jobs for the tests of what is done with trained networks: one that a worker trained, and quick ones made here."""
 
-import functools
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
+from tests.made_once import trained_once
 from ziggurat.dataflow.dataset.digits import SklearnDigits
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.run_state import RunState
@@ -21,8 +18,6 @@ from ziggurat.worker.job_network import keep_network
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 """Data that lies beside the checkout on some machines; tests that need it are skipped elsewhere."""
-
-_kept = tempfile.TemporaryDirectory(prefix="ziggurat-tests-")
 
 AUTOENCODER = """
 class UserModel(Tower):
@@ -39,7 +34,6 @@ class UserModel(Tower):
 """
 
 
-@functools.cache
 def lenet_job() -> Path:
     """Return a LeNet that a worker trained: cropped, less a mean image; its best checkpoint is marked."""
     preprocessing = {"crop": 24, "mean": "image"}
@@ -49,7 +43,6 @@ def lenet_job() -> Path:
     )
 
 
-@functools.cache
 def null_job() -> Path:
     """Return a small classifier that a worker trained without a framework."""
     return _trained("mlp", backend="null", learning_rate=0.1)
@@ -96,15 +89,7 @@ def save_pictures(folder: Path, pictures: np.ndarray) -> list[str]:
 
 
 def _trained(network: str, **changes: Any) -> Path:
-    folder = Path(_kept.name) / network
-    folder.mkdir()
-    content = _spec(network=network, epochs=4, schedule="fixed", monitors=["events"], **changes)
-    save_spec(parse_spec(content, source="a test"), JobFolder(folder).spec)
-    done = subprocess.run(
-        [sys.executable, "-m", "ziggurat.worker", str(folder)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
+    return trained_once(network, _spec(network=network, epochs=4, schedule="fixed", monitors=["events"], **changes))
 
 
 def _spec(**changes: Any) -> dict[str, Any]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
 
+from tests.made_once import trained_once
 from ziggurat.dataflow.dataset.digits import SklearnDigits
 from ziggurat.dataflow.images import encode_image
 from ziggurat.layout import JobFolder
@@ -22,16 +21,26 @@ Pictures = list[tuple[str, bytes]]
 STAND_IN = (sys.executable, str(Path(__file__).with_name("inference_stand_in.py")))
 """Starts what speaks like a warm process at once, and does odd things where it is asked to."""
 
-_kept = tempfile.TemporaryDirectory(prefix="ziggurat-tests-")
+SPEC = {
+    "kind": "train",
+    "version": 1,
+    "data": "digits",
+    "batch_size": 32,
+    "seed": 3,
+    "epochs": 2,
+    "backend": "null",
+    "network": "mlp",
+    "schedule": "fixed",
+    "monitors": ["events"],
+}
+"""Spec of a small job."""
 
 
-@functools.cache
 def digits_job() -> Path:
     """Return a small classifier of digits that a worker trained without a framework; cropped, less a mean image."""
     return train("mlp", backend="null", learning_rate=0.1, preprocessing={"crop": 24, "mean": "image"})
 
 
-@functools.cache
 def lenet_job() -> Path:
     """Return a LeNet that a worker trained."""
     preprocessing = {"crop": 24, "mean": "image"}
@@ -40,30 +49,13 @@ def lenet_job() -> Path:
 
 def train(network: str, **changes: Any) -> Path:
     """Return a job that is done."""
-    folder = write_spec(Path(_kept.name) / network, network=network, **changes)
-    done = subprocess.run(
-        [sys.executable, "-m", "ziggurat.worker", str(folder)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
+    return trained_once(network, {**SPEC, "network": network, **changes})
 
 
 def write_spec(folder: Path, **changes: Any) -> Path:
     """Return a job folder with nothing but a spec."""
-    content = {
-        "kind": "train",
-        "version": 1,
-        "data": "digits",
-        "batch_size": 32,
-        "seed": 3,
-        "epochs": 2,
-        "backend": "null",
-        "network": "mlp",
-        "schedule": "fixed",
-        "monitors": ["events"],
-    }
     folder.mkdir()
-    save_spec(parse_spec({**content, **changes}, source="a test"), JobFolder(folder).spec)
+    save_spec(parse_spec({**SPEC, **changes}, source="a test"), JobFolder(folder).spec)
     return folder
 
 
