@@ -24,6 +24,7 @@ def _commands() -> list[str]:
     return [line.partition("#")[0].strip() for line in block[1].splitlines()]
 
 
+@pytest.mark.timeout(600)
 def test_there_are_two_and_ci_runs_the_second() -> None:
     demo, test = _commands()
     assert (demo, test) == ("make demo", "make test")

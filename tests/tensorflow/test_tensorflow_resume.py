@@ -72,6 +72,7 @@ def say_as_0_1(path: Path) -> None:
     path.write_text(text)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "further",
     [pytest.param([], id="plain"), pytest.param(AVERAGED, id="averaged weights", marks=pytest.mark.nightly)],

@@ -44,6 +44,7 @@ def _children() -> list[psutil.Process]:
     return psutil.Process().children(recursive=True)
 
 
+@pytest.mark.timeout(600)
 def test_contract_1_an_error_in_a_worker_ends_the_training() -> None:
     data = rows()
     data[9][0] = -np.ones(8, np.float32)
@@ -68,6 +69,7 @@ def test_contract_2_nothing_outlives_a_training() -> None:
     wait_until(lambda: len(_children()) <= before and threading.active_count() <= threads)
 
 
+@pytest.mark.timeout(600)
 def test_contract_3_data_reaches_the_graph_whole_and_in_order() -> None:
     def seen(source: Any) -> list[float]:
         costs = Costs("y_sum")
@@ -100,6 +102,7 @@ def test_contract_4_the_seed_decides_whatever_the_workers() -> None:
     np.testing.assert_array_equal(weights[0], weights[1])
 
 
+@pytest.mark.timeout(600)
 def test_contract_5_interrupted_equals_uninterrupted() -> None:
     def run(*callbacks: Any, state: Any = None) -> Any:
         with own_graph():

@@ -87,6 +87,7 @@ def test_placements_are_printed_and_exit_codes_pass(tmp_path: Path) -> None:
     assert ran.stdout.endswith("[4. 6.]\n")
 
 
+@pytest.mark.timeout(600)
 def test_an_interrupted_script_ends_with_130(tmp_path: Path) -> None:
     text = """\
         import sys, threading
