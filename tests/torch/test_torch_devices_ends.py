@@ -108,6 +108,7 @@ def full_text(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
+@pytest.mark.timeout(600)
 def test_an_error_of_a_network_on_another_device_is_raised():
     error = error_of_a_step(build(network(BAD_ROW + "raise ValueError('too bright')")))
     assert isinstance(error, NetworkCodeError)
@@ -117,12 +118,14 @@ def test_an_error_of_a_network_on_another_device_is_raised():
     assert "take_part" in full_text(error), "the traceback is that of the other process"
 
 
+@pytest.mark.timeout(600)
 def test_a_process_that_ends_ends_the_training():
     error = error_of_a_step(build(network(BAD_ROW + "os._exit(3)")))
     assert isinstance(error, TrainingError)
     assert "on cpu:1, it ended with code 3" in str(error)
 
 
+@pytest.mark.timeout(600)
 def test_a_killed_process_ends_the_training():
     program = build(network())
     program.step(batch(), ())
@@ -134,6 +137,7 @@ def test_a_killed_process_ends_the_training():
     assert "out of memory" in error.advice
 
 
+@pytest.mark.timeout(600)
 def test_a_process_that_hangs_ends_the_training_with_its_stack():
     program = build(network(BAD_ROW + "threading.Event().wait(600)"), options={"device_timeout_s": 1})
     error = error_of_a_step(program)
@@ -141,6 +145,7 @@ def test_a_process_that_hangs_ends_the_training_with_its_stack():
     assert 'File "net.py"' in full_text(error)
 
 
+@pytest.mark.timeout(600)
 def test_an_error_while_another_device_builds_is_raised(tmp_path):
     mark = tmp_path / "built"
     head = f"if os.path.exists({str(mark)!r}):\n    raise OSError('already there')\nopen({str(mark)!r}, 'w').close()"
@@ -149,12 +154,14 @@ def test_an_error_while_another_device_builds_is_raised(tmp_path):
     assert "already there" in str(error)
 
 
+@pytest.mark.timeout(600)
 def test_an_error_on_the_first_device_ends_the_others():
     error = error_of_a_step(build(network("if x.min() < 0 or x.max() < 1e6:\n                return x")), bad=False)
     assert isinstance(error, NetworkCodeError)
     assert "device" not in error.details
 
 
+@pytest.mark.timeout(600)
 def test_a_forgotten_program_leaves_no_process():
     program = build(network())
     program.step(batch(), ())

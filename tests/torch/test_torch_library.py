@@ -507,6 +507,7 @@ def steps_of(folder: Path) -> int:
     return len(path.read_text().split()) if path.exists() else 0
 
 
+@pytest.mark.timeout(600)
 def test_a_killed_program_goes_on_bit_for_bit(tmp_path):
     whole, parted = tmp_path / "whole", tmp_path / "parted"
     assert started(whole).wait() == 0
