@@ -10,9 +10,10 @@ import pytest
 from hypothesis import settings
 
 from tests import durations
+from tests.reruns import pytest_itemcollected, pytest_runtest_protocol, pytest_terminal_summary
 from tests.warm.session import WarmStarts, cold_starts
 
-__all__ = ["cold_starts"]
+__all__ = ["cold_starts", "pytest_itemcollected", "pytest_runtest_protocol", "pytest_terminal_summary"]
 
 settings.register_profile("ziggurat", deadline=None)  # a loaded machine is no failure
 settings.load_profile("ziggurat")

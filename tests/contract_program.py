@@ -7,7 +7,6 @@ from the newest checkpoint of the folder, and notes its steps there. ``--slow`` 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +15,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from tests.contract_samples import noisy
+from tests.waiting import take_time
 from ziggurat.callbacks import Callback, LearningRateSchedule, ModelSaver, Trainer, bind_folder
 from ziggurat.dataflow import BatchData, DataFromList, MultiProcessMapData
 from ziggurat.engine.backend import ProgramRequest, class_arrays
@@ -116,7 +116,7 @@ class _Steps(Callback):
     def trigger_step(self) -> None:
         with self._path.open("a") as file:
             file.write(f"{self.global_step}\n")
-        time.sleep(self._wait_s)
+        take_time(self._wait_s)
 
 
 def train(name: str, folder: Path, wait_s: float = 0.0) -> None:

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,7 @@ import pytest
 
 from tests.contract_program import BATCH_SIZE, digit_points, make_program, train
 from tests.contract_samples import damaged, noisy, unchanged
-from tests.waiting import wait_until
+from tests.waiting import take_time, wait_until
 from ziggurat.callbacks import (
     Callback,
     ClassificationError,
@@ -342,7 +341,7 @@ class NineContracts(ABC):
 
             class Slow(Callback):
                 def trigger_step(self, most: list[int] = most, sizes: list[int] = sizes, made: Any = made) -> None:
-                    time.sleep(0.01)
+                    take_time(0.01)
                     feed = self.trainer.feed
                     assert feed is not None
                     stats = feed.stats()
@@ -361,7 +360,7 @@ class NineContracts(ABC):
         """Step times are curves, a sentence names the bottleneck, and each stage of the data tells its time."""
 
         def slow(point: list[Any]) -> list[Any]:
-            time.sleep(0.005)
+            take_time(0.005)
             return point
 
         flow, latest = BatchData(MapData(DataFromList(digit_points(), shuffle=False), slow), BATCH_SIZE), Latest()

@@ -1,7 +1,7 @@
 """Waits of the tests: for what comes from elsewhere, for what must not come, and for the time that slow code takes.
 
-No other file of the tests sleeps; ``tools.check_sleeps`` sees to it. Programs that tests start in processes of their own
-cannot import this module, and block on ``threading.Event().wait`` instead.
+No other file of the tests sleeps; ``tools.check_sleeps`` sees to it. Programs that tests start in processes of their
+own cannot import this module, and block on ``threading.Event().wait`` instead.
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ STEPS = (
     Step("docstrings", ("-m", "tools.check_docstrings")),
     Step("words", ("-m", "tools.check_words")),
     Step("prose", ("-m", "tools.check_prose")),
+    Step("sleeps", ("-m", "tools.check_sleeps")),
 )
 
 

@@ -238,6 +238,20 @@ def tiny_model(server: RunningStudio) -> str:
     return finished(server, made.json()["jobs"][0]["id"])
 
 
+def settle(page: Page) -> None:
+    """Wait until a page is drawn as its window and its colors are now: no transition goes on, and frames passed."""
+    page.evaluate(
+        """async () => {
+            const frame = () => new Promise((done) => requestAnimationFrame(done));
+            await frame();
+            const ends = (each) => each.effect.getComputedTiming().endTime < Infinity;
+            await Promise.allSettled(document.getAnimations().filter(ends).map((each) => each.finished));
+            await frame();
+            await frame();
+        }"""
+    )
+
+
 def finished(server: RunningStudio, job_id: str, within_s: float = 120) -> str:
     """Wait until a job is done, and return its id."""
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import RunningStudio, finished
+from tests.browser.conftest import RunningStudio, finished, settle
 from tests.waiting import PROCESS_S, wait_until
 
 WIDTHS = (1440, 1024, 400)
@@ -115,7 +115,7 @@ def test_page(name: str, page: Page, server: RunningStudio, made: dict[str, str]
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             for width in WIDTHS:
                 page.set_viewport_size({"width": width, "height": 900})
-                page.wait_for_timeout(400)
+                settle(page)
                 page.screenshot(path=Path(PICTURES) / f"{name}-{scheme}-{width}.png", full_page=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import RunningStudio
+from tests.browser.conftest import RunningStudio, settle
 from tests.unit.weights.weight_samples import weights_file
 from tests.waiting import PROCESS_S, wait_until
 
@@ -24,7 +24,7 @@ def fits(page: Page, name: str) -> None:
         if PICTURES:
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-                page.wait_for_timeout(300)
+                settle(page)
                 page.screenshot(path=Path(PICTURES) / f"{name}-{scheme}-{width}.png", full_page=True)
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 1440, "height": 900})

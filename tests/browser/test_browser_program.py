@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import RunningStudio
 from tests.waiting import PROCESS_S, wait_until
 
-PROGRAM = """import sys, time
+PROGRAM = """import sys, threading
 import numpy as np
 from ziggurat.backends.null import NullProgram
 from ziggurat.callbacks import Callback, Trainer
@@ -20,7 +20,7 @@ from ziggurat.callbacks import Callback, Trainer
 
 class Slow(Callback):
     def trigger_step(self):
-        time.sleep(float(sys.argv[2]))
+        threading.Event().wait(float(sys.argv[2]))
 
 
 x = np.random.random((64, 8)).astype(np.float32)

@@ -65,6 +65,7 @@ def is_long(page):
     return bool(needs_of(TEXTS[page])) and page not in FIRST_PROGRAMS
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", some_nightly(SCRIPTS, nightly=[page for page in SCRIPTS if is_long(page)]))
 def test_the_blocks_of_a_page_run(page, tmp_path):
     needs = needs_of(TEXTS[page])

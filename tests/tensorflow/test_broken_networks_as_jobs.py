@@ -53,6 +53,7 @@ def _page(address: str, job_id: str) -> str:
     return html.unescape(answer.text)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("change", "line", "sentence"),
     [
@@ -90,6 +91,7 @@ def test_a_loop_at_the_top_of_the_file_fails_at_its_line(tmp_path: Path, monkeyp
         studio.end(15)
 
 
+@pytest.mark.timeout(600)
 def test_a_loop_without_an_end_is_seen_and_ended(address: str) -> None:
     endless = LENET.replace("        net = self.x", "        while True:\n            pass\n        net = self.x", 1)
     job_id = _start(address, endless, heartbeat_s=0.2, hung_after_s=1)

@@ -1,7 +1,6 @@
 """Behaviors 76 to 82 of DIGITS: what can be seen of a job while it runs, and what stays the same."""
 
 import itertools
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from tests.waiting import wait_until
 from ziggurat.callbacks import Callback, EstimatedTimeLeft, Monitor, Trainer, make_schedule, preview
 from ziggurat.dataflow.formats.serializers import SavedFlow
 from ziggurat.dataflow.stages.batching import BatchData
@@ -127,10 +127,7 @@ class Onlooker(Callback):
     def trigger_step(self) -> None:
         if self.global_step == 5:
             self.trainer.put("in_the_middle", 1.0)
-            last_s = time.monotonic() + 60
-            while not self.arrived and time.monotonic() < last_s:
-                time.sleep(0.05)
-                self.arrived = "in_the_middle" in curves_in(self.folder)
+            self.arrived = wait_until(lambda: "in_the_middle" in curves_in(self.folder), 60)
 
 
 def curves_in(folder: JobFolder) -> dict[str, list[int]]:

@@ -117,6 +117,7 @@ def test_the_imports_of_published_networks_work(line: str) -> None:
     assert load_network(f"{line}\n{SMALL}", "net.py").__name__ == "UserModel"
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("name", "body"), [("resnet_v1", RESNET), ("inception", INCEPTION)])
 def test_a_ready_network_trains_a_step(name: str, body: str) -> None:
     line = f"from tensorflow.contrib.slim.python.slim.nets import {name}"

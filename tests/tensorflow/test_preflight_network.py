@@ -20,6 +20,7 @@ def studio(tmp_path):
         yield opened
 
 
+@pytest.mark.timeout(600)
 def test_parameters_memory_and_disk_of_lenet(studio):
     found = studio.training.preflight(JobRequest(spec={**_SPEC, "batch_size": 10, "epochs": 4}))
 

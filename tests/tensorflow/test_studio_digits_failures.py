@@ -54,6 +54,7 @@ def test_61_a_name_that_is_not_defined_is_an_error_that_shows_it(train):
     assert (job["state"], job["error"]["error"]) == ("failed", "network_code")
 
 
+@pytest.mark.timeout(600)
 def test_62_a_learning_rate_far_too_high_is_an_error(train):
     status, job = train(standard_networks="lenet", learning_rate="1e15", solver_type="SGD")
     assert status["status"] == "Error"

@@ -42,6 +42,7 @@ def ended(read):
     return job
 
 
+@pytest.mark.timeout(600)
 def test_by_rest(door, tmp_path):
     address, digits = door
     with httpx.Client(base_url=f"{address}/api/v1", timeout=200) as http:

@@ -21,6 +21,7 @@ from ziggurat.workspace.studio.exports import export_formats
 pytestmark = pytest.mark.tensorflow
 
 
+@pytest.mark.timeout(600)
 def test_the_studio_offers_what_the_backend_writes():
     job = Job(id="1", kind="train", name="", state="done", folder="", spec={}, framework="tensorflow")
 

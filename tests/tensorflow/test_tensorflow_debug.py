@@ -90,7 +90,8 @@ def test_an_error_stops_at_the_users_line(tmp_path: Path) -> None:
 
 
 def test_a_loop_without_an_end_is_ended(tmp_path: Path) -> None:
-    text = "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+    waits = "import threading; threading.Event().wait(600)"
+    text = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {waits!r}])\n"
     error, _ = debug(tmp_path, f"{text}while True:\n    pass\n", time_limit_s=4)
     assert isinstance(error, NetworkCodeError)
     assert str(error) == (

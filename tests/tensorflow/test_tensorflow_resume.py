@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +13,10 @@ from tensorflow_networks import SMALL
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
+from tests.waiting import wait_until
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.run_state import RunState
-from ziggurat.entities import read_heartbeat
+from ziggurat.entities import Heartbeat, read_heartbeat
 from ziggurat.events import effective_scalars, read_events
 from ziggurat.specs import RENAMED
 
@@ -48,14 +48,15 @@ def train_and_kill(folder: Path, network: Path, flags: list[str], stops: list[in
             else ["resume", str(folder)]
         )
         process = subprocess.Popen(command(*start), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 90
-        while True:
+
+        def arrived(process: subprocess.Popen[bytes] = process, stop: int = stop) -> Heartbeat | None:
             beat = read_heartbeat(folder / "heartbeat.json")
             if beat is not None and beat.phase == "training" and beat.global_step >= stop:
-                break
+                return beat
             assert process.poll() is None, "the worker ended before it was killed"
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+            return None
+
+        beat = wait_until(arrived, 90, what=f"step {stop}")
         os.kill(beat.pid, signal.SIGKILL)
         process.wait(timeout=60)
         say_as_0_1(folder / "spec.json")
@@ -71,6 +72,7 @@ def say_as_0_1(path: Path) -> None:
     path.write_text(text)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "further",
     [pytest.param([], id="plain"), pytest.param(AVERAGED, id="averaged weights", marks=pytest.mark.nightly)],

@@ -5,13 +5,13 @@ import math
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 from tensorflow_jobs import digit_pictures, null_job, save_pictures
 
+from tests.waiting import wait_until
 from ziggurat.errors import (
     ConfigurationError,
     DataError,
@@ -88,7 +88,7 @@ def test_a_process_that_is_killed() -> None:
 def test_what_runs_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     child = tmp_path / "child"
     code = (
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import threading; threading.Event().wait(600)'])\n"
         f"open({str(child)!r}, 'w').write(str(child.pid))\nwhile True: pass"
     )
     with pytest.raises(NetworkCodeError, match=r"it ran longer than 2 s\. Look for a loop without an end"):
@@ -98,7 +98,7 @@ def test_what_runs_too_long_is_ended_with_all_that_it_started(tmp_path: Path) ->
 
 def test_what_a_task_leaves_behind_is_ended(tmp_path: Path) -> None:
     code = (
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import threading; threading.Event().wait(600)'])\n"
         "print(json.dumps({'child': child.pid}), flush=True)\nos._exit(0)"
     )
     child = run_task("debug", {}, command=command(code))["child"]
@@ -107,13 +107,14 @@ def test_what_a_task_leaves_behind_is_ended(tmp_path: Path) -> None:
 
 def wait_for_the_end_of(pid: int) -> None:
     """Return once a killed process is gone; one that nobody has asked about yet is gone as well."""
-    deadline = time.monotonic() + 60
-    try:
-        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-    except psutil.NoSuchProcess:
-        pass
+
+    def is_gone() -> bool:
+        try:
+            return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
+
+    wait_until(is_gone, 60)
 
 
 # ---- the real command

@@ -6,7 +6,7 @@ The second of its processes can be told to end itself by a kill, once.
 import argparse
 import os
 import signal
-import time
+import threading
 from pathlib import Path
 
 import torch
@@ -44,7 +44,7 @@ class Noted(Callback):
         rank = os.environ.get("RANK", "0")
         with open(Path(self.arguments.folder, f"steps-{rank}"), "a") as file:
             file.write(f"{self.global_step}\n")
-        time.sleep(self.arguments.slow)
+        threading.Event().wait(self.arguments.slow)
         if self.arguments.end_at == self.global_step and rank == self.arguments.end_rank:
             raise StopTraining("enough")
         self.strike(signal.SIGKILL, self.arguments.kill_at if rank == "1" else 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import uvicorn
 from torch_jobs import save_pictures, task_job
 
 from tests.unit.datasets.small_task_datasets import shapes
+from tests.waiting import wait_until
 from ziggurat.api.app import create_app
 from ziggurat.client import Client
 from ziggurat.server.serving import StudioServer
@@ -45,8 +45,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server = StudioServer(config)
         thread = threading.Thread(target=server.run)
         thread.start()
-        while not server.started:
-            time.sleep(0.02)
+        wait_until(lambda: server.started)
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         server.should_exit = True
         thread.join()

@@ -30,7 +30,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 
 NETWORK = """
-import os, time
+import os, threading
 import numpy
 
 print("a network is made")
@@ -108,6 +108,7 @@ def full_text(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
+@pytest.mark.timeout(600)
 def test_an_error_of_a_network_on_another_device_is_raised():
     error = error_of_a_step(build(network(BAD_ROW + "raise ValueError('too bright')")))
     assert isinstance(error, NetworkCodeError)
@@ -117,12 +118,14 @@ def test_an_error_of_a_network_on_another_device_is_raised():
     assert "take_part" in full_text(error), "the traceback is that of the other process"
 
 
+@pytest.mark.timeout(600)
 def test_a_process_that_ends_ends_the_training():
     error = error_of_a_step(build(network(BAD_ROW + "os._exit(3)")))
     assert isinstance(error, TrainingError)
     assert "on cpu:1, it ended with code 3" in str(error)
 
 
+@pytest.mark.timeout(600)
 def test_a_killed_process_ends_the_training():
     program = build(network())
     program.step(batch(), ())
@@ -134,13 +137,15 @@ def test_a_killed_process_ends_the_training():
     assert "out of memory" in error.advice
 
 
+@pytest.mark.timeout(600)
 def test_a_process_that_hangs_ends_the_training_with_its_stack():
-    program = build(network(BAD_ROW + "time.sleep(600)"), options={"device_timeout_s": 1})
+    program = build(network(BAD_ROW + "threading.Event().wait(600)"), options={"device_timeout_s": 1})
     error = error_of_a_step(program)
     assert "the process on cpu:1 did not answer" in str(error)
     assert 'File "net.py"' in full_text(error)
 
 
+@pytest.mark.timeout(600)
 def test_an_error_while_another_device_builds_is_raised(tmp_path):
     mark = tmp_path / "built"
     head = f"if os.path.exists({str(mark)!r}):\n    raise OSError('already there')\nopen({str(mark)!r}, 'w').close()"
@@ -149,12 +154,14 @@ def test_an_error_while_another_device_builds_is_raised(tmp_path):
     assert "already there" in str(error)
 
 
+@pytest.mark.timeout(600)
 def test_an_error_on_the_first_device_ends_the_others():
     error = error_of_a_step(build(network("if x.min() < 0 or x.max() < 1e6:\n                return x")), bad=False)
     assert isinstance(error, NetworkCodeError)
     assert "device" not in error.details
 
 
+@pytest.mark.timeout(600)
 def test_a_forgotten_program_leaves_no_process():
     program = build(network())
     program.step(batch(), ())
@@ -267,7 +274,7 @@ def test_a_killed_job_resumes_bit_for_bit(workers, tmp_path):
     assert said.count("a network is made") == 1, "the other process prints nothing"
 
     step = int(np.random.default_rng().integers(1, 20))
-    broken = job(tmp_path / "broken", "time.sleep(0.05)")
+    broken = job(tmp_path / "broken", "threading.Event().wait(0.05)")
     process = workers.start(broken)
     wait_for_step(broken, step)
     replicas = workers.replicas()
@@ -282,7 +289,7 @@ def test_a_killed_job_resumes_bit_for_bit(workers, tmp_path):
 
 @pytest.mark.nightly
 def test_an_interrupted_job_saves_and_ends_all_processes(workers, tmp_path):
-    folder = job(tmp_path / "job", "time.sleep(0.05)")
+    folder = job(tmp_path / "job", "threading.Event().wait(0.05)")
     process = workers.start(folder)
     wait_for_step(folder, 2)
     replicas = workers.replicas()

@@ -8,7 +8,6 @@ import runpy
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from torch_networks import batches, digit_images
 
 import ziggurat.torch as library
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.dataflow import BatchData, DataFromList
 from ziggurat.dataflow.random import fix_rng_seed
 from ziggurat.engine.checkpoints import CheckpointStore
@@ -507,6 +507,7 @@ def steps_of(folder: Path) -> int:
     return len(path.read_text().split()) if path.exists() else 0
 
 
+@pytest.mark.timeout(600)
 def test_a_killed_program_goes_on_bit_for_bit(tmp_path):
     whole, parted = tmp_path / "whole", tmp_path / "parted"
     assert started(whole).wait() == 0
@@ -514,9 +515,12 @@ def test_a_killed_program_goes_on_bit_for_bit(tmp_path):
     for _ in range(3):
         until = steps_of(parted) + drawn.randint(2, 9)
         process = started(parted, "--slow", "0.02")
-        while steps_of(parted) < until:
+
+        def arrived(process: Any = process, until: int = until) -> bool:
             assert process.poll() is None, "it has ended before the kill"
-            time.sleep(0.005)
+            return steps_of(parted) >= until
+
+        wait_until(arrived, PROCESS_S, every_s=0.005)
         process.kill()
         process.wait()
     assert started(parted).wait() == 0

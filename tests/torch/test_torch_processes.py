@@ -69,6 +69,7 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.timeout(600)
 def test_two_processes_equal_one(together, tmp_path):
     one, two = alone(tmp_path), final(together)
     for name, values in one.items():
@@ -77,6 +78,7 @@ def test_two_processes_equal_one(together, tmp_path):
         assert np.array_equal(values, two[name])
 
 
+@pytest.mark.timeout(600)
 def test_only_the_first_process_writes_curves(together, tmp_path):
     alone(tmp_path)
     assert len((together / "stats.json").read_text().splitlines()) == 2
@@ -84,6 +86,7 @@ def test_only_the_first_process_writes_curves(together, tmp_path):
     assert names[0] == names[1]
 
 
+@pytest.mark.timeout(600)
 def test_a_killed_process_is_restarted_and_finishes_alike(together, tmp_path):
     launched(tmp_path, "--kill-at", "11", restarts=1)
     assert (tmp_path / "killed").exists()
@@ -110,6 +113,7 @@ def test_an_end_in_one_process_ends_both(rank, tmp_path):
         assert np.array_equal(final(tmp_path, 1)[name], values)
 
 
+@pytest.mark.timeout(600)
 def test_without_a_launcher_there_is_one_process(monkeypatch):
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
@@ -118,6 +122,7 @@ def test_without_a_launcher_there_is_one_process(monkeypatch):
     assert isinstance(found, Processes)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "given", [{"RANK": "0"}, {"RANK": "2", "WORLD_SIZE": "2"}, {"RANK": "x", "WORLD_SIZE": "2"}, {"WORLD_SIZE": "2"}]
 )
@@ -131,6 +136,7 @@ def test_wrong_variables_of_a_launcher_are_told(given, monkeypatch):
         join_processes("cpu")
 
 
+@pytest.mark.timeout(600)
 def test_rows_are_split_over_processes_by_their_numbers():
     from ziggurat.backends.torch.batches import row_count, rows_of
 

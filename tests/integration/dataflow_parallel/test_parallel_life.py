@@ -171,12 +171,12 @@ def test_nothing_lies_in_shared_memory_under_a_name():
 
 
 PARENT = """
-import os, sys, time
+import os, sys, threading, time
 from ziggurat.dataflow.parallel import MultiProcessMapData, MultiProcessRunnerZMQ
 from ziggurat.dataflow.sources import DataFromList
 
 def slow(dp):
-    time.sleep(0.05)
+    threading.Event().wait(0.05)
     return dp
 
 inner = MultiProcessMapData(DataFromList([[n] for n in range(10000)], shuffle=False), 2, slow, start_method=METHOD)
@@ -188,7 +188,7 @@ END
 """
 
 
-def parent_script(method, *, nested=False, end="time.sleep(60)"):
+def parent_script(method, *, nested=False, end="threading.Event().wait(60)"):
     return PARENT.replace("METHOD", repr(method)).replace("NESTED", repr(nested)).replace("END", end)
 
 

@@ -3,12 +3,11 @@
 import logging
 import os
 import signal
-import time
 
 import pytest
 from parallel_samples import MAPS, double, numbers
 
-from tests.waiting import PROCESS_S, wait_until
+from tests.waiting import PROCESS_S, take_time, wait_until
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.parallel import MultiProcessMapData, MultiThreadMapData
 from ziggurat.dataflow.policy import ErrorPolicy
@@ -166,7 +165,7 @@ def test_a_killed_worker_is_named_with_its_signal_and_work():
 @pytest.mark.parametrize("start_method", ["forkserver", "spawn", "fork"])
 def test_a_killed_worker_ends_the_pass_however_it_was_started(start_method):
     def slow(dp):
-        time.sleep(0.01)
+        take_time(0.01)
         return dp
 
     with MultiProcessMapData(numbers(100_000), 2, slow, start_method=start_method) as flow:

@@ -1,7 +1,6 @@
 """A parallel map yields what a serial one yields, whatever the number of workers, the buffer, or who is faster."""
 
 import itertools
-import time
 from collections import Counter
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from parallel_samples import MAPS, double, noisy, numbers, odd_only, plain, serial
 
+from tests.waiting import take_time
 from ziggurat.dataflow.parallel import MultiProcessMapData, MultiProcessMapDataZMQ, MultiThreadMapData
 from ziggurat.dataflow.sources import DataFromList
 from ziggurat.dataflow.stages.mapping import MapData
@@ -37,7 +37,7 @@ def test_any_buffer_size_will_do(parallel_map, buffer_size):
 @pytest.mark.parametrize("parallel_map", MAPS)
 def test_results_come_in_order_though_later_ones_are_ready_first(parallel_map):
     def earlier_is_slower(dp):
-        time.sleep(0.02 if dp[0] % 4 == 0 else 0)
+        take_time(0.02 if dp[0] % 4 == 0 else 0)
         return dp
 
     with parallel_map(numbers(24), 4, earlier_is_slower) as flow:
@@ -52,7 +52,7 @@ def test_a_slow_consumer_with_a_small_buffer_gets_everything(parallel_map):
             got = []
             for dp in flow:
                 if len(got) in (0, 7):
-                    time.sleep(0.01)
+                    take_time(0.01)
                 got.append(dp)
             assert got == [[2 * number] for number in range(20)]
 
@@ -60,7 +60,7 @@ def test_a_slow_consumer_with_a_small_buffer_gets_everything(parallel_map):
 @pytest.mark.parametrize("parallel_map", MAPS)
 def test_a_fast_consumer_with_a_slow_map_gets_everything(parallel_map):
     def slow(dp):
-        time.sleep(0.002)
+        take_time(0.002)
         return dp
 
     with parallel_map(numbers(20), 4, slow, buffer_size=2) as flow:

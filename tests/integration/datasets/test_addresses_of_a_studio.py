@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.unit.datasets.web_folders import serving
+from tests.waiting import wait_until
 from ziggurat.settings import load_settings
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
@@ -32,11 +32,7 @@ def opened(tmp_path: Path, **flags: Any) -> Studio:
 def made(studio: Studio, spec: dict[str, Any]) -> Any:
     """Return the job of a dataset when it has ended."""
     job = studio.datasets.create(JobRequest(spec={"name": "pets", "workers": 1, **spec}))
-    last = time.monotonic() + LIMIT_S
-    while (found := studio.jobs.get(job.id)).state not in ("done", "failed"):
-        assert time.monotonic() < last, found
-        time.sleep(0.05)
-    return found
+    return wait_until(lambda: (now := studio.jobs.get(job.id)).state in ("done", "failed") and now, LIMIT_S)
 
 
 def test_a_studio_does_not_fetch_from_its_own_network(tmp_path: Path, served: Any) -> None:

@@ -62,6 +62,7 @@ def under_way(ziggurat, tmp_path):
         os.kill(started["pid"], signal.SIGKILL)
 
 
+@pytest.mark.timeout(600)
 def test_stop_and_resume_give_the_same_data_set(ziggurat, under_way, tmp_path):
     folder, _ = under_way
     assert ziggurat("stop", folder) == 0, ziggurat.said

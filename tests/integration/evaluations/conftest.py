@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 import uvicorn
 
+from tests.waiting import wait_until
 from ziggurat.api.app import create_app
 from ziggurat.client import Client
 from ziggurat.server.serving import StudioServer
@@ -52,8 +52,7 @@ def address(studio: Studio) -> Iterator[str]:
     server = StudioServer(uvicorn.Config(create_app(studio), host="127.0.0.1", port=0, log_config=None, lifespan="off"))
     thread = threading.Thread(target=server.run)
     thread.start()
-    while not server.started:
-        time.sleep(0.02)
+    wait_until(lambda: server.started)
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True
     thread.join()

@@ -15,6 +15,7 @@ PROGRAM = Path(__file__).with_name("one_training.py")
 STEPS = 20
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.slow
 @pytest.mark.skipif(
     not (find_spec("tensorflow") and find_spec("torch")), reason="TensorFlow and PyTorch are not both installed"

@@ -4,18 +4,18 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 
 from ziggurat.records.codec import read_frame, write_frame
 
-SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+SLEEP = [sys.executable, "-c", "import threading; threading.Event().wait(600)"]
 
 
 def forked_sleeper() -> int:
     """Start a child that holds all our pipes, as a careless ``fork`` does."""
     child = os.fork()
     if not child:
-        time.sleep(600)
+        threading.Event().wait(600)
         os._exit(0)
     return child
 
@@ -29,10 +29,10 @@ def act(name: str) -> dict:
     if name == "retire":
         os._exit(0)
     if name == "hang":
-        time.sleep(600)
+        threading.Event().wait(600)
     if name == "garbage":
         os.write(1, b"\x05" + bytes(7) + b"hello")
-        time.sleep(600)
+        threading.Event().wait(600)
     if name == "child":
         return {"child": subprocess.Popen(SLEEP).pid}
     if name == "fork and die":
@@ -40,13 +40,13 @@ def act(name: str) -> dict:
             file.write(str(forked_sleeper()))
         os.kill(os.getpid(), signal.SIGKILL)
     if name.startswith("wait"):
-        time.sleep(float(name.split()[1]))
+        threading.Event().wait(float(name.split()[1]))
     return {}
 
 
 def main() -> None:
     if "not ready" in os.environ.get("STAND_IN", ""):
-        time.sleep(600)
+        threading.Event().wait(600)
     write_frame(sys.stdout.buffer, {"id": 0, "result": {}})
     while (request := read_frame(sys.stdin.buffer)) is not None:
         names = [name for name, _ in request.get("pictures", [])]

@@ -153,12 +153,12 @@ def test_also_one_that_its_parent_kept_back() -> None:
 
 def test_it_ends_with_the_process_that_it_was_told_of() -> None:
     code = (
-        "import subprocess, sys, os, time\n"
+        "import subprocess, sys, os, threading\n"
         f"child = subprocess.Popen([*{COMMAND!r}, '--end-with', str(os.getpid()), sys.argv[1]],"
         " stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
         "child.stdout.read(8)\n"
         "keeper = os.fork()\n"  # it keeps the pipes open, so that only the watch can tell
-        "if not keeper: os.close(1); time.sleep(60); os._exit(0)\n"
+        "if not keeper: os.close(1); threading.Event().wait(60); os._exit(0)\n"
         "print(child.pid, keeper, flush=True)\nos._exit(0)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(digits_job())], stdout=subprocess.PIPE, check=True)

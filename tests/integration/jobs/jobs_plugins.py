@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +32,7 @@ class Pace(Callback):
 
     def trigger_step(self) -> None:
         self.trainer.put("drawn", float(np.random.random()))
-        time.sleep(self.each_s)
+        threading.Event().wait(self.each_s)
 
 
 class Deaf(Callback):
@@ -49,7 +49,7 @@ class Deaf(Callback):
         if self.global_step == self.after_step:
             heartbeat = JobFolder(Path(sys.argv[-1])).heartbeat
             while (beat := read_heartbeat(heartbeat)) is None or beat.global_step < self.after_step - 2:
-                time.sleep(0.01)  # no other thread could tell the step any more
+                threading.Event().wait(0.01)  # no other thread could tell the step any more
             while self.how == "loop":
                 pass
             re.match(r"(a+)+$", 60 * "a" + "b")

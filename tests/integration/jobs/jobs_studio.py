@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -80,8 +81,11 @@ class Studio:
 
     def wait_for(self, job_id: str, *states: str) -> Job:
         """Wait until a job is in one of some states."""
-        wait_until(lambda: self.job(job_id).state in states, PROCESS_S, what=f"{job_id} to be {states}")
-        return self.job(job_id)
+
+        def arrived() -> Job | None:
+            return job if (job := self.job(job_id)).state in states else None
+
+        return wait_until(arrived, PROCESS_S, what=lambda: f"{states}; it is {self.job(job_id)!r}")
 
     def wait_for_step(self, folder: Path, step: int) -> int:
         """Wait until the worker in a folder has done some steps; return its process number."""
@@ -154,6 +158,15 @@ def paced(each_s: float) -> list[dict[str, Any]]:
     return [{"name": "jobs_test_pace", "options": {"each_s": each_s}}]
 
 
+COMMAND = [sys.executable, __file__]
+"""Starts this file as a program, in ``process_environment()``."""
+
+
+def process_environment() -> dict[str, str]:
+    """Return the environment of this file as a program, which finds what it shares with other tests."""
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+
+
 def _environment(workspace: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ZIGGURAT_")}
     path = os.pathsep.join([str(Path(__file__).parent), str(workspace / "plugins")])
@@ -162,5 +175,4 @@ def _environment(workspace: Path) -> dict[str, str]:
 
 if __name__ == "__main__":
     Studio(Path(sys.argv[1]))
-    while True:
-        time.sleep(1)
+    threading.Event().wait()

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import jobs_studio
@@ -94,8 +93,9 @@ def test_the_studio_is_killed_again_and_again(workspace, new_studio, undisturbed
     folders = {name: first.train(name, callbacks=paced(0.03)) for name in names}
     first.close()
     for _ in range(8):
-        process = subprocess.Popen([sys.executable, jobs_studio.__file__, str(workspace)])
-        time.sleep(random.uniform(0.3, 1.6))
+        process = subprocess.Popen(jobs_studio.COMMAND + [str(workspace)], env=jobs_studio.process_environment())
+        with pytest.raises(subprocess.TimeoutExpired):  # it works on, until a moment that it cannot foresee
+            process.wait(random.uniform(0.3, 1.6))
         process.kill()
         process.wait()
     studio = new_studio()
@@ -155,7 +155,7 @@ def test_a_full_disk_fails_the_job_and_nothing_else(new_studio):
 
 
 STAND_IN = """
-import json, os, sys, time
+import json, os, sys, threading, time
 folder = sys.argv[-1]
 now = time.time()
 lines = [{"type": "attempt_started", "attempt": 1, "pid": os.getpid(), "host": "h", "backend": "null", "release": "0"}]
@@ -166,7 +166,7 @@ at_work = sum(os.path.exists(f"{path}/at-work") for path in os.scandir(f"{folder
 for line in lines:
     with open(f"{folder}/events.jsonl", "a") as file:
         file.write(json.dumps({"version": 1, "time": now, **line}) + "\\n")
-time.sleep(0.05)
+threading.Event().wait(0.05)
 with open(f"{folder}/seen", "w") as file:
     file.write(str(at_work))
 os.remove(f"{folder}/at-work")

@@ -6,8 +6,6 @@ import io
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 from ziggurat.cli.application import Application
 from ziggurat.cli.main import main
 
-__all__ = ["Answer", "StudioProcess", "call", "tiny_training", "wait_for"]
+__all__ = ["Answer", "StudioProcess", "call", "tiny_training"]
 
 
 class StudioProcess:
@@ -89,17 +87,6 @@ def tiny_training(epochs: int) -> dict[str, Any]:
         "validation": {"every_epochs": 1000},
         "heartbeat_s": 0.2,
     }
-
-
-def wait_for(condition: Callable[[], Any], within_s: float = 180.0) -> Any:
-    """Wait until a condition holds, and return what it gave."""
-    last = time.monotonic() + within_s
-    while time.monotonic() < last:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"{condition} did not hold within {within_s} s")
 
 
 def _command(workspace: Path) -> list[str]:

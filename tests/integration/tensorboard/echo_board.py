@@ -7,7 +7,7 @@ import argparse
 import http.server
 import json
 import os
-import time
+import threading
 from urllib.parse import parse_qs, urlsplit
 
 
@@ -56,7 +56,7 @@ parser.add_argument("--end-with")
 parser.add_argument("folder")
 given = parser.parse_args()
 while os.path.exists(os.path.join(given.folder, "waits")) and not os.path.exists(os.path.join(given.folder, "go")):
-    time.sleep(0.02)
+    threading.Event().wait(0.02)
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 print(server.server_address[1], flush=True)
 server.serve_forever()

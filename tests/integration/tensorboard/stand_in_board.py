@@ -28,7 +28,9 @@ given = parser.parse_args()
 if os.environ.get("STAND_IN") == "fails":
     print("no such plugin", file=sys.stderr)
     sys.exit(1)
-helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdout=subprocess.DEVNULL)
+helper = subprocess.Popen(
+    [sys.executable, "-c", "import threading; threading.Event().wait(600)"], stdout=subprocess.DEVNULL
+)
 os.makedirs(given.folder, exist_ok=True)
 with open(os.path.join(given.folder, "helper"), "w") as file:
     file.write(str(helper.pid))

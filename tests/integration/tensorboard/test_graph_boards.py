@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the extra `studio` is not installed")
 
+from tests.waiting import wait_until
 from ziggurat.api.app import create_app
 from ziggurat.app import create_studio
 from ziggurat.services.tensorboard import TENSORBOARD_COMMAND, TensorBoards
@@ -60,11 +61,7 @@ class Site:
 
     def settled(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Ask until its TensorBoard has started."""
-        last = time.monotonic() + 60
-        while (answer := self.ask(method, path, **options)).status_code == 503:
-            assert time.monotonic() < last
-            time.sleep(0.02)
-        return answer
+        return wait_until(lambda: (answer := self.ask(method, path, **options)).status_code != 503 and answer, 60)
 
 
 @pytest.fixture

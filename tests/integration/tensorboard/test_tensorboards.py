@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.waiting import wait_until
 from ziggurat.errors import JobError, MissingDependencyError
 from ziggurat.services.tensorboard import TENSORBOARD_COMMAND, ProxyTarget, TensorBoardLimits, TensorBoards
 
@@ -53,10 +53,7 @@ def is_gone(pid: int) -> bool:
 
 
 def wait_until_gone(pid: int) -> None:
-    last = time.monotonic() + 60
-    while not is_gone(pid):
-        assert time.monotonic() < last
-        time.sleep(0.02)
+    wait_until(lambda: is_gone(pid), 60)
 
 
 def helper_of(folder: Path) -> int:

@@ -1,13 +1,12 @@
 """Checkpoints are atomic: whenever their writer is killed, the newest one loads, and nothing that was saved is lost."""
 
 import signal
-import time
 
 import numpy as np
 import pytest
 from worker_saver import REPORT
 
-from tests.waiting import PROCESS_S, wait_until
+from tests.waiting import PROCESS_S, take_time, wait_until
 from ziggurat.engine.checkpoints import CheckpointStore
 
 KILLS = 200
@@ -22,7 +21,7 @@ def test_200_random_kills_never_leave_an_unloadable_state(workers, tmp_path):
         reported_bytes = report.stat().st_size if report.exists() else 0
         writer = workers.start_saver(folder, seed=number)
         wait_until(lambda: report.exists() and report.stat().st_size > reported_bytes, PROCESS_S, what="a save")  # noqa: B023
-        time.sleep(random.uniform(0, 0.04))
+        take_time(random.uniform(0, 0.04))  # the moment of the kill is the subject: none may be special
         writer.signal(signal.SIGKILL)
         assert writer.wait() == -signal.SIGKILL
 

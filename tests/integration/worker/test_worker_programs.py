@@ -13,7 +13,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 
 TRAIN = """
-import argparse, os, random, signal, sys, time
+import argparse, os, random, signal, sys, threading
 import numpy as np
 import shapes
 from ziggurat.backends.null import NullOptions, NullProgram
@@ -35,7 +35,7 @@ class Noise(Callback):
         if self.global_step == given.strike and not os.path.exists("struck"):
             open("struck", "w").close()
             os.kill(os.getpid(), getattr(signal, given.signal))
-            time.sleep(0.2)
+            threading.Event().wait(0.2)
 
 
 batches = [[x[i : i + 8], y[i : i + 8]] for i in range(0, 64, 8)]
@@ -127,7 +127,8 @@ def test_a_program_without_a_trainer_runs(workers, tmp_path):
 
 
 def test_a_program_without_a_trainer_is_stopped(workers, tmp_path):
-    script = "import time\ntry:\n    print('on', flush=True)\n    time.sleep(600)\nfinally:\n    print('in order')\n"
+    waits = "print('on', flush=True)\n    threading.Event().wait(600)\n"
+    script = f"import threading\ntry:\n    {waits}finally:\n    print('in order')\n"
     job = make_program(tmp_path / "job", script)
     worker = workers.start(job)
     log = JobFolder(job).log

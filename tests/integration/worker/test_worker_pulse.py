@@ -55,7 +55,9 @@ def test_a_hung_step_is_said_with_the_stacks_of_all_threads(workers, new_job):
     assert message in log
     assert message in worker.said
     assert "worker_plugins.py" not in worker.said  # what people watch is no heap of stacks
-    time.sleep(1.0)
+    heartbeat = read_heartbeat(JobFolder(job).heartbeat)
+    assert heartbeat is not None
+    wait_until(lambda: read_heartbeat(JobFolder(job).heartbeat).time > heartbeat.time + 1.0)  # two limits later
     assert _hung_steps(job) == [message]  # once a step
     worker.signal(signal.SIGKILL)
     worker.wait()

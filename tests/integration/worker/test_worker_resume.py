@@ -3,7 +3,6 @@
 import json
 import shutil
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from worker_jobs import (
     steps_of,
 )
 
+from tests.waiting import take_time
 from ziggurat.events import AttemptStarted
 from ziggurat.layout import JobFolder
 from ziggurat.specs import load_train_spec
@@ -117,7 +117,7 @@ def test_killed_at_random_moments_until_it_is_done(workers, job, uninterrupted):
     killed = 0
     while killed < 12:
         worker = workers.start(job)
-        time.sleep(random.uniform(0, 0.4))
+        take_time(random.uniform(0, 0.4))  # the moment of the kill is the subject: none may be special
         if not worker.is_alive():
             break
         worker.signal(signal.SIGKILL)

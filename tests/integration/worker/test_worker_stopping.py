@@ -45,7 +45,7 @@ def test_the_same_signal_again_ends_it_at_once(workers, new_job):
     worker = workers.start(job)
     wait_for_step(job, 5)
     worker.signal(signal.SIGTERM)
-    time.sleep(0.3)
+    wait_until(lambda: not catches(worker.pid, signal.SIGTERM), what="the first signal to arrive")
     assert worker.is_alive()  # it waits for the end of the step
     worker.signal(signal.SIGTERM)
     assert worker.wait() == -signal.SIGTERM

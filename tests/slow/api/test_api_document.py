@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import time
 import zlib
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +24,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.waiting import wait_until
 from ziggurat.api.app import create_app
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.splitting import SplitRule
@@ -96,10 +96,7 @@ class Place:
         spec = {"kind": "train", "version": 1, "backend": "null", "network": "mlp", "data": "digits", "epochs": 1}
         spec |= {"steps_per_epoch": 5, "batch_size": 4, "heartbeat_s": 0.2}
         (job,) = studio.training.create(JobRequest(spec=spec), owner="ann")
-        last = time.monotonic() + 60
-        while studio.jobs.get(job.id).state != "done":
-            assert time.monotonic() < last, studio.jobs.get(job.id)
-            time.sleep(0.05)
+        wait_until(lambda: studio.jobs.get(job.id).state == "done", 60, what=lambda: f"done: {studio.jobs.get(job.id)}")
         return job.id
 
 

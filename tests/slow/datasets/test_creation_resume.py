@@ -5,12 +5,12 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.unit.datasets.small_sources import class_folders, content_of, fitted, request
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.datasets.creation import CreationStopped, Watch, create_dataset
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.errors import DataError
@@ -77,9 +77,12 @@ def test_kill_9_in_the_middle_again_and_again_changes_no_byte(tmp_path: Path) ->
     make_job(source, tmp_path / "set")
     for chunks in (1, 4, 8):
         process = run_worker(tmp_path / "set")
-        while len(list((tmp_path / "set" / "work" / "chunks").glob("*.facts"))) < chunks:
+
+        def has_chunks(process: subprocess.Popen[str] = process, chunks: int = chunks) -> bool:
             assert process.poll() is None
-            time.sleep(0.002)
+            return len(list((tmp_path / "set" / "work" / "chunks").glob("*.facts"))) >= chunks
+
+        wait_until(has_chunks, PROCESS_S, every_s=0.002)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         assert not (tmp_path / "set" / "manifest.json").exists()

@@ -33,7 +33,7 @@ async def lifespan(app):
 
 async def endless():
     yield b"hello\\n"
-    await asyncio.sleep(1000)
+    await asyncio.Event().wait()
 
 application = FastAPI(lifespan=lifespan)
 application.state.streams = Streams()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import time
+import threading
 from pathlib import Path
 
 from small_models import LinearModel, rows
@@ -73,5 +73,5 @@ if __name__ == "__main__":
         main(Path(sys.argv[1]), sys.argv[2])
     except Exception as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        time.sleep(0.1)
+        threading.Event().wait(0.1)
         raise SystemExit(1) from error

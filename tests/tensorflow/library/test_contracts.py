@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 from small_models import LinearModel, batches, own_graph, rows
 from test_training import Costs, StopAt, Weights, trained
 
+from tests.waiting import take_time, wait_until
 from ziggurat.dataflow import BatchData, DataFromList, MapData, MultiProcessMapData
 from ziggurat.tf import logger
 from ziggurat.tf.callback import Callback
@@ -44,6 +44,7 @@ def _children() -> list[psutil.Process]:
     return psutil.Process().children(recursive=True)
 
 
+@pytest.mark.timeout(600)
 def test_contract_1_an_error_in_a_worker_ends_the_training() -> None:
     data = rows()
     data[9][0] = -np.ones(8, np.float32)
@@ -65,12 +66,10 @@ def test_contract_2_nothing_outlives_a_training() -> None:
 
         source = QueueInput(_in_workers(rows(), _unchanged))
         trained(SimpleTrainer(), LinearModel(), source, callbacks=[Fails()], epochs=2)
-    until = time.monotonic() + 5
-    while (len(_children()) > before or threading.active_count() > threads) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert (len(_children()), threading.active_count()) <= (before, threads)
+    wait_until(lambda: len(_children()) <= before and threading.active_count() <= threads)
 
 
+@pytest.mark.timeout(600)
 def test_contract_3_data_reaches_the_graph_whole_and_in_order() -> None:
     def seen(source: Any) -> list[float]:
         costs = Costs("y_sum")
@@ -103,6 +102,7 @@ def test_contract_4_the_seed_decides_whatever_the_workers() -> None:
     np.testing.assert_array_equal(weights[0], weights[1])
 
 
+@pytest.mark.timeout(600)
 def test_contract_5_interrupted_equals_uninterrupted() -> None:
     def run(*callbacks: Any, state: Any = None) -> Any:
         with own_graph():
@@ -127,7 +127,7 @@ def test_contract_6_what_is_made_ahead_is_bounded() -> None:
         most = 0
 
         def _trigger_step(self) -> None:
-            time.sleep(0.01)
+            take_time(0.01)
             Slow.most = max(Slow.most, len(made) // 8 - self.global_step)
 
     flow = BatchData(MapData(DataFromList(rows(), shuffle=False), count), 8)
@@ -138,7 +138,7 @@ def test_contract_6_what_is_made_ahead_is_bounded() -> None:
 
 def test_contract_7_the_trainer_says_what_bounds_it(capsys: pytest.CaptureFixture[str]) -> None:
     def slow(point: list[Any]) -> list[Any]:
-        time.sleep(0.002)
+        take_time(0.002)
         return point
 
     flow = BatchData(MapData(DataFromList(rows(), shuffle=False), slow), 8)

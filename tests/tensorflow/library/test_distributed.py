@@ -37,6 +37,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return _outcome(folder, 0)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("engine", ["collectives", pytest.param("gloo", marks=pytest.mark.nightly)])
 def test_two_processes_equal_one(tmp_path: Path, alone: Any, engine: str) -> None:
     if engine == "gloo":
@@ -58,6 +59,7 @@ def test_a_stop_of_one_process_stops_all_at_one_step(tmp_path: Path) -> None:
     assert (one["stopped"], two["stopped"]) == ("another process was asked to stop", "this process was asked")
 
 
+@pytest.mark.timeout(600)
 def test_a_killed_peer_ends_the_training_with_an_error(tmp_path: Path) -> None:
     began = time.monotonic()
     ended = _run(tmp_path / "run", 2, "collectives", 0, 12)
@@ -67,12 +69,14 @@ def test_a_killed_peer_ends_the_training_with_an_error(tmp_path: Path) -> None:
     assert time.monotonic() - began < 60  # it hangs, or not
 
 
+@pytest.mark.timeout(600)
 def test_place_is_read_from_the_variables_of_a_launcher() -> None:
     variables = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "node-0", "MASTER_PORT": "29500"}
     assert place_of(variables) == Place(3, 4, 1, "node-0", 29500)
     assert place_of({}) == Place(0, 1)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("variables", "said"),
     [

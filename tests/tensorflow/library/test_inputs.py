@@ -3,12 +3,12 @@
 import os
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
 from input_trainings import ROWS, FailingFlow, regression, rows, shuffled_batches, signature, trained
 
+from tests.waiting import wait_until
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.dataflow import BatchData, DataFlow, DataFromList, FakeData, send_dataflow_zmq
 from ziggurat.engine.callback import Callback
@@ -126,8 +126,7 @@ def test_a_stop_while_the_data_hangs_is_made_good(staged):
         def __iter__(self):
             for number in range(40):
                 if number == self.hangs_at:
-                    while not (trainers[0].global_step == number and trainers[0].is_waiting):
-                        time.sleep(0.001)
+                    wait_until(lambda: trainers[0].global_step == number and trainers[0].is_waiting)  # noqa: B023
                     os.kill(os.getpid(), signal.SIGUSR1)
                     released.wait(60)
                 yield [np.full((4, 4), number / 40, "f4"), np.full(4, 0.5, "f4")]

@@ -69,6 +69,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.timeout(600)
 def test_two_towers_go_on_bit_for_bit_after_a_kill(tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert _codes(_run([parts], 14)) == [-signal.SIGKILL]
@@ -92,6 +93,7 @@ def test_two_processes_go_on_bit_for_bit_after_a_kill(killed: Path, whole: Path)
     assert _known(whole, 0)["costs"] != _known(whole, 1)["costs"]  # each draws its own batches
 
 
+@pytest.mark.timeout(600)
 def test_a_wrapped_saver_saves_in_every_process() -> None:
     with tf.Graph().as_default():
         trainer = SimpleTrainer()
@@ -120,6 +122,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.timeout(600)
 def test_a_part_leaves_weights_to_the_first_process(folder: Path) -> None:
     (part,) = CheckpointStore(JobFolder(folder / "processes" / "1").checkpoints).list()
     assert set(CheckpointStore(part.path.parent).load(part.name).arrays) == {"beta1_power", "mean/EMA"}
@@ -133,6 +136,7 @@ def test_a_part_leaves_weights_to_the_first_process(folder: Path) -> None:
     }
 
 
+@pytest.mark.timeout(600)
 def test_all_processes_choose_the_newest_common_step(folder: Path) -> None:
     states = [newest_of_all(folder, Place(rank, 2)) for rank in (0, 1)]
     assert [each.meta for each in states if each] == [_state(4, rank).meta for rank in (0, 1)]
@@ -141,6 +145,7 @@ def test_all_processes_choose_the_newest_common_step(folder: Path) -> None:
     assert alone.meta["global_step"] == 8
 
 
+@pytest.mark.timeout(600)
 def test_without_parts_the_others_begin_with_their_data(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     states = [newest_of_all(folder, Place(rank, 3)) for rank in (0, 2)]
     assert "have saved nothing for step 8" in caplog.text
@@ -150,5 +155,6 @@ def test_without_parts_the_others_begin_with_their_data(folder: Path, caplog: py
     ]
 
 
+@pytest.mark.timeout(600)
 def test_an_empty_folder_has_no_state_for_any_process(tmp_path: Path) -> None:
     assert [newest_of_all(tmp_path, Place(rank, 2)) for rank in (0, 1)] == [None, None]

@@ -38,6 +38,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return run(tmp_path_factory.mktemp("alone") / "run", 1, "collectives")[0]
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("engine", ["collectives", pytest.param("gloo", marks=pytest.mark.nightly)])
 def test_statistics_over_two_processes_equal_one(tmp_path: Path, alone: Any, engine: str) -> None:
     if engine == "gloo":

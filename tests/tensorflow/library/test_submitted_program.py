@@ -19,7 +19,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 
 PROGRAM = """
-import argparse, os, signal, time
+import argparse, os, signal, threading
 import numpy as np
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.dataflow import BatchData, DataFromList
@@ -52,7 +52,7 @@ class Strike(Callback):
             if self.global_step == step and not os.path.exists(name):
                 open(name, "w").close()
                 os.kill(os.getpid(), getattr(signal, name))
-                time.sleep(0.2)
+                threading.Event().wait(0.2)
 
 
 if __name__ == "__main__":

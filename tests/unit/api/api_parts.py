@@ -24,7 +24,7 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
-    def sleep(self, duration_s: float) -> None:
+    def advance(self, duration_s: float) -> None:
         self.now += duration_s
 
 

@@ -3,12 +3,12 @@
 import contextlib
 import socket
 import threading
-import time
 
 import httpx
 import pytest
 import uvicorn
 
+from tests.waiting import wait_until
 from ziggurat.api import StudioServer
 
 
@@ -22,8 +22,7 @@ def served(site):
     server = StudioServer(uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=30, ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
+    wait_until(lambda: server.started)
 
     def end():
         server.should_exit = True

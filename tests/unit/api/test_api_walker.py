@@ -119,7 +119,7 @@ def test_another_site_does_nothing_as_the_person_at_this_machine(site, run):
 
 def test_a_session_that_is_over_is_nobodys(site, run):
     secret, app = site.add("ann"), site.app(routers=ALL)
-    site.clock.sleep(7 * 86400 + 1)
+    site.clock.advance(7 * 86400 + 1)
     check_all(run(answers(site, app, is_closed, **cookie(secret))), 401)
 
 

@@ -16,7 +16,7 @@ from ziggurat.cli.main import main
 # Does what a worker does at its edges: reads the spec, writes events and a heartbeat, ends when it is asked to.
 # The job's name says how it behaves.
 TINY_WORKER = """
-import argparse, os, signal, socket, sys, time
+import argparse, os, signal, socket, sys, threading, time
 from pathlib import Path
 from ziggurat.entities import Heartbeat, write_heartbeat
 from ziggurat.errors import DataError
@@ -60,7 +60,7 @@ if spec.name == "waits":
         beat(1)
         if asked or folder.stop_request.exists():
             end("stopped", 75, asked[0] if asked else folder.stop_request.read_text().strip(), 1)
-        time.sleep(0.05)
+        threading.Event().wait(0.05)
 events.write(EpochEnded(time=time.time(), epoch=spec.epochs, global_step=2 * spec.epochs, duration_s=0.1))
 end("done", 0, "all epochs are done", 2 * spec.epochs)
 """

@@ -6,13 +6,13 @@ import multiprocessing
 import os
 import stat
 import tarfile
-import time
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from tests.unit.datasets.folder_sets import Scanned, picture
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.datasets.formats.class_folders.importer import ClassFolders
 from ziggurat.datasets.formats.text_list.importer import TextList
 from ziggurat.datasets.sources import SourceLimits, came_from_outside, open_source
@@ -260,8 +260,8 @@ def test_a_kill_leaves_nothing_that_looks_whole(tmp_path):
     archive = make_zip(tmp_path / "x.zip", {f"set/{number}.png": b"1" for number in range(4000)})
     process = multiprocessing.get_context("spawn").Process(target=unpack, args=(str(archive),))
     process.start()
-    while not list(tmp_path.glob("cache/*.partial/content/set")) and process.is_alive():
-        time.sleep(0.005)
+    unpacked = lambda: list(tmp_path.glob("cache/*.partial/content/set"))  # noqa: E731 - it is asked again
+    wait_until(lambda: unpacked() or not process.is_alive(), PROCESS_S, every_s=0.005)
     process.kill()
     process.join()
     [left] = [path for path in tmp_path.joinpath("cache").iterdir() if path.is_dir()]

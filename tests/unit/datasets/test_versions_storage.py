@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from small_datasets_for_versions import (
     write_dataset,
 )
 
+from tests.waiting import PROCESS_S, wait_until
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.versions import Exclude, Relabel, append, make_version
 from ziggurat.errors import DataError, DatapointError, StorageError
@@ -67,8 +67,7 @@ def test_a_killed_process_leaves_nothing_that_looks_finished(tmp_path):
     folder.mkdir()
     for wanted in ("v1", "v2", "v4"):
         done = program(tmp_path / "a", folder, 0)
-        while not (folder / wanted).exists() and done.poll() is None:
-            time.sleep(0.005)
+        wait_until(lambda: (folder / wanted).exists() or done.poll() is not None, PROCESS_S, every_s=0.005)  # noqa: B023
         done.send_signal(signal.SIGKILL)
         done.communicate()
         for path in folder.iterdir():

@@ -1,11 +1,11 @@
 """Watching: progress, time left, throughput, step times, memory, GPUs."""
 
 import io
-import time
 
 import pytest
 from engine_fakes import Clock, FakeProgram, Memory, make_trainer, train
 
+from tests.waiting import take_time
 from ziggurat.callbacks import (
     Callback,
     EstimatedTimeLeft,
@@ -189,14 +189,14 @@ def test_times_are_said_in_their_two_largest_units(duration_s, text):
 
 class Slow(FakeProgram):
     def step(self, batch, names):
-        time.sleep(0.002)
+        take_time(0.002)
         return super().step(batch, names)
 
 
 def test_throughput_leaves_out_the_time_of_callbacks():
     class SlowCallback(Callback):
         def trigger_step(self):
-            time.sleep(0.05)
+            take_time(0.05)
 
     memory = train(SlowCallback(), ThroughputTracker(), program=Slow(), epochs=2)
     rates = [value for _, value in memory.points("Throughput (steps/sec)")]

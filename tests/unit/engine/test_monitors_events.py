@@ -3,13 +3,13 @@
 import json
 import math
 import threading
-import time
 
 import numpy as np
 import pytest
 from engine_fakes import Clock, Memory, PutEachEpoch, make_trainer, train
 from PIL import Image as Picture
 
+from tests.waiting import take_time, wait_until
 from ziggurat.callbacks import Callback, CallbackFactory, EventWriter, ModelSaver, Monitor, bind_folder
 from ziggurat.engine.monitors.json_writers import BatchedWriter
 from ziggurat.errors import StorageError, UsageError
@@ -69,10 +69,7 @@ def test_numbers_are_in_the_file_soon_even_in_a_long_step(tmp_path):
         def trigger_step(self):
             if self.global_step == 1:
                 self.trainer.put("x", 1.0)
-                deadline = time.monotonic() + 60
-                while not events_of(tmp_path) and time.monotonic() < deadline:
-                    time.sleep(0.005)
-                self.found = len(events_of(tmp_path))
+                self.found = len(wait_until(lambda: events_of(tmp_path), 60))
 
     callback = LongStep()
     train(callback, monitors=[EventWriter(tmp_path, every_s=0.01)])
@@ -159,7 +156,7 @@ def test_two_threads_never_write_at_once():
     def write(items):
         inside.append(1)
         most.append(len(inside))
-        time.sleep(0.001)
+        take_time(0.001)
         inside.pop()
 
     writer = BatchedWriter(write, every_s=0.0001)

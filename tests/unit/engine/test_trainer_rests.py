@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from engine_fakes import FakeProgram, make_batches, train
 
+from tests.waiting import take_time
 from ziggurat.callbacks import Callback, EstimatedTimeLeft, LogScalars, ProgressBar
 from ziggurat.events import Progress
 
@@ -109,7 +110,7 @@ def test_default_clocks_let_the_progress_rest():
 
     class Slow(FakeProgram):
         def step(self, batch, names):
-            time.sleep(0.01)
+            take_time(0.01)
             return super().step(batch, names)
 
     memory = train(Noted(every_s=0.05), Bar(mode="lines", every_s=0.05), program=Slow(), batches=make_batches(30))

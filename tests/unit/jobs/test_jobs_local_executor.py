@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
 from ziggurat.entities.processes import birth_of, find_worker, is_alive, kill_group
 from ziggurat.errors import StorageError
 from ziggurat.jobs import Executor, LocalExecutor
@@ -29,12 +30,8 @@ def worker(text, tmp_path, **options):
 
 
 def ended(executor, handle):
-    for _ in range(3000):
-        state = executor.poll(handle)
-        if hasattr(state, "exit_code"):
-            return state.exit_code
-        threading.Event().wait(0.01)
-    raise AssertionError("it did not end")
+    wait_until(lambda: hasattr(executor.poll(handle), "exit_code"))
+    return executor.poll(handle).exit_code
 
 
 def test_it_is_an_executor():
@@ -58,7 +55,7 @@ def test_a_worker_may_be_nice_to_others(tmp_path):
 
 def test_a_worker_outlives_the_thread_that_asked_for_it(tmp_path):
     # It asks the system for a signal at the death of the thread that started it.
-    text = "import ctypes, time; ctypes.CDLL(None).prctl(1, 9); time.sleep(0.5)"
+    text = "import ctypes, threading; ctypes.CDLL(None).prctl(1, 9); threading.Event().wait(0.5)"
     folder, executor = worker(text, tmp_path)
     handles = []
     thread = threading.Thread(target=lambda: handles.append(executor.start(folder, (), {})))
@@ -81,7 +78,7 @@ def test_a_process_is_told_from_a_later_one_with_its_number():
 
 
 def test_a_worker_is_found_by_its_words(tmp_path):
-    text = "import os, sys, time; os.mkdir(sys.argv[-1] + '/begun'); time.sleep(30)"
+    text = "import os, sys, threading; os.mkdir(sys.argv[-1] + '/begun'); threading.Event().wait(30)"
     folder, executor = worker(text, tmp_path)
     handle = executor.start(folder, (), {})
     while not (folder / "begun").exists():  # the system shows its words a moment after its start

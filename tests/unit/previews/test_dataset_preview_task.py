@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-import time
 
 import cv2
 import numpy as np
 import pytest
 
+from tests.waiting import take_time
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.errors import DataError, SpecError
 from ziggurat.records.run_lengths import run_lengths
@@ -196,7 +196,7 @@ def test_a_rule_that_cannot_be_is_a_warning(look, pets):
 def test_a_call_that_never_ends_is_ended():
     def forever():
         while True:
-            time.sleep(0.01)
+            take_time(0.01)
 
     with Deadline(0.2) as deadline:
         assert deadline.call(len, "abc") == 3

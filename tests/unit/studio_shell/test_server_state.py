@@ -122,13 +122,13 @@ def test_a_workspace_that_cannot_be_made(tmp_path):
 
 
 STUBBORN = """
-import pathlib, signal, sys, time
+import pathlib, signal, sys, threading
 from ziggurat.workspace.server_process import make_server_state, write_server
 if sys.argv[2] == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 write_server(pathlib.Path(sys.argv[1]), make_server_state("http://127.0.0.1:5000/", "0.1.0", now=1.0))
 print("there", flush=True)
-time.sleep(60)
+threading.Event().wait(60)
 """
 
 

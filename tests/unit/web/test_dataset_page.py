@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 from tests.unit.studio_samples import add_arrays
 from tests.unit.web.html_page import html_of
+from tests.waiting import wait_until
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.splitting import SplitRule
 from ziggurat.entities import NewJob
@@ -30,13 +30,13 @@ DEADLINE_S = 60.0
 
 def settled(visit: Any, path: str, waiting: str) -> str:
     """Return a page once what it finds out in the background is there, and no element fits ``waiting`` any more."""
-    end = time.monotonic() + DEADLINE_S
-    while True:
+
+    def settled_text() -> str:
         answer = visit.get(path)
         assert answer.status_code == 200, answer.text
-        if not html_of(answer).has(waiting):
-            return answer.text
-        assert time.monotonic() < end, f"{path} has {waiting} still"
+        return "" if html_of(answer).has(waiting) else answer.text
+
+    return wait_until(settled_text, DEADLINE_S, what=f"{path} without {waiting}")
 
 
 def taken_in(studio: Studio, source: Path, name: str, **options: Any) -> str:

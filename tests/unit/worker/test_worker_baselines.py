@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.unit.datasets.small_datasets_for_versions import ANIMALS, PNG, animals, png, write_dataset
+from tests.waiting import take_time
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.engine.run_state import RunState
 from ziggurat.entities.baselines import JobBaseline, JobBaselines, baselines_line, read_baselines, write_baselines
@@ -165,7 +166,7 @@ def test_they_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_too_much_time_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Classification, "baselines", lambda *_: time.sleep(30))
+    monkeypatch.setattr(Classification, "baselines", lambda *_: take_time(30))
     began = time.monotonic()
     found = kept(*animal_job(tmp_path), limit_s=0.2)
     assert time.monotonic() - began < 10
