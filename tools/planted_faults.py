@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FAULTS", "Fault", "applies", "main", "read_faults"]
+__all__ = ["FAULTS", "Fault", "applies", "is_assertion", "main", "read_faults"]
 
 REPOSITORY: Final = Path(__file__).resolve().parents[1]
 FAULTS: Final = REPOSITORY / "tests" / "faults"
@@ -109,7 +109,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for fault in chosen:
             print(f"{fault.name:32}{fault.wrong}")
         return 0
-    missed = [fault.name for fault in chosen if not _try(fault, asked.marks, asked.all)]
+    with _worktree() as tree:
+        _finish(tree)
+        sound = Sound(tree, asked.marks)
+        missed = [fault.name for fault in chosen if not _try(fault, sound, wants_all=asked.all)]
     print(f"\n{len(chosen) - len(missed)} of {len(chosen)} faults are found", end="")
     print(f"; not: {', '.join(missed)}." if missed else ".")
     return 1 if missed else 0
@@ -129,35 +132,61 @@ def applies(fault: Fault, tree: Path = REPOSITORY) -> bool:
     return _git("apply", "--check", str(fault.patch), cwd=tree).returncode == 0
 
 
-def _try(fault: Fault, marks: str, wants_all: bool) -> bool:
+class Sound:
+    """The tests without a fault; each is run once, however many faults it is listed for.
+
+    Args:
+        tree: a copy of HEAD.
+        marks: which tests count, as pytest's ``-m``; empty for all.
+    """
+
+    def __init__(self, tree: Path, marks: str) -> None:
+        self.marks = marks
+        self._tree = tree
+        self._told: dict[str, Told] = {}
+
+    def told(self, test: str) -> Told:
+        """Return what a node id tells here."""
+        if test not in self._told:
+            self._told[test] = _run(test, self._tree, self.marks)
+        return self._told[test]
+
+
+def _try(fault: Fault, sound: Sound, *, wants_all: bool) -> bool:
     """Return whether a test finds a fault, and say which."""
-    with _worktree() as sound, _worktree() as faulty:
-        if not applies(fault, faulty):
-            print(f"{fault.name:32}DOES NOT APPLY any more to {fault.file}: make the patch anew", flush=True)
+    with _worktree() as tree:
+        if not applies(fault, tree):
+            print(f"{fault.name:32}NOT FOUND: the patch does not apply any more to {fault.file}", flush=True)
             return False
-        _git("apply", str(fault.patch), cwd=faulty)
+        _git("apply", str(fault.patch), cwd=tree, check=True)
         try:
-            _finish(faulty, builds="frontend/" in fault.patch.read_text("utf-8"))
-            _finish(sound)
+            _finish(tree, builds=fault.file.startswith("frontend/"))
         except subprocess.CalledProcessError as error:
             print(f"{fault.name:32}NOT FOUND: the copy cannot be prepared: {error.stderr or error}", flush=True)
             return False
-        found = False
-        for test in fault.tests:
-            before = _run(test, sound, marks)
-            told = _run(test, faulty, marks) if before.how == "passed" else before
-            if before.how not in ("passed", "left out"):
-                told = Told("no use", f"without the fault it is {before.how}: {before.text}")
-            if told.how == "found" or wants_all or told.how != "left out":
-                print(f"{fault.name:32}{told.how:9}{told.duration_s:6.1f} s  {test}", flush=True)
-            if told.how not in ("found", "passed", "left out"):
-                print(f"{'':32}{told.text}", flush=True)
-            found = found or told.how == "found"
-            if found and not wants_all:
-                break
+        found = list(_found_by(fault, sound, tree, wants_all=wants_all))
     if not found:
         print(f"{fault.name:32}NOT FOUND: {fault.wrong}", flush=True)
-    return found
+    return bool(found)
+
+
+def _found_by(fault: Fault, sound: Sound, tree: Path, *, wants_all: bool) -> Iterator[str]:
+    """Yield the tests that find a fault, and say what each test told; only the first one where not all are wanted."""
+    for test in fault.tests:
+        before = sound.told(test)
+        if before.how == "left out":
+            continue
+        if before.how == "passed":
+            told = _run(test, tree, sound.marks)
+        else:
+            told = Told("no use", f"without the fault it is {before.how}: {before.text}")
+        print(f"{fault.name:32}{told.how:9}{told.duration_s:6.1f} s  {test}", flush=True)
+        if told.how == "found":
+            yield test
+            if not wants_all:
+                return
+        elif told.text:
+            print(f"{'':32}{told.text}", flush=True)
 
 
 @contextmanager
@@ -256,7 +285,7 @@ def _told(report: Path, output: str) -> Told:
     duration_s = sum(float(case.get("time", "0")) for case in cases)
     failures = [str(each.get("message", "")) for case in cases for each in case.iter("failure")]
     errors = [str(each.get("message", "")) for case in cases for each in case.iter("error")]
-    asserted = [text for text in failures if _is_assertion(text)]
+    asserted = [text for text in failures if is_assertion(text)]
     for how, texts in (("found", asserted), ("error", [*failures, *errors])):
         if texts:
             return Told(how, texts[0].strip().partition("\n")[0][:200], duration_s)
@@ -268,9 +297,9 @@ def _told(report: Path, output: str) -> Told:
     return Told("passed", "", duration_s)
 
 
-def _is_assertion(message: str) -> bool:
+def is_assertion(message: str) -> bool:
     """Return whether a test failed by what it expects, as by ``assert`` or ``pytest.raises``, and by no other error."""
-    return message.startswith(("AssertionError", "assert ", "Failed: ", "ExceptionGroup: Hypothesis"))
+    return message.startswith(("AssertionError", "assert ", "Failed: "))
 
 
 def _git(*words: str, cwd: Path, check: bool = False) -> subprocess.CompletedProcess[str]:
