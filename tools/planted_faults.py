@@ -41,7 +41,7 @@ _PLUGIN: Final = """\
 import os, pathlib, pytest
 def pytest_sessionstart(session):
     import ziggurat
-    wanted = pathlib.Path(os.environ["ZIGGURAT_FAULTS_SOURCE"])
+    wanted = pathlib.Path(os.environ["PLANTED_FAULT_SOURCE"])
     if wanted not in pathlib.Path(ziggurat.__file__).resolve().parents:
         pytest.exit(f"the tests import {ziggurat.__file__} and not {wanted}", returncode=4)
 """
@@ -240,7 +240,7 @@ def _variables(tree: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PYTHONPATH": path,
-        "ZIGGURAT_FAULTS_SOURCE": str(tree / "src"),
+        "PLANTED_FAULT_SOURCE": str(tree / "src"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
     }
