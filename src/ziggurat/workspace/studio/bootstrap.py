@@ -24,7 +24,7 @@ from ziggurat.settings import FOLDERS_VARIABLE, Settings
 from ziggurat.specs import Spec, TrainSpec, load_spec
 from ziggurat.store import JobOnDisk, ReindexReport, Store
 from ziggurat.workspace.accounts import Accounts
-from ziggurat.workspace.frameworks import worker_environment
+from ziggurat.workspace.frameworks import Frameworks, worker_environment
 from ziggurat.workspace.job_folders import JobStatus, job_status, open_job, unlisted_folders, unlisted_remark
 from ziggurat.workspace.new_jobs import needs_of, network_name, telling_name
 from ziggurat.workspace.passwords import Passwords
@@ -88,7 +88,12 @@ def open_studio(
         made.enter_context(WorkspaceLock(root))
         store = made.enter_context(_open_store(settings, url))
         remarks = _settle(store, root, watched=start)
-        machine = Machine(root, settings=store.settings.all, disk_reserve_mib=settings.disk_reserve_mib)
+        machine = Machine(
+            root,
+            settings=store.settings.all,
+            disk_reserve_mib=settings.disk_reserve_mib,
+            frameworks=Frameworks(environment=environment),
+        )
         executor = LocalExecutor(worker_command, environment, log_limit_bytes=settings.log_limit_mib << 20)
         paths = studio_paths(root, store.settings)
         supervisor = Supervisor(
