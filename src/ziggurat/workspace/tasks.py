@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
+from ziggurat.entities.leftovers import temporary_folder
 from ziggurat.entities.processes import start_here
 from ziggurat.errors import JobError, NetworkCodeError, error_of_family
 from ziggurat.formatting import as_bytes
@@ -202,8 +203,8 @@ class Tasks:
             output: where its messages and the prints of the network go; to standard error where it is not given.
             options: ``find_rate``, ``rate_budget_s`` and ``free_bytes``.
         """
-        with tempfile.TemporaryDirectory(prefix="ziggurat-test-", ignore_cleanup_errors=True) as folder:
-            request = {"spec": spec, "began": time.time(), "folder": folder, **options}
+        with temporary_folder("test") as folder:
+            request = {"spec": spec, "began": time.time(), "folder": str(folder), **options}
             return self._run("test_batch", request, time_limit_s, output, watch)
 
     def weights(

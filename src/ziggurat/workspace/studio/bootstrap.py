@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,9 +16,11 @@ from typing import Any, Final, Self
 from ziggurat import __version__
 from ziggurat.atomic import storage_errors
 from ziggurat.entities import NewJob
+from ziggurat.entities.leftovers import remove_leftovers
 from ziggurat.errors import JobError
 from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
 from ziggurat.jobs.job_file import JobRecord, read_job_file
+from ziggurat.layout import WEIGHTS_FOLDER
 from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import FOLDERS_VARIABLE, Settings
@@ -36,6 +39,7 @@ from ziggurat.workspace.studio.paths import Paths, studio_paths
 from ziggurat.workspace.studio.studio import Studio, StudioParts
 from ziggurat.workspace.studio.uploads import Uploads
 from ziggurat.workspace.worker_process import WORKER_COMMAND
+from ziggurat.zoo.weights_folder import WeightsFolder
 
 __all__ = [
     "DATABASE",
@@ -86,6 +90,8 @@ def open_studio(
     with ExitStack() as made:
         # First: nothing is touched of a workspace that another process serves.
         made.enter_context(WorkspaceLock(root))
+        WeightsFolder(root / WEIGHTS_FOLDER).remove_partial()
+        remove_leftovers(Path(tempfile.gettempdir()))
         store = made.enter_context(_open_store(settings, url))
         remarks = _settle(store, root, watched=start)
         machine = Machine(
