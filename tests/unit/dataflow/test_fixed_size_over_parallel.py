@@ -1,5 +1,6 @@
 """Passes of a fixed size that begin anew, above stages that read ahead: each pass begins at the beginning."""
 
+import functools
 import json
 import random
 
@@ -95,14 +96,10 @@ STAGES = [
 def pipeline(number):
     """Return what makes a pipeline of random stages, with one of a fixed size above a parallel one."""
     draw = random.Random(number)
-    made = lambda shuffle=draw.random() < 0.5: source(shuffle)  # noqa: E731
-    kinds = [draw.choice(STAGES) for _ in range(draw.randint(0, 2))]
-    for stage in (
-        *kinds,
-        draw.choice(STAGES[:2]),
-        STAGES[2],
-        *[draw.choice(STAGES) for _ in range(draw.randint(0, 1))],
-    ):
+    made = functools.partial(source, draw.random() < 0.5)
+    below = draw.choices(STAGES, k=draw.randint(0, 2))
+    above = draw.choices(STAGES, k=draw.randint(0, 1))
+    for stage in (*below, draw.choice(STAGES[:2]), STAGES[2], *above):
         made = stage((draw.randint(0, 99), draw.randint(0, 99)), made)
     return made
 
