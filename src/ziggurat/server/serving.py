@@ -72,12 +72,12 @@ class BoundedRequests(HttpToolsProtocol):
             at += len(part)
             super().data_received(part)
 
-    def send_400_response(self, msg: str) -> None:
+    def send_400_response(self, *arguments: Any, **options: Any) -> None:
         """Answer a request that cannot be parsed, or whose parsing was ended by a limit."""
         if self._is_too_large:
             self._refuse()
         else:
-            super().send_400_response(msg)
+            super().send_400_response(*arguments, **options)
 
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over to another protocol, which gets what comes next."""

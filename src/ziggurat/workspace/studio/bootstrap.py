@@ -94,12 +94,7 @@ def open_studio(
         remove_leftovers(Path(tempfile.gettempdir()))
         store = made.enter_context(_open_store(settings, url))
         remarks = _settle(store, root, watched=start)
-        machine = Machine(
-            root,
-            settings=store.settings.all,
-            disk_reserve_mib=settings.disk_reserve_mib,
-            frameworks=Frameworks(environment=environment),
-        )
+        machine = _machine(settings, store, environment)
         executor = LocalExecutor(worker_command, environment, log_limit_bytes=settings.log_limit_mib << 20)
         paths = studio_paths(root, store.settings)
         supervisor = Supervisor(
@@ -142,6 +137,15 @@ def open_studio(
     if start:
         supervisor.start()
     return studio
+
+
+def _machine(settings: Settings, store: Store, environment: Mapping[str, str]) -> Machine:
+    return Machine(
+        settings.workspace,
+        settings=store.settings.all,
+        disk_reserve_mib=settings.disk_reserve_mib,
+        frameworks=Frameworks(environment=environment),
+    )
 
 
 def _settle(store: Store, root: Path, *, watched: bool) -> tuple[str, ...]:
