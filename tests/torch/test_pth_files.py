@@ -83,6 +83,21 @@ def test_code_in_a_file_is_never_run(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
+def test_pth_errors_never_advise_to_read_without_protection(tmp_path):
+    torch.save({"b": _Hostile(tmp_path / "ran")}, tmp_path / "a.pth")
+    with pytest.raises(CheckpointError) as raised:
+        read_pth(tmp_path / "a.pth")
+    assert "mkdir" in str(raised.value)
+    assert "weights_only" not in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["epoch,loss\n1,0.5\n", "version https://git-lfs.github.com/spec/v1\n", "é"])
+def test_pth_says_that_a_file_is_a_text(tmp_path, text):
+    (tmp_path / "text.pth").write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"Received: `text\.pth`: a text"):
+        read_pth(tmp_path / "text.pth")
+
+
 def test_a_whole_module_is_refused(tmp_path):
     torch.save(small_network(), tmp_path / "a.pth")
     with pytest.raises(CheckpointError, match="tensors and plain values only"):

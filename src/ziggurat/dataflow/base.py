@@ -220,8 +220,7 @@ class DataFlow(Resumable, ABC):
         else:
             position = Position(life.position.pass_index + 1, ended=False)
             if not self._ziggurat_spans_passes:
-                for child in self._ziggurat_children():
-                    child._ziggurat_abandon()
+                self._ziggurat_abandon_children()
             if self._ziggurat_resumes_by_replay:
                 position.children_at_start = self._ziggurat_children_state()
         life.position = position

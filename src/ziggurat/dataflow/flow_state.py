@@ -251,8 +251,12 @@ class Resumable:
         if position.children_if_over is not None:
             self._ziggurat_load_over(position)  # it was resumed, but its children have not caught up
         elif not self._ziggurat_spans_passes:
-            for child in self._ziggurat_children():
-                child._ziggurat_abandon()
+            self._ziggurat_abandon_children()
+
+    def _ziggurat_abandon_children(self) -> None:
+        """Let the passes of the children be over."""
+        for child in self._ziggurat_children():
+            child._ziggurat_abandon()
 
     def _ziggurat_load_over(self, position: Position) -> None:
         """Load the children for a pass that is over: no pass of them is half-way, unless the stage says so."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,6 +40,11 @@ _WITH_16_BITS = ("I;16", "I;16B", "I;16L", "I;16N")
 _WITH_ALPHA = ("RGBA", "RGBa", "LA", "La", "PA")
 
 Background = tuple[int, int, int] | None
+
+
+_MOST_HEADER_BYTES = 64 << 10
+_HEADER_TOKEN = re.compile(rb"\s*(?:#[^\r\n]*|(\d+))")
+"""A comment or a number in the header of a PPM file."""
 
 
 def decode_image(
@@ -69,6 +75,8 @@ def decode_image(
     content = data if isinstance(data, bytes) else bytes(memoryview(data))
     if not content:
         raise DatapointError(key, "it is empty (0 bytes).")
+    if _has_long_header(content):
+        raise DatapointError(key, f"the comments in its header are longer than {_MOST_HEADER_BYTES >> 10} kB.")
     header = read_header(content)
     _check_size(header.width, header.height, max_pixels, key)
     if header.file_format == "jpeg" and not header.complete:
@@ -185,6 +193,19 @@ def _decode_plain(content: bytes, header: ImageHeader, channels: int) -> np.ndar
     except cv2.error:
         return None
     return image if image is None or channels == 3 else _gray(image)
+
+
+def _has_long_header(content: bytes) -> bool:
+    """Return whether the header of a PPM, PGM or PBM file has long comments: Pillow needs a microsecond for a byte."""
+    if content[:1] != b"P" or content[1:2] not in (b"1", b"2", b"3", b"4", b"5", b"6"):
+        return False
+    at, numbers = 2, 2 if content[1:2] in (b"1", b"4") else 3
+    while numbers and at <= _MOST_HEADER_BYTES:
+        token = _HEADER_TOKEN.match(content, at)
+        if token is None:
+            return False  # Pillow says what is wrong
+        at, numbers = token.end(), numbers - (token[1] is not None)
+    return at > _MOST_HEADER_BYTES
 
 
 def _decode_with_rules(content: bytes, channels: int, background: Background, max_pixels: int, key: Any) -> np.ndarray:

@@ -24,8 +24,8 @@ LONGEST_S: Final = 300.0
 MOST_FRAMES: Final = 100
 """Frames that are taken of a video at most."""
 
-_BEGINNINGS: Final = ((0, b"\x1aE\xdf\xa3"), (0, b"\0\0\1\xba"), (0, b"\0\0\1\xb3"), (8, b"AVI "))
-"""Bytes at a place of a file: Matroska and WebM, MPEG's two forms, AVI."""
+_BEGINNINGS: Final = (b"\x1aE\xdf\xa3", b"\0\0\1\xba", b"\0\0\1\xb3")
+"""First bytes of Matroska and WebM, and of MPEG's two forms."""
 
 _ATOMS: Final = frozenset({b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot"})
 """First atoms of MPEG-4 and QuickTime files."""
@@ -117,7 +117,8 @@ def _check_beginning(name: str) -> None:
             first = file.read(12)
     except OSError as error:
         raise DatapointError(name, f"it cannot be read: {error.strerror}.") from None
-    if first[4:8] not in _ATOMS and not any(first[place:].startswith(each) for place, each in _BEGINNINGS):
+    is_avi = first[:4] == b"RIFF" and first[8:] == b"AVI "
+    if first[4:8] not in _ATOMS and not is_avi and not first.startswith(_BEGINNINGS):
         raise DatapointError(name, "it is no MPEG-4, QuickTime, Matroska, WebM, AVI or MPEG file.")
 
 

@@ -97,7 +97,12 @@ def start_worker(
 
 
 def start_here(
-    command: Sequence[str], environment: Mapping[str, str], output: IO[Any] | None
+    command: Sequence[str],
+    environment: Mapping[str, str] | None,
+    output: IO[Any] | None,
+    *,
+    question: IO[Any] | None = None,
+    errors: IO[Any] | None = None,
 ) -> tuple[int, subprocess.Popen[bytes]]:
     """Start a worker that says what it says where this process does; return its process number, and its shim.
 
@@ -105,8 +110,10 @@ def start_here(
 
     Args:
         command: what starts it.
-        environment: of the worker.
+        environment: of the worker; that of this process if None.
         output: where its standard output goes; to this process's own where it is not given.
+        question: its standard input; empty if None.
+        errors: where its standard error goes; to this process's own if None.
 
     Raises:
         OSError: where no process can be made.
@@ -116,9 +123,10 @@ def start_here(
         try:
             shim = subprocess.Popen(
                 [*_SHIM, str(report), "", "0", *command],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if question is None else question,
                 stdout=output,
-                env=dict(environment),
+                stderr=errors,
+                env=None if environment is None else dict(environment),
                 process_group=0,
                 pass_fds=(report,),
             )
@@ -135,6 +143,13 @@ def start_here(
 def is_shim(command_line: Sequence[str]) -> bool:
     """Return whether a process with this command line is the shim of a worker, perhaps of another installation."""
     return any(Path(word).parts[-3:] == _SCRIPT.parts[-3:] for word in command_line[1:5])
+
+
+def _is_shim(process: psutil.Process) -> bool:
+    try:
+        return is_shim(process.cmdline())
+    except psutil.Error:
+        return False
 
 
 def _worker(answer: int) -> int:
@@ -313,16 +328,22 @@ def kill_group(pid: int, birth: float) -> None:
 
 
 def shim_of(pid: int) -> int | None:
-    """Return the shim that a worker was started by; None where it was started without one."""
+    """Return the shim that a worker was started by, the upper one of two; None where it was started without one."""
+    shim = None
     try:
         parent = psutil.Process(pid).parent()
-        return parent.pid if parent is not None and is_shim(parent.cmdline()) else None
+        while parent is not None and is_shim(parent.cmdline()):
+            shim, parent = parent.pid, parent.parent()
     except psutil.Error:
-        return None
+        pass
+    return shim
 
 
 def kill_descendants(pid: int, birth: float) -> bool:
-    """Kill all processes below a process, in whatever session they are; return whether there was one."""
+    """Kill all processes below a process, in whatever session they are; return whether there was one.
+
+    The lower one of two shims is killed if nothing else is left: it still writes down the last output of the worker.
+    """
     if not is_alive(pid, birth):
         return False
     try:
@@ -330,6 +351,7 @@ def kill_descendants(pid: int, birth: float) -> bool:
     except psutil.Error:
         return False
     alive = [each for each in found if not _is_zombie(each.pid)]
+    alive = [each for each in alive if not _is_shim(each)] or alive
     for process in alive:
         try:
             process.kill()  # it looks first whether the number is still that of the same process

@@ -8,6 +8,9 @@ The descriptor REPORT gets one line: the process number of the worker, or ``erro
 word), the worker writes where this process would, and stays in its session. On Linux, processes whose parents have
 ended become children of this one (``PR_SET_CHILD_SUBREAPER``), also those that left session and process group, so none
 can outlive the job. It ends as the worker ended: with its exit code, or by its signal.
+
+There are two of it, made by a fork: a worker can kill its parent, and all that it started then comes to the parent
+above, which ends it.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ RESET = (signal.SIGPIPE, signal.SIGXFSZ, *FORWARDED)
 MARK = re.compile(rb"^\[Ziggurat: (\d{15}) bytes of output were left out here: the log is limited\.\]\n", re.MULTILINE)
 MARK_TEXT = "[Ziggurat: %015d bytes of output were left out here: the log is limited.]\n"
 MARK_BYTES = len(MARK_TEXT % 0)
+KILLED_TEXT = "Error: the parent process of the worker was killed, perhaps by the code of the job\n"
 DROPPED_TEXT = "\n[Ziggurat: %d bytes of output could not be written.]\n"
 
 
@@ -91,8 +95,37 @@ class Log:
 
 
 def main() -> None:
-    """Start the worker, stay until nothing of it is left, and end as it ended."""
+    """Start the worker below a second process, stay until nothing of it is left, and end as it ended."""
     report, path, limit_bytes, command = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:]
+    become_subreaper()
+    ended, ending = os.pipe()
+    inner = os.fork()
+    if not inner:
+        os.close(ended)
+        supervise(report, path, limit_bytes, command, ending)
+    os.close(ending)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), report)  # who waits for the report shall notice the end of the other
+    for number in FORWARDED:
+        signal.signal(number, lambda received, _frame: forward(inner, received))
+    pid, status = os.wait()
+    while pid != inner:
+        pid, status = os.wait()
+    end_orphans()
+    if not os.read(ended, 1):
+        say_killed(path, limit_bytes)
+    end_like(status)
+
+
+def supervise(report: int, path: str, limit_bytes: int, command: list[str], ending: int) -> None:
+    """Start the worker, stay until nothing of it is left, and end as it ended.
+
+    Args:
+        report: descriptor that gets the process number of the worker.
+        path: file for its output; empty for none.
+        limit_bytes: how large that file may become.
+        command: what starts the worker.
+        ending: descriptor that gets a byte at the end; without it, this process was killed.
+    """
     become_subreaper()
     log = Log(path or os.devnull, limit_bytes)
     output, inlet = os.pipe()
@@ -103,7 +136,28 @@ def main() -> None:
         signal.signal(number, lambda received, _frame: forward(worker, received))
     status = follow(worker, output, woken, log)
     end_all(worker, output, woken, log)
+    os.write(ending, b".")
     end_like(status)
+
+
+def end_orphans() -> None:
+    """Kill what came to this process when the one below was killed, until nothing is left."""
+    last = time.monotonic() + END_WITHIN_S
+    while time.monotonic() < last and (left := children()):
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.wait()
+
+
+def say_killed(path: str, limit_bytes: int) -> None:
+    """Write into the log, or to standard error if there is none, why the worker ended."""
+    if path:
+        Log(path, limit_bytes).write(KILLED_TEXT.encode())
+    else:
+        sys.stderr.write(KILLED_TEXT)
+        sys.stderr.flush()
 
 
 def become_subreaper() -> None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from ziggurat.entities import EXIT_STOPPED
 from ziggurat.entities.heartbeat import read_last_words
+from ziggurat.entities.shim_process import KILLED_TEXT
 from ziggurat.errors import JobError
 from ziggurat.events import AttemptEnded, AttemptStarted, Event, decode_event
 from ziggurat.jobs.event_tail import is_valid
@@ -23,6 +24,8 @@ LOST_REASON: Final = "the worker ended without a word: it was killed, or its mac
 
 _LOOKED_AT_BYTES: Final = 1 << 20
 _LONGEST_REASON: Final = 500
+
+_PARENT_KILLED: Final = KILLED_TEXT.removeprefix("Error: ").strip()
 
 _TIMED_OUT: Final = "Timeout ("
 _STACK: Final = ("Thread 0x", "Current thread 0x")
@@ -98,6 +101,8 @@ def _lost_reason(folder: JobFolder, exit_code: int | None) -> str:
     if exit_code == 0:
         return "the worker ended without a word, as if all were done; look at its log"
     name = _signal_name(-exit_code)
+    if _last_error(folder.log) == _PARENT_KILLED:
+        return f"the worker ended without a word: {_PARENT_KILLED}"
     advice = "; if no user did that, the machine ran out of memory" if name == "SIGKILL" else "; look at its log"
     return f"the worker ended without a word: it was killed by {name}{advice}"
 

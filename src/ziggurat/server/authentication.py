@@ -193,7 +193,11 @@ def set_session(response: Response, connection: HTTPConnection, secret: str, *, 
 
 
 def clear_session(response: Response, connection: HTTPConnection) -> None:
-    """Make the browser forget the secret."""
+    """Make the browser forget the secret, and what it keeps of private images, so that pages need not ask for each.
+
+    Browsers obey over HTTPS and at the address of the own machine.
+    """
+    response.headers["Clear-Site-Data"] = '"cache"'
     response.delete_cookie(
         cookie_name(connection),
         path=_path(connection),

@@ -19,7 +19,143 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ziggurat.errors import StorageError, ZigguratError
 
-__all__ = ["RequestDeadlines", "StudioServer"]
+__all__ = ["BoundedRequests", "RequestDeadlines", "StudioServer"]
+
+
+_MOST_HEAD_BYTES: Final = 64 << 10
+"""Limit of a request line with its headers, and of the trailers of a request. Bodies are limited by their routes."""
+
+_MOST_HEADER_LINES: Final = 200
+_MOST_PIPELINED: Final = 32
+"""Requests of one connection that wait for the answer to an earlier one."""
+
+_SLICE_BYTES: Final = 16 << 10
+_LINGER_S: Final = 2.0
+"""How long a refused client may take to read the answer: a close with unread input would discard it."""
+
+_TOO_LARGE_TEXT: Final = (
+    f"The head of the request is too large: at most {_MOST_HEAD_BYTES >> 10} kB in {_MOST_HEADER_LINES} lines.\n"
+)
+_TOO_LARGE: Final = (
+    "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    f"Content-Length: {len(_TOO_LARGE_TEXT)}\r\n\r\n{_TOO_LARGE_TEXT}"
+).encode()
+
+
+class BoundedRequests(HttpToolsProtocol):
+    """uvicorn's HTTP protocol, with limits on the bytes and lines of heads and trailers: its parser has none.
+
+    Bytes are counted before they are parsed, from the last event of the parser on. Every part of a body is an event, so
+    what adds up is what the parser collects: request line, headers, trailers and extensions of chunks.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._bytes_since_event = 0
+        self._lines = 0
+        self._is_in_data = False
+        self._has_handed_over = False
+        self._is_too_large = False
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived, in slices that end where the limit does."""
+        view, at = memoryview(data), 0
+        while at < len(view) and not (self._is_too_large or self._has_handed_over or self.transport.is_closing()):
+            room = _MOST_HEAD_BYTES - self._bytes_since_event
+            if room <= 0:
+                self._refuse()
+                return
+            # A part of a body need not be cut: uploads are fast, and an event follows at its end.
+            size = len(view) - at if self._is_in_data else min(room, _SLICE_BYTES)
+            part = bytes(view[at : at + size])
+            self._bytes_since_event += len(part)
+            at += len(part)
+            super().data_received(part)
+
+    def send_400_response(self, *arguments: Any, **options: Any) -> None:
+        """Answer a request that cannot be parsed, or whose parsing was ended by a limit."""
+        if self._is_too_large:
+            self._refuse()
+        else:
+            super().send_400_response(*arguments, **options)
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection over to another protocol, which gets what comes next."""
+        self._has_handed_over = True
+        super().handle_websocket_upgrade()
+
+    def on_message_begin(self) -> None:
+        """Count anew."""
+        self._count_anew()
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count the line of a header or trailer.
+
+        Raises:
+            ValueError: if there are too many; the parser stops then.
+        """
+        self._lines += 1
+        if self._lines > _MOST_HEADER_LINES:
+            self._is_too_large = True
+            raise ValueError("too many header lines")
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Count anew, for the trailers, and limit how many requests wait.
+
+        Raises:
+            ValueError: if too many do; the parser stops then.
+        """
+        self._count_anew()
+        super().on_headers_complete()
+        if len(self.pipeline) > _MOST_PIPELINED:
+            self._is_too_large = True
+            raise ValueError("too many requests at once")
+
+    def on_chunk_header(self) -> None:
+        """Count anew: trailers follow, or data."""
+        self._count_anew()
+
+    def on_body(self, body: bytes) -> None:
+        """Count anew."""
+        self._bytes_since_event = 0
+        self._is_in_data = True
+        super().on_body(body)
+
+    def on_chunk_complete(self) -> None:
+        """Count anew: the size of a further chunk follows, or the end."""
+        self._count_anew()
+
+    def on_message_complete(self) -> None:
+        """Count anew, for the next request."""
+        self._count_anew()
+        super().on_message_complete()
+
+    def _count_anew(self) -> None:
+        self._bytes_since_event = 0
+        self._lines = 0
+        self._is_in_data = False
+
+    def _refuse(self) -> None:
+        """Answer 431, ignore what still comes, and close; without an answer where one is being written already."""
+        self._is_too_large = True
+        self._unset_keepalive_if_required()
+        self.pipeline.clear()
+        cycle = self.cycle
+        is_answering = cycle is not None and cycle.response_started and not cycle.response_complete
+        is_waiting = cycle is not None and cycle.scope is not self.scope and not cycle.response_complete
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if is_answering or is_waiting or self.transport.is_closing():
+            self.transport.close()
+            return
+        self.transport.write(_TOO_LARGE)
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.loop.call_later(_LINGER_S, self.transport.close)
 
 
 _HEADERS_S: Final = 20.0
@@ -31,8 +167,8 @@ _BODY_S: Final = 60.0
 _TIMED_OUT: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
-class RequestDeadlines(HttpToolsProtocol):
-    """uvicorn's HTTP protocol, which also closes a connection whose request does not arrive in time.
+class RequestDeadlines(BoundedRequests):
+    """A protocol with limits, which also closes a connection whose request does not arrive in time.
 
     Give the class to ``uvicorn.Config(http=…)``; a subclass may set other times.
     """
@@ -77,6 +213,10 @@ class RequestDeadlines(HttpToolsProtocol):
         super().on_message_complete()
         self._is_in_body = False
         self._stop()
+
+    def _refuse(self) -> None:
+        self._stop()
+        super()._refuse()
 
     def _start(self, after_s: float) -> None:
         self._stop()

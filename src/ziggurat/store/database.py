@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import ssl
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -174,7 +175,8 @@ class Database:
             raise _storage_error(self.place, error) from error
         except OverflowError as error:
             raise UsageError("A whole number in the store must fit into 64 bits.", received=str(error)) from error
-        except PoolTimeoutError as error:
+        except (PoolTimeoutError, ConnectionError, TimeoutError, ssl.SSLError) as error:
+            # The driver of PostgreSQL lets some errors of a cut connection pass as they are.
             raise _storage_error(self.place, error) from error
 
 

@@ -18,6 +18,8 @@ __all__ = ["ParentWatch", "StopRequest", "StopSignals", "end_with", "stop_reques
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NUDGE: Final = signal.SIGUSR1
 _WATCH_S: Final = 0.5
+_SHIMS: Final = 2
+"""Processes that ``ziggurat.entities.shim_process`` puts between a worker and the process that started it."""
 
 
 class StopRequest:
@@ -98,7 +100,7 @@ def stop_requested(path: Path) -> str | None:
 
 
 class ParentWatch:
-    """Tells whether the process that started this one, or the shim in between, is gone.
+    """Tells whether the process that started this one, perhaps by shims in between, is gone.
 
     It asks the system instead of taking a parent-death signal, because that signal follows the *thread* that started
     the child: it would end a worker whenever a short-lived thread of the parent ended.
@@ -112,8 +114,12 @@ class ParentWatch:
 
     def is_gone(self) -> bool:
         """Return True once the parent has died."""
-        above = os.getppid()
-        return self._parent not in (above, _parent_of(above))
+        above: int | None = os.getppid()
+        for _ in range(_SHIMS):
+            if above is None or above == self._parent:
+                break
+            above = _parent_of(above)
+        return above != self._parent
 
 
 def end_with(parent: int) -> None:

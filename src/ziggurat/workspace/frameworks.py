@@ -60,12 +60,20 @@ class Frameworks:
     Args:
         backends: names; those of all that this version can use where it is not given.
         time_limit_s: longest time for one to load.
+        environment: of the processes that load them; that of this process if None.
     """
 
-    def __init__(self, backends: Sequence[str] | None = None, *, time_limit_s: float = _WITHIN_S) -> None:
+    def __init__(
+        self,
+        backends: Sequence[str] | None = None,
+        *,
+        time_limit_s: float = _WITHIN_S,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         usable = [name for name, info in backend_infos().items() if not info.unavailable]
         self._backends = tuple(usable if backends is None else backends)
         self._time_limit_s = time_limit_s
+        self._environment = environment
         self._lock = threading.Lock()
         self._known: tuple[FrameworkState, ...] | None = None
 
@@ -79,7 +87,11 @@ class Frameworks:
         with self._lock:
             if self._known is None:
                 self._known = tuple(
-                    FrameworkState(each, backend_title(each), why_backend_does_not_work(each, self._time_limit_s))
+                    FrameworkState(
+                        each,
+                        backend_title(each),
+                        why_backend_does_not_work(each, self._time_limit_s, environment=self._environment),
+                    )
                     for each in self._backends
                 )
             return self._known
@@ -90,8 +102,16 @@ class Frameworks:
             self._known = None
 
 
-def why_backend_does_not_work(name: str, time_limit_s: float = _WITHIN_S) -> str:
-    """Return why a backend does not work, found in a process of its own; empty where it works."""
+def why_backend_does_not_work(
+    name: str, time_limit_s: float = _WITHIN_S, *, environment: Mapping[str, str] | None = None
+) -> str:
+    """Return why a backend does not work, found in a process of its own; empty where it works.
+
+    Args:
+        name: of the backend.
+        time_limit_s: longest time for it to load.
+        environment: of the process; that of this one if None.
+    """
     process = subprocess.Popen(
         [sys.executable, "-c", _ASK_BACKEND, name],
         stdin=subprocess.DEVNULL,
@@ -99,6 +119,7 @@ def why_backend_does_not_work(name: str, time_limit_s: float = _WITHIN_S) -> str
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
+        env=None if environment is None else dict(environment),
         process_group=0,  # so that it can be ended with all that the framework may have started
     )
     try:

@@ -6,15 +6,19 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from ziggurat.entities import JobFilter
 from ziggurat.errors import UsageError
 
-__all__ = ["PAGE_SIZE", "Condition", "JobQuery", "TypedFilter", "parse_conditions", "parse_filter"]
+__all__ = ["MOST_CONDITIONS", "PAGE_SIZE", "Condition", "JobQuery", "TypedFilter", "parse_conditions", "parse_filter"]
 
 PAGE_SIZE: Final = 50
 """Entries of a list that one request returns, where it does not say how many."""
+
+MOST_CONDITIONS: Final = 20
+"""Conditions of one filter: the database needs time for each, and with some hundreds minutes."""
 
 _CONDITION: Final = re.compile(r"\s*([A-Za-z_][\w./:\- ]*?)\s*(<=|>=|!=|==|=|<|>)\s*((?![<>=]).*\S)\s*")
 _OPERATOR: Final = re.compile(r"<=|>=|!=|==|=|<|>")
@@ -47,8 +51,18 @@ class JobQuery(BaseModel):
     tag: _Name = Field("", description="With this tag.")
     group: _Name = Field("", description="Of this sweep.")
     owner: _Name = Field("", description="Of this user.")
-    where: list[_Name] = Field([], description="Conditions such as `learning_rate>0.01` or `val/accuracy>0.98`.")
+    where: list[_Name] = Field(
+        [], description="Conditions such as `learning_rate>0.01` or `val/accuracy>0.98`; at most 20."
+    )
     sort: _Name = Field("-created", description="Field of a job, of a spec, or a curve; with `-`, large values first.")
+
+    @field_validator("where")
+    @classmethod
+    def _check_count(cls, where: list[str]) -> list[str]:
+        count = sum(map(_count, where))
+        if count > MOST_CONDITIONS:
+            raise PydanticCustomError("too_many_conditions", _too_many(count))  # type: ignore[arg-type]
+        return where
 
     def chosen(self, *, group_by: str = "") -> JobFilter:
         """Return it as the store takes it.
@@ -84,7 +98,7 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
             value; several are joined by ``and``.
 
     Raises:
-        UsageError: where a part is no condition.
+        UsageError: where a part is no condition, or there are too many.
     """
     return tuple(_condition(part) for part in _parts(text))
 
@@ -119,10 +133,16 @@ def _parts(text: str) -> list[str]:
     """Split a text at each ``and``.
 
     Raises:
-        UsageError: if a part is empty.
+        UsageError: if a part is empty, or there are too many.
     """
     if not text.strip():
         return []
+    if _count(text) > MOST_CONDITIONS:
+        raise UsageError(
+            _too_many(_count(text)),
+            advice="Leave some out, or filter by project, tag or state.",
+            details={"text": text},
+        )
     places = [found.span() for found in _AND.finditer(text) if found.group(1)]
     starts, ends = [0, *(end for _, end in places)], [*(start for start, _ in places), len(text)]
     parts = [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
@@ -131,6 +151,15 @@ def _parts(text: str) -> list[str]:
             side = "before" if place == 0 else "after"
             raise UsageError(f"A condition is missing {side} `and`.", advice=_EXAMPLE, details={"text": text})
     return parts
+
+
+def _count(text: str) -> int:
+    """Return the number of parts that are joined by ``and``."""
+    return 1 + sum(1 for match in _AND.finditer(text) if match.group(1))
+
+
+def _too_many(count: int) -> str:
+    return f"The filter has {count} conditions; at most {MOST_CONDITIONS} are allowed."
 
 
 def _condition(text: str) -> Condition:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ziggurat.entities.leftovers import temporary_folder
 from ziggurat.errors import ConfigurationError, DataError, NetworkCodeError, SpecError, UsageError
 from ziggurat.schedules.curves import Schedule
 from ziggurat.schedules.registry import make_schedule
@@ -67,13 +67,13 @@ def preview_dataset(
     if not isinstance(asked, DatasetSpec):
         raise SpecError("A dataset has a spec of kind dataset.", received=asked.kind)
     content = asked.model_copy(update={"source": stored_source(asked.source)}).model_dump(mode="json")
-    with tempfile.TemporaryDirectory(prefix="ziggurat-") as folder:
+    with temporary_folder("preview") as folder:
         request = {
             "spec": content,
             "samples": samples,
             "time_limit_s": time_limit_s,
             "at_most": at_most,
-            "folder": folder,
+            "folder": str(folder),
             "offered": None if offered is None else list(offered),
         }
         try:

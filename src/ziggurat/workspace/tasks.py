@@ -16,7 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
+from ziggurat.entities.leftovers import temporary_folder
+from ziggurat.entities.processes import start_here
 from ziggurat.errors import JobError, NetworkCodeError, error_of_family
+from ziggurat.formatting import as_bytes
 from ziggurat.settings import FOLDERS_VARIABLE, Settings
 from ziggurat.workspace.frameworks import worker_environment
 from ziggurat.workspace.job_folders import open_job
@@ -27,6 +30,8 @@ TASK_COMMAND: Final = (sys.executable, "-m", "ziggurat.worker.commands")
 """Starts a task; its name is added."""
 
 _WATCH_S: Final = 0.1
+_ENDS_WITHIN_S: Final = 15.0
+_MOST_ANSWER_BYTES: Final = 64 << 20
 
 
 class Tasks:
@@ -198,8 +203,8 @@ class Tasks:
             output: where its messages and the prints of the network go; to standard error where it is not given.
             options: ``find_rate``, ``rate_budget_s`` and ``free_bytes``.
         """
-        with tempfile.TemporaryDirectory(prefix="ziggurat-test-", ignore_cleanup_errors=True) as folder:
-            request = {"spec": spec, "began": time.time(), "folder": folder, **options}
+        with temporary_folder("test") as folder:
+            request = {"spec": spec, "began": time.time(), "folder": str(folder), **options}
             return self._run("test_batch", request, time_limit_s, output, watch)
 
     def weights(
@@ -268,35 +273,38 @@ def run_task(
 
     Raises:
         ZigguratError: of the family of the task's own error.
-        NetworkCodeError: where it took longer, or ended without an answer.
+        NetworkCodeError: where it took longer, ended without an answer, or with one of more than 64 MiB.
         JobError: where it was killed.
     """
     with tempfile.TemporaryFile() as question, tempfile.TemporaryFile() as answer:
         question.write(json.dumps(request).encode())
         question.seek(0)
-        process = subprocess.Popen(
-            [*command, "--end-with", str(os.getpid()), name],
-            stdin=question,
-            stdout=answer,
-            stderr=output,
-            env=None if environment is None else dict(environment),
-            process_group=0,  # with all that it starts, it is ended as one
+        pid, shim = start_here(
+            [*command, "--end-with", str(os.getpid()), name], environment, answer, question=question, errors=output
         )
         try:
-            code = process.wait(time_limit_s) if watch is None else _watched(process, time_limit_s, watch)
+            code = _watched(name, shim, answer, time_limit_s, None if watch is None else lambda: watch(pid))
         except subprocess.TimeoutExpired:
             raise _too_long(name, time_limit_s) from None
         finally:
-            _end_group(process)
+            _end(pid, shim)
+        _check_length(name, answer)
         answer.seek(0)
         return _result(name, code, answer.read())
 
 
-def _watched(process: subprocess.Popen[bytes], time_limit_s: float | None, watch: Callable[[int], None]) -> int:
-    """Wait for a process, and call ``watch`` meanwhile; return the exit code.
+def _watched(
+    name: str,
+    process: subprocess.Popen[bytes],
+    answer: IO[bytes],
+    time_limit_s: float | None,
+    watch: Callable[[], None] | None,
+) -> int:
+    """Wait for a process, and look at its answer and call ``watch`` meanwhile; return the exit code.
 
     Raises:
         TimeoutExpired: if it takes longer.
+        NetworkCodeError: if its answer is too long.
     """
     last = None if time_limit_s is None else time.monotonic() + time_limit_s
     while True:
@@ -306,7 +314,24 @@ def _watched(process: subprocess.Popen[bytes], time_limit_s: float | None, watch
         except subprocess.TimeoutExpired:
             if last is not None and time.monotonic() >= last:
                 raise
-        watch(process.pid)
+        _check_length(name, answer)
+        if watch is not None:
+            watch()
+
+
+def _check_length(name: str, answer: IO[bytes]) -> None:
+    """Refuse an answer that would not fit into the memory of this process.
+
+    Raises:
+        NetworkCodeError: if it is too long.
+    """
+    size = os.fstat(answer.fileno()).st_size
+    if size > _MOST_ANSWER_BYTES:
+        raise NetworkCodeError(
+            f"The answer of the task `{name}` is too long: at most {as_bytes(_MOST_ANSWER_BYTES)} are read.",
+            received=as_bytes(size),
+            advice="Look in the network file for code that writes to descriptors which it did not open.",
+        )
 
 
 def _result(name: str, code: int, text: bytes) -> dict[str, Any]:
@@ -341,9 +366,16 @@ def _ended_by_itself(name: str, code: int) -> NetworkCodeError:
     )
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
+def _end(pid: int, shim: subprocess.Popen[bytes]) -> None:
+    """End a task; its shim ends what it started, also what left its process group and session."""
+    if shim.poll() is not None:
+        return
     try:
-        os.killpg(process.pid, signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
-    process.wait()
+    try:
+        shim.wait(_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:  # a disk or a driver holds something
+        os.killpg(shim.pid, signal.SIGKILL)
+        shim.wait()

@@ -19,7 +19,7 @@ from typing import IO, Any, Final
 import psutil
 
 from ziggurat.entities import EXIT_STOPPED, read_heartbeat
-from ziggurat.entities.processes import is_shim, start_here
+from ziggurat.entities.processes import shim_of, start_here
 from ziggurat.errors import JobError
 from ziggurat.layout import JobFolder
 
@@ -145,14 +145,14 @@ def kill_worker(folder: JobFolder) -> None:
         worker = psutil.Process(heartbeat.pid)
         if worker.create_time() > heartbeat.time + _ALLOWANCE_S:
             return  # another process with the same number
-        shim = worker.parent()
-        has_shim = shim is not None and is_shim(shim.cmdline())
+        shim = shim_of(heartbeat.pid)
+        awaited = worker if shim is None else psutil.Process(shim)
         started = worker.children(recursive=True)
         worker.kill()
-        for process in [] if has_shim else started:  # a shim ends them itself, also those that escaped
+        for process in started if shim is None else []:  # a shim ends them itself, also those that escaped
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        _, left = psutil.wait_procs([shim] if has_shim and shim is not None else [worker], _ENDS_WITHIN_S)
+        _, left = psutil.wait_procs([awaited], _ENDS_WITHIN_S)
         if any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in left):
             raise JobError(
                 "A worker that is killed ends.",

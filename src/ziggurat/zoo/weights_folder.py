@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from ziggurat.atomic import storage_errors, sync_path
+from ziggurat.entities.leftovers import owner_tag, remove_leftovers
 from ziggurat.entities.pretrained_weights import PretrainedWeights
 from ziggurat.errors import CheckpointError, MissingEntryError, UsageError
 from ziggurat.layout import WeightsFiles
@@ -26,8 +26,6 @@ __all__ = ["WeightsFolder", "check_weights_name"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PARTIAL: Final = ".partial-"
-_OLD_S: Final = 24 * 3600
-"""Age after which a folder that was never completed is deleted: a kill left it."""
 
 
 class WeightsFolder:
@@ -96,13 +94,17 @@ class WeightsFolder:
             )
         return load_weights_file(path)
 
+    def remove_partial(self) -> None:
+        """Delete the folders that were never completed, because the process that made them was killed."""
+        remove_leftovers(self.path, _PARTIAL)
+
     @contextmanager
     def adding(self) -> Iterator[Path]:
         """Give an empty folder for the files of a new entry; it is deleted at the end, unless ``place`` took it."""
         with storage_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            self._remove_old()
-            folder = self.path / f"{_PARTIAL}{secrets.token_hex(8)}"
+            self.remove_partial()
+            folder = self.path / f"{_PARTIAL}{owner_tag()}-{secrets.token_hex(8)}"
             folder.mkdir()
         try:
             yield folder
@@ -168,7 +170,7 @@ class WeightsFolder:
         """
         if not _NAME.fullmatch(name) or not (self.path / name).is_dir():
             self.get(name)
-        gone = self.path / f"{_PARTIAL}{secrets.token_hex(8)}"
+        gone = self.path / f"{_PARTIAL}{owner_tag()}-{secrets.token_hex(8)}"
         with storage_errors(self.path / name):
             (self.path / name).rename(gone)  # so that none sees half of it
         shutil.rmtree(gone, ignore_errors=True)
@@ -183,11 +185,6 @@ class WeightsFolder:
             return replace(PretrainedWeights.of_json(content), name=name)
         except (OSError, ValueError, RecursionError) as error:
             return str(error)
-
-    def _remove_old(self) -> None:
-        for path in self.path.glob(f"{_PARTIAL}*"):
-            if time.time() - path.stat().st_mtime > _OLD_S:
-                shutil.rmtree(path, ignore_errors=True)
 
 
 def check_weights_name(name: str) -> None:

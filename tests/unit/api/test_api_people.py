@@ -92,6 +92,7 @@ def test_logout_ends_the_session_and_takes_the_cookie_away(ask, site):
     answer = ask("POST", "/logout", **held)
     assert answer.status_code == 204
     assert answer.headers["set-cookie"].startswith('ziggurat_session_5000=""; ')
+    assert answer.headers["clear-site-data"] == '"cache"'  # private images
     assert ask("GET", "/me", **held).status_code == 401
     assert ask("POST", "/logout", **held).status_code == 204
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,15 @@ def test_corrections_become_a_version(ask, place, studio):
     assert ask("GET", place).json() == []
     assert ask("POST", f"{place}/versions", json={}).status_code == 400
     assert studio.people.audit(limit=1).entries[0].action == "dataset.boxes"
+
+
+def test_simultaneous_requests_make_one_version(ask, place):
+    ask("PUT", f"{place}/train/0", json={"version": 0, "objects": [box(2, 2, 5, 5)]})
+
+    with ThreadPoolExecutor(6) as pool:
+        codes = list(pool.map(lambda _: ask("POST", f"{place}/versions", json={}).status_code, range(6)))
+
+    assert sorted(codes) == [201, 400, 400, 400, 400, 400]
 
 
 def test_viewers_read_boxes_and_change_none(ask_as, place):

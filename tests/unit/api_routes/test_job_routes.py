@@ -56,6 +56,13 @@ def test_a_condition_that_is_none_says_what_one_looks_like(ask):
     assert "learning_rate > 0.01 and val/accuracy > 0.98" in answer.json()["advice"]
 
 
+def test_jobs_refuses_more_than_20_conditions(ask):
+    answer = ask("GET", "/api/v1/jobs?" + "&".join(["where=learning_rate%3E0.01"] * 1900))
+
+    assert answer.status_code == 422
+    assert "The filter has 1900 conditions; at most 20 are allowed." in answer.json()["received"]
+
+
 def test_unknown_filters_are_refused(ask):
     answer = ask("GET", "/api/v1/jobs?colour=red")
 

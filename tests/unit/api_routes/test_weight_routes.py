@@ -55,6 +55,16 @@ def test_bad_requests_give_one_error(ask, upload, tmp_path):
         assert ask("DELETE", f"/api/v1/weights/{name}").status_code in (404, 405), name
 
 
+def test_weights_follow_no_link_out_of_allowed_folders(ask, tmp_path):
+    (tmp_path / "allowed").mkdir()
+    (tmp_path / "allowed" / "x.safetensors").symlink_to(weights_file(tmp_path))
+    ask("PUT", "/api/v1/roots", json={"roots": [str(tmp_path / "allowed")]})
+    answer = ask("POST", "/api/v1/weights", json={"file": str(tmp_path / "allowed")})
+
+    assert answer.status_code == 400
+    assert answer.json()["rule"] == "A path must lie in a folder that is allowed in this studio."
+
+
 def test_weights_of_a_waiting_training_are_kept(ask, studio, train):
     add_entry(studio.root)
     job = train(spec={"name": "mine", "pretrained": "weights:small"})

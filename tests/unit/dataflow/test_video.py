@@ -48,10 +48,14 @@ def test_minutes_count_in_the_name(tmp_path):
     [
         (b"", "it is no MPEG-4, QuickTime, Matroska, WebM, AVI or MPEG file."),
         (b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", "it is no MPEG-4, QuickTime, Matroska, WebM, AVI or MPEG file."),
+        (
+            b"#EXTM3U\nAVI \n#EXTINF:1,\nfile:///x.mp4\n",
+            "it is no MPEG-4, QuickTime, Matroska, WebM, AVI or MPEG file.",
+        ),
         (b"ffconcat version 1.0\nfile x.mp4\n", "it is no MPEG-4, QuickTime, Matroska, WebM, AVI or MPEG file."),
         (b"\0\0\0\x18ftypmp42" + bytes(100), "it is no video that OpenCV's FFmpeg reads."),
     ],
-    ids=["empty", "playlist", "list", "nothing"],
+    ids=["empty", "playlist", "playlist-avi", "list", "nothing"],
 )
 def test_what_is_no_video_is_refused(tmp_path, content, reason):
     (tmp_path / "clip.mp4").write_bytes(content)

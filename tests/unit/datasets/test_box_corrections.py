@@ -291,5 +291,16 @@ def test_a_damaged_file_of_corrections_is_named(boxes, folder):
         boxes.get("train/0")
 
 
+def test_pending_boxes_tells_of_an_emptied_file(boxes, folder):
+    boxes.save("train/0", [], version=0)
+    (folder / "pending-boxes.sqlite").write_bytes(b"")
+
+    with pytest.raises(DataError, match=r"cannot be read\. Received: .*pending-boxes.sqlite.*the file is empty"):
+        boxes.get("train/0")
+    with pytest.raises(DataError, match="the file is empty"):
+        boxes.places()
+    assert [each.name for each in folder.glob(".pending*")] == []
+
+
 def test_corrections_are_json(boxes):
     assert json.loads(json.dumps(boxes.get("train/0").as_json()))["classes"] == ["cat", "dog"]

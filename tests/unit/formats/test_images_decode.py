@@ -366,3 +366,16 @@ def test_threads_decode_side_by_side():
     for thread in threads:
         thread.join()
     assert results == [True] * 4 * len(LOSSLESS)
+
+
+@pytest.mark.parametrize("comment", [b"#" * 5_000_000 + b"\n", b"# a\n" * 100_000, b"#" * 70_000])
+def test_decode_refuses_a_ppm_with_long_comments(comment):
+    with pytest.raises(DatapointError, match="the comments in its header are longer than 64 kB"):
+        decode_image(b"P6\n" + comment + b"1 1\n255\nabc")
+
+
+@pytest.mark.parametrize("header", [b"P6\n200 200\n255\n", b"P6 # made by hand\n200 200 # size\n255\n"])
+def test_decode_reads_a_ppm_whose_pixels_look_like_comments(header):
+    image = decode_image(header + b"#" * 120_000)
+    assert image.shape == (200, 200, 3)
+    assert (image == ord("#")).all()

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_until
-from ziggurat.entities.processes import birth_of, find_worker, is_alive, kill_group
+from ziggurat.entities.processes import began_at, birth_of, find_worker, is_alive, kill_group
 from ziggurat.errors import StorageError
 from ziggurat.jobs import Executor, LocalExecutor
+from ziggurat.jobs.outcome import outcome_of
+from ziggurat.layout import JobFolder
 from ziggurat.testing.executor import ExecutorConformance
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "CUDA_VISIBLE_DEVICES": "7"}
@@ -129,6 +131,31 @@ def test_what_a_killed_worker_said_last_is_in_its_log(tmp_path):
     folder, executor = worker(text, tmp_path)
     assert ended(executor, executor.start(folder, (), {})) == -9
     assert (folder / "log.txt").read_text() == "the last words"
+
+
+def test_executor_ends_a_worker_that_kills_its_shim(tmp_path):
+    text = (
+        "import os, signal, time\n"
+        "if not os.fork():\n"
+        "    os.setsid()\n"
+        "    if not os.fork():\n"
+        "        open('escaped', 'w').write(str(os.getpid()))\n"
+        "        os.rename('escaped', 'there')\n"
+        "        time.sleep(600)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "while not os.path.exists('there'): pass\n"
+        "os.kill(os.getppid(), signal.SIGKILL)\n"
+        "time.sleep(600)\n"
+    )
+    folder, executor = worker(f"import os; os.chdir({str(tmp_path)!r})\n{text}", tmp_path)
+    code = ended(executor, executor.start(folder, (), {}))
+
+    assert began_at(int((tmp_path / "there").read_text())) is None
+    outcome = outcome_of(JobFolder(folder), code, None)
+    assert outcome.event == "lost"
+    assert "the parent process of the worker was killed" in outcome.reason
+    assert "memory" not in outcome.reason
 
 
 def test_a_command_that_is_not_there_is_an_error(tmp_path):

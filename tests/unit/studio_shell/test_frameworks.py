@@ -28,6 +28,13 @@ def test_one_that_takes_too_long_is_ended():
     assert why_backend_does_not_work("null", 0.001) == "It did not load within 0 s."
 
 
+def test_frameworks_keeps_secrets_from_the_probe(tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text("import os; os._exit(4 if 'MY_PASSWORD' in os.environ else 3)")
+    monkeypatch.setenv("MY_PASSWORD", "secret")
+    environment = {"PYTHONPATH": str(tmp_path)}
+    assert "exit code 3" in Frameworks(["null"], environment=environment).find()[0].why_not
+
+
 def test_frameworks_are_asked_once_until_forgotten():
     frameworks = Frameworks(["null"])
     assert frameworks.known is None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from ziggurat.entities import JobFilter
 from ziggurat.errors import UsageError
 from ziggurat.store import NameRange
-from ziggurat.workspace.job_query import parse_conditions, parse_filter
+from ziggurat.workspace.job_query import JobQuery, parse_conditions, parse_filter
 from ziggurat.workspace.studio.job_names import JobNames
 
 
@@ -88,6 +89,18 @@ def test_words_and_conditions_share_a_box() -> None:
     assert found.words == ("resnet",)
     assert found.conditions == (("learning_rate", ">", 0.01),)
     assert parse_filter("  ").words == ()
+
+
+def test_job_query_refuses_more_than_20_conditions() -> None:
+    rule = "The filter has 21 conditions; at most 20 are allowed."
+    text = " and ".join(["epoch > 1"] * 21)
+    for parse in (parse_conditions, parse_filter):
+        with pytest.raises(UsageError, match=rule):
+            parse(text)
+    for where in ([" and ".join(["a=1"] * 21)], ["epoch > 1"] * 21, ["epoch > 1 and epoch > 2"] * 10 + ["epoch > 3"]):
+        with pytest.raises(ValidationError, match=rule):
+            JobQuery(where=where)
+    assert len(JobQuery(where=["epoch > 1 and name = 'a and b'"] * 10).chosen().conditions) == 20
 
 
 def test_candidates_have_type_and_range() -> None:

@@ -120,7 +120,7 @@ def _file(studio: Studio, path: str) -> Path:
     """Return the file at a path that users may name; of a folder with one file, such as an upload, that file."""
     found = studio.paths.allowed(path)
     files = [each for each in found.rglob("*") if each.is_file()] if found.is_dir() else []
-    return files[0] if len(files) == 1 else found
+    return studio.paths.allowed(str(files[0])) if len(files) == 1 else found  # it may be a link
 
 
 def _values(studio: Studio, entry: PretrainedWeights) -> dict[str, Any]:

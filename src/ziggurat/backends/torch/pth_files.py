@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,10 @@ _INNER: Final = ("state_dict", "model_state_dict", "model", "state_dict_ema", "m
 
 _WRAPPERS: Final = ("module.", "_orig_mod.")
 """``DataParallel`` and ``torch.compile`` put one before every name."""
+
+_HEAD_BYTES: Final = 512
+_NO_TEXT: Final = frozenset({*range(9), *range(14, 32)} - {27})
+"""Bytes that are in every pickle and archive, and in no text."""
 
 
 def convert_pth(source: Path, target: Path) -> int:
@@ -52,7 +57,7 @@ def read_pth(path: Path) -> dict[str, np.ndarray]:
     except pickle.UnpicklingError as error:
         raise CheckpointError(
             "A file of PyTorch weights has tensors and plain values only.",
-            received=f"`{path.name}`: {_first_line(error)}",
+            received=f"`{path.name}`{_unwanted(error)}",
             advice="Save it again with `torch.save(model.state_dict(), path)`.",
         ) from None
     except (RuntimeError, OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, IndexError) as error:
@@ -65,8 +70,12 @@ def read_pth(path: Path) -> dict[str, np.ndarray]:
 
 
 def _check_size(path: Path) -> None:
-    """Refuse a file that is larger unpacked: ``torch.save`` compresses nothing."""
+    """Refuse a text, and a file that is larger unpacked: ``torch.save`` compresses nothing."""
     try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+        if head and not set(head) & _NO_TEXT:
+            raise _damaged(path, "a text")
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 unpacked = sum(each.file_size for each in archive.infolist())
@@ -116,6 +125,12 @@ def _array(tensor: torch.Tensor, name: str) -> np.ndarray:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
+def _unwanted(error: BaseException) -> str:
+    """Return which object PyTorch refused; its own message advises to read the file without protection."""
+    named = re.search(r"GLOBAL (\S+)", str(error))
+    return f" with an object of `{named[1]}`"[:200] if named else ", which has other objects or is damaged"
 
 
 def _damaged(path: Path, received: str) -> CheckpointError:

@@ -185,6 +185,7 @@ class ParallelMap(ProxyDataFlow):
 
     def _ziggurat_abandon(self) -> None:
         self._settle()
+        self._loaded = (0, [])  # of a pass that was resumed and never went on
         super()._ziggurat_abandon()
 
     def _settle(self) -> None:

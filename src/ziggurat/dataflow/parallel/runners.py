@@ -216,9 +216,20 @@ class Runner(ProxyDataFlow):
         super()._ziggurat_begin_pass(position)
 
     def _ziggurat_abandon(self) -> None:
-        if not self.settings.independent:
-            self._settle(broken_off=True)
-        super()._ziggurat_abandon()
+        if self.settings.independent:
+            super()._ziggurat_abandon()
+            return
+        is_under_way = not self._ziggurat_ended
+        self._stop()
+        if is_under_way and self._stopped_at is None:  # resumed or begun, and never went on
+            self._stopped_at = (None, -1)
+        self._settle(broken_off=True)
+        life = self._ziggurat_life
+        position = life.loaded or life.position
+        life.loaded, position.ended, position.children_if_over = None, True, None
+
+    def _ziggurat_abandon_children(self) -> None:
+        """Leave the flow alone: the workers run it, perhaps just now, and begin the next pass by ``_rest``."""
 
     def _stop(self) -> None:
         """Keep where a pass stands that was not run to its end, and let go of everything else."""
@@ -255,6 +266,10 @@ class Runner(ProxyDataFlow):
         state = None if self.settings.independent else self._standing().state
         return super().children_state() if state is None else [state]
 
+    def children_state_if_over(self) -> list[Any]:
+        """Return the state of the flow from which the next pass begins, see ``stage_state``."""
+        return self.children_state()
+
     def stage_state(self) -> Any:
         """Return how many datapoints were delivered after that state; where independent workers stand."""
         if not self.settings.independent:
@@ -274,7 +289,10 @@ class Runner(ProxyDataFlow):
         self._lanes = self._stopped_at = None
         own = state["own"] or {}
         if not self.settings.independent:
-            self._rest = [_Rest(state["children"][0], **own)]
+            rest = _Rest(state["children"][0], **own)
+            if state["ended"] and not rest.renew and (rest.skip or not rest.state["ended"]):
+                rest = replace(rest, renew=1)  # the stage above has broken the pass off
+            self._rest = [rest]
             return
         if len(own["workers"]) != len(self._rest):
             raise DataError(

@@ -131,6 +131,7 @@ class FixedSizeData(ProxyDataFlow):
     def iterate(self) -> Iterator[Datapoint]:
         """Yield ``size`` datapoints."""
         if self._items is None or not self._ziggurat_spans_passes:
+            self._items = None  # the pass of `ds` that is broken off ends before the next one begins
             self._items = iter(self.ds)
         for _ in range(self._ziggurat_resume_index, self._size):
             yield self._next()

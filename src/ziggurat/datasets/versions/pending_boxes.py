@@ -7,13 +7,16 @@ names the state that it was made on, and is refused where that is not the newest
 from __future__ import annotations
 
 import json
+import os
+import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ziggurat.atomic import storage_errors
 from ziggurat.datasets.catalog import sql_errors
 from ziggurat.datasets.versions.boxes import CorrectedBox
 from ziggurat.errors import DataError, OutdatedError, UsageError
@@ -152,20 +155,31 @@ class PendingBoxes:
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
+        self._make_file()
+        if not self._path.stat().st_size:  # SQLite would take it for a new database
+            raise _damaged(self._path, "the file is empty")
         try:
             with (
                 sql_errors(self._path),
                 closing(sqlite3.connect(self._path, timeout=_PATIENCE_S, isolation_level=None)) as database,
             ):
                 database.row_factory = sqlite3.Row
-                database.execute(_TABLE)
                 yield database
         except sqlite3.DatabaseError as error:
-            raise DataError(
-                "Corrections that are not a version yet are read as they were written.",
-                received=f"`{self._path}`: {error}",
-                advice="The file is damaged; the dataset is not. Move the file away to correct boxes again.",
-            ) from error
+            raise _damaged(self._path, str(error)) from error
+
+    def _make_file(self) -> None:
+        """Make the file if it is not there, under its name only once it is complete: an empty one is damaged."""
+        if self._path.is_file():
+            return
+        new = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
+        try:
+            with sql_errors(self._path), closing(sqlite3.connect(new, isolation_level=None)) as database:
+                database.execute(_TABLE)
+            with storage_errors(self._path), suppress(FileExistsError):  # another process made it
+                os.link(new, self._path)
+        finally:
+            new.unlink(missing_ok=True)
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
@@ -177,6 +191,14 @@ class PendingBoxes:
                 database.execute("ROLLBACK")
                 raise
             database.execute("COMMIT")
+
+
+def _damaged(path: Path, reason: str) -> DataError:
+    return DataError(
+        "The corrections of boxes that are not a version yet cannot be read.",
+        received=f"`{path}`: {reason}",
+        advice="The file is damaged; the dataset is not. Move the file away to correct boxes again.",
+    )
 
 
 def _state(row: sqlite3.Row) -> BoxState:

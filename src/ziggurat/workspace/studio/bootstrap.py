@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,16 +16,18 @@ from typing import Any, Final, Self
 from ziggurat import __version__
 from ziggurat.atomic import storage_errors
 from ziggurat.entities import NewJob
+from ziggurat.entities.leftovers import remove_leftovers
 from ziggurat.errors import JobError
 from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
 from ziggurat.jobs.job_file import JobRecord, read_job_file
+from ziggurat.layout import WEIGHTS_FOLDER
 from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import FOLDERS_VARIABLE, Settings
 from ziggurat.specs import Spec, TrainSpec, load_spec
 from ziggurat.store import JobOnDisk, ReindexReport, Store
 from ziggurat.workspace.accounts import Accounts
-from ziggurat.workspace.frameworks import worker_environment
+from ziggurat.workspace.frameworks import Frameworks, worker_environment
 from ziggurat.workspace.job_folders import JobStatus, job_status, open_job, unlisted_folders, unlisted_remark
 from ziggurat.workspace.new_jobs import needs_of, network_name, telling_name
 from ziggurat.workspace.passwords import Passwords
@@ -36,6 +39,7 @@ from ziggurat.workspace.studio.paths import Paths, studio_paths
 from ziggurat.workspace.studio.studio import Studio, StudioParts
 from ziggurat.workspace.studio.uploads import Uploads
 from ziggurat.workspace.worker_process import WORKER_COMMAND
+from ziggurat.zoo.weights_folder import WeightsFolder
 
 __all__ = [
     "DATABASE",
@@ -86,9 +90,11 @@ def open_studio(
     with ExitStack() as made:
         # First: nothing is touched of a workspace that another process serves.
         made.enter_context(WorkspaceLock(root))
+        WeightsFolder(root / WEIGHTS_FOLDER).remove_partial()
+        remove_leftovers(Path(tempfile.gettempdir()))
         store = made.enter_context(_open_store(settings, url))
         remarks = _settle(store, root, watched=start)
-        machine = Machine(root, settings=store.settings.all, disk_reserve_mib=settings.disk_reserve_mib)
+        machine = _machine(settings, store, environment)
         executor = LocalExecutor(worker_command, environment, log_limit_bytes=settings.log_limit_mib << 20)
         paths = studio_paths(root, store.settings)
         supervisor = Supervisor(
@@ -131,6 +137,15 @@ def open_studio(
     if start:
         supervisor.start()
     return studio
+
+
+def _machine(settings: Settings, store: Store, environment: Mapping[str, str]) -> Machine:
+    return Machine(
+        settings.workspace,
+        settings=store.settings.all,
+        disk_reserve_mib=settings.disk_reserve_mib,
+        frameworks=Frameworks(environment=environment),
+    )
 
 
 def _settle(store: Store, root: Path, *, watched: bool) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -77,6 +78,7 @@ class StudioDatasets(Datasets):
         self._tasks = tasks
         self._folder = folder
         self._clock = clock
+        self._box_locks: dict[str, threading.Lock] = {}
         self._offered = offered
         self.thumbnails = ThumbnailCache(folder.parent / CACHE_FOLDER / "thumbnails")
         self.boxes = BoxCorrections(self, clock)
@@ -233,12 +235,15 @@ class StudioDatasets(Datasets):
     def correct_boxes(self, job_id: str, samples: Sequence[str] = (), *, name: str = "", owner: str = "") -> Job:
         """Make a version of the corrected boxes of some samples (``SPLIT/ROW`` or key), or of all.
 
+        A correction goes into one version: of several simultaneous calls, one makes it.
+
         Raises:
             UsageError: where no boxes are corrected.
         """
-        states = self.boxes.states(job_id, samples)
-        job = self._version(job_id, name, owner, lambda old, new: corrected_version(old, states, new, name))
-        self.boxes.note_applied(job_id, states, job.name)
+        with self._box_locks.setdefault(job_id, threading.Lock()):
+            states = self.boxes.states(job_id, samples)
+            job = self._version(job_id, name, owner, lambda old, new: corrected_version(old, states, new, name))
+            self.boxes.note_applied(job_id, states, job.name)
         return job
 
     def exclude(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
+from ziggurat.entities.leftovers import temporary_folder
 from ziggurat.errors import NetworkCodeError, UsageError
 from ziggurat.workspace.passwords import TooBusyError
 from ziggurat.workspace.studio.jobs import Jobs
@@ -122,7 +122,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 def _place_of(network: str, text: str) -> Iterator[str]:
     """Give the text of a network file a place for as long as a task looks at it; a name stays what it is."""
     if text:
-        with tempfile.TemporaryDirectory(prefix="ziggurat-") as folder:
+        with temporary_folder("network") as folder:
             path = Path(folder) / "network.py"
             path.write_text(text, encoding="utf-8")
             yield str(path)

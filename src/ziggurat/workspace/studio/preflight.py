@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Job
+from ziggurat.entities.leftovers import temporary_folder
 from ziggurat.errors import NetworkCodeError, ZigguratError
 from ziggurat.specs import FileNetwork, TrainSpec
 from ziggurat.tasks import AUTO_TASK, Task
@@ -175,7 +175,7 @@ class Preflight:
             elif network.text is None:
                 place = network.path
             else:
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ziggurat-"))
+                folder = stack.enter_context(temporary_folder("network"))
                 place = str(Path(folder) / "network.py")
                 Path(place).write_text(network.text, encoding="utf-8")
             return self.tasks.describe(place, time_limit_s=_LIMIT_S, **options)

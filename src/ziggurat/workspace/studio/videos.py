@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import IO, Final
 
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.video import MOST_FRAMES
+from ziggurat.entities.leftovers import temporary_folder
 from ziggurat.errors import DataError, NetworkCodeError, UsageError
 from ziggurat.workspace.tasks import Tasks
 
@@ -38,7 +38,7 @@ def frames_of_upload(tasks: Tasks, name: str, file: IO[bytes]) -> list[tuple[str
     """
     _check_size(name, file.seek(0, os.SEEK_END))
     file.seek(0)
-    with tempfile.TemporaryDirectory(prefix="ziggurat-video-", ignore_cleanup_errors=True) as folder:
+    with temporary_folder("video") as folder:
         kept = Path(folder) / f"video{Path(name).suffix.lower()}"
         with storage_errors(kept), kept.open("wb") as copy:
             shutil.copyfileobj(file, copy)
@@ -54,7 +54,7 @@ def frames_of_file(tasks: Tasks, name: str, file: Path) -> list[tuple[str, bytes
         file: where it is.
     """
     _check_size(name, file.stat().st_size)
-    with tempfile.TemporaryDirectory(prefix="ziggurat-frames-", ignore_cleanup_errors=True) as folder:
+    with temporary_folder("frames") as folder:
         try:
             found = tasks.video_frames(file, Path(folder), name, MOST_FRAMES, time_limit_s=_TIME_LIMIT_S)
         except NetworkCodeError as error:

@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from ziggurat.datasets.formats.shared.entries import is_folder_entry
 from ziggurat.datasets.formats.shared.text_files import decode_text
 from ziggurat.datasets.importer import ImporterOption, Scan
 from ziggurat.datasets.samples import SPLIT_NAMES, Problem, Sample
@@ -269,7 +270,7 @@ def some_files(folder: Path, suffix: str, *, at_most: int = 50, depth: int = 3) 
                     count += 1
                     if count == at_most:
                         return
-                elif depth and len(inner) < _FEW_FOLDERS and entry.is_dir():
+                elif depth and len(inner) < _FEW_FOLDERS and is_folder_entry(entry):
                     inner.append(Path(entry.path))
     except OSError:
         return
@@ -328,11 +329,11 @@ def _walk_pairs(root: Path, bases: tuple[str, str], suffix: str, inner: str, ent
     for number, base in enumerate(dict.fromkeys(bases)):
         for entry in _listed(root, _joined(base, inner)):
             stem, ending = os.path.splitext(entry.name)
-            if entry.is_dir():
+            if is_folder_entry(entry):
                 folders |= set() if entry.name.startswith((".", "__MACOSX")) else {entry.name}
             elif number == 0 and is_image(entry.name):
                 images.setdefault(stem, []).append(entry)
-            if base == bases[1] and ending.lower() == suffix and not entry.is_dir():
+            if base == bases[1] and ending.lower() == suffix and not is_folder_entry(entry):
                 labels[stem] = _joined(base, inner, entry.name)
     for stem in sorted({*images, *labels}):
         label = labels.get(stem)
@@ -366,7 +367,7 @@ def _size_bytes(entry: os.DirEntry[str]) -> int | None:
 def _folders_in(root: Path, folder: str) -> list[str]:
     try:
         with os.scandir(root / folder) as listing:
-            names = sorted(entry.name for entry in listing if entry.is_dir() and not entry.name.startswith("."))
+            names = sorted(entry.name for entry in listing if is_folder_entry(entry) and not entry.name.startswith("."))
     except OSError:
         return []
     return [f"{folder}/{name}" if folder else name for name in names]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
+from ziggurat.datasets.formats.shared.entries import is_file_entry, is_folder_entry
 from ziggurat.datasets.samples import SPLITS, Problem, split_of
 
 __all__ = [
@@ -144,7 +145,7 @@ def holds_images(folder: Path, *, entries: int = 1000, depth: int = 4) -> bool:
             for _, entry in zip(range(entries), found, strict=False):
                 if has_image_name(entry.name) and not entry.name.startswith("."):
                     return True
-                if not entry.name.startswith(".") and entry.is_dir():
+                if not entry.name.startswith(".") and is_folder_entry(entry):
                     inner.append(entry.name)
     except OSError:
         return False
@@ -392,12 +393,12 @@ def _sort_in(found: _Listing, folder: str, entry: os.DirEntry[str]) -> None:
     if is_image and not _is_text(entry.name):
         shown = path.encode("utf-8", "backslashreplace").decode()
         found.problems.append(_unreadable(shown, "Its name is not UTF-8, so no list can hold it; give it another."))
-    elif entry.is_dir():
+    elif is_folder_entry(entry):
         found.folders.append(entry.name)
-    elif is_image and entry.is_file():
+    elif is_image and is_file_entry(entry):
         found.images.append((entry.name, entry.stat().st_size))
     elif is_image:
-        found.problems.append(_unreadable(path, "It is a link to a file that is not there."))
+        found.problems.append(_unreadable(path, "It is a link that leads to no file."))
 
 
 def _unreadable(key: str, reason: str) -> Problem:

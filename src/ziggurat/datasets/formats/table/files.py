@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
+from ziggurat.datasets.formats.shared.entries import is_file_entry
 from ziggurat.datasets.formats.shared.text_files import encoding_of, head_lines
 from ziggurat.datasets.formats.table.columns import ColumnProfile
 from ziggurat.datasets.formats.table.dialect import Dialect, guess_dialect, guess_header, parse_rows
@@ -126,7 +127,9 @@ def table_files(source: Path, suffixes: Iterable[str], chosen: str = "") -> list
     """
     if not source.is_dir():
         return [TableFile(source, "")]
-    names = sorted(entry.name for entry in os.scandir(source) if entry.is_file() and not entry.name.startswith("."))
+    names = sorted(
+        entry.name for entry in os.scandir(source) if is_file_entry(entry) and not entry.name.startswith(".")
+    )
     if chosen:
         if chosen not in names:
             raise DataError("`file` names a file of the source's folder.", received=f"`{chosen}`; there: {names[:20]}")

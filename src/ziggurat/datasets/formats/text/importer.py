@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
+from ziggurat.datasets.formats.shared.entries import is_file_entry
 from ziggurat.datasets.formats.shared.text_files import (
     LATIN_1,
     decode_text,
@@ -317,7 +318,7 @@ def _texts_below(folder: Path) -> Iterator[Path]:
 def _has_texts(folder: Path) -> bool:
     """Say whether the first files of a folder are texts, most of them."""
     with os.scandir(folder) as entries:
-        names = [Path(entry.name) for _, entry in zip(range(20), entries, strict=False) if entry.is_file()]
+        names = [Path(entry.name) for _, entry in zip(range(20), entries, strict=False) if is_file_entry(entry)]
     texts = [name for name in names if name.suffix.lower() in _TEXT_SUFFIXES and not _is_known(name.stem)]
     return bool(texts) and len(texts) > len(names) / 2
 

@@ -24,6 +24,7 @@ from ziggurat.datasets.formats.shared.detection_import import (
     read_class_names,
     split_of,
 )
+from ziggurat.datasets.formats.shared.entries import is_folder_entry
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError
 
@@ -145,7 +146,7 @@ def _child(root: Path, folder: str, names: Sequence[str]) -> str:
     """Return the folder of the first of some names, whatever its case; empty where there is none."""
     try:
         with os.scandir(root / folder) as listing:
-            known = {entry.name.lower(): entry.name for entry in sorted(listing, key=_name) if entry.is_dir()}
+            known = {entry.name.lower(): entry.name for entry in sorted(listing, key=_name) if is_folder_entry(entry)}
     except OSError:
         return ""
     return next((posixpath.join(folder, known[name]) for name in names if name in known), "")

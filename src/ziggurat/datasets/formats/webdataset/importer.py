@@ -425,8 +425,11 @@ def _member(shard: tarfile.TarFile, member: tarfile.TarInfo, ending: str) -> Mem
 
 
 def _no_shard(path: Path, error: Exception) -> DataError:
-    with path.open("rb") as file:
-        start = file.read(6)
+    try:
+        with path.open("rb") as file:
+            start = file.read(6)
+    except OSError:  # such as a link to itself: the first error says it
+        start = b""
     if path.name.lower().endswith(COMPRESSED) or start.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ")):
         return DataError(
             "Shards are plain tar files, so that their samples can be read in any order.",
