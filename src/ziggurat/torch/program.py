@@ -424,6 +424,7 @@ class _BatchOutcome:
 
     def __init__(self, program: ModuleProgram, batch: Any, losses: list[torch.Tensor], values: Any) -> None:
         self.losses = losses
+        self.weights = [None] * len(losses)  # a loss of one's own counts by samples
         self._program = program
         self._batch = batch
         self._values = values

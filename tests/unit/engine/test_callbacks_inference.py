@@ -17,6 +17,7 @@ from ziggurat.callbacks import (
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.engine.callbacks.batches import batch_keys, batch_size
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError
+from ziggurat.tasks.weighted_mean import WeightedMean, WeightedSum
 
 VALIDATION = [[np.array([0.0, 1, 2])], [np.array([3.0, 4, 0])], [np.array([9.0])]]
 """Seven samples; the last batch is smaller."""
@@ -140,6 +141,37 @@ def test_the_position_of_the_flow_is_part_of_the_state():
     second.load_state(first.state())
     second.train(3)
     assert second.monitors.get_latest("validation_rows") == 2.0
+
+
+class Weighted(FakeProgram):
+    """The cost of a batch is the mean of its rows, each as much as it is large."""
+
+    def evaluate(self, batch, names):
+        values = dict(super().evaluate(batch, names))
+        rows = np.asarray(batch[0])
+        total, weight = float((rows * rows).sum()), float(rows.sum())
+        values["cost"] = WeightedMean(total / weight, [WeightedSum(total, weight, weight)])
+        return values
+
+
+def test_scalar_stats_adds_up_sums_and_weights():
+    memory = train(InferenceRunner(VALIDATION, ScalarStats("cost")), program=Weighted())
+    assert memory.points("validation_cost") == [(4, pytest.approx((0 + 1 + 4 + 9 + 16 + 0 + 81) / 19))]
+
+
+@pytest.mark.parametrize("is_old", [True, False], ids=["older-version", "this-version"])
+def test_runner_says_that_an_older_curve_changes(caplog, is_old):
+    first = make_trainer(InferenceRunner(VALIDATION, ScalarStats("cost")), program=Weighted())
+    first.train(2)
+    state = first.state()
+    if is_old:
+        state.meta["callbacks"] = {}
+    second = make_trainer(InferenceRunner(VALIDATION, ScalarStats("cost")), program=Weighted())
+    second.load_state(state)
+    caplog.clear()
+    second.train(4)
+    told = [record.getMessage() for record in caplog.records if "weighted mean over the whole split" in record.message]
+    assert [text.startswith("From epoch 3 on, the validation value of cost") for text in told] == [True] * is_old
 
 
 def test_an_empty_validation_set_is_an_error():

@@ -10,6 +10,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, precision_score, r
 
 from ziggurat.errors import UsageError
 from ziggurat.tasks import ConfusionMetric, MeansMetric, Metric
+from ziggurat.tasks.weighted_mean import WeightedMean, WeightedSum
 
 _NAMES = [f"class {number}" for number in range(7)]
 
@@ -94,6 +95,18 @@ def test_means_count_each_batch_by_its_samples() -> None:
         merged.merge(part.state())
     assert merged.compute() == pytest.approx(whole.compute())
     assert MeansMetric().compute() == {}
+
+
+def test_means_add_up_sums_and_weights() -> None:
+    whole, parts = MeansMetric(), [MeansMetric(), MeansMetric()]
+    for number, (total, weight) in enumerate([(1.0, 2.0), (40.0, 10.0), (0.0, 0.0)]):
+        cost = WeightedMean(total / (weight or 1.0), [WeightedSum(total, weight, weight or 1e-12)])
+        whole.update({"cost": cost}, {"y": np.zeros(4)})
+        parts[number % 2].update({"cost": cost}, {"y": np.zeros(4)})
+    merged = MeansMetric()
+    for part in parts:
+        merged.merge(part.state())
+    assert merged.compute() == whole.compute() == {"cost": pytest.approx(41.0 / 12.0)}
 
 
 def test_a_class_that_is_never_predicted_has_no_precision() -> None:

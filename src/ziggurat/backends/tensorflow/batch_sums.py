@@ -10,12 +10,43 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ziggurat.backends.tensorflow.namespace.deterministic import exact_sum
 from ziggurat.backends.tensorflow.runtime import tf
 
-__all__ = ["BatchSums", "Exchange", "share_of_batch"]
+__all__ = ["BatchSums", "Exchange", "Weight", "noting_weights", "share_of_batch"]
+
+_TINY: Final = 1e-12
+"""Divisor of a loss whose weights add up to 0: the loss is 0, too."""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """Weight of a loss of some rows: what it is divided by, if that is not their number.
+
+    Args:
+        total: scalar tensor, the sum of the weights; of several towers, the mean of their sums.
+        divisor: scalar tensor above 0, what the loss is divided by.
+        at_least: smallest divisor of a batch; 0 for none.
+    """
+
+    total: Any
+    divisor: Any
+    at_least: float
+
+
+_noted: list[list[Weight]] = []
+
+
+@contextmanager
+def noting_weights() -> Iterator[list[Weight]]:
+    """Give the weights of the losses that are built inside, in their order."""
+    _noted.append([])
+    try:
+        yield _noted[-1]
+    finally:
+        _noted.pop()
 
 
 @dataclass
@@ -82,7 +113,7 @@ class BatchSums:
 _batches: list[BatchSums | None] = [None]
 
 
-def share_of_batch(total: Any, at_least: float | None = None) -> Any:
+def share_of_batch(total: Any, at_least: float = 0.0) -> Any:
     """Return what a loss over some rows of a batch is divided by, so that the batch's loss is the mean of the towers'.
 
     Each tower's loss counts the same. One that is divided by something else than rows, as objects, pixels that count or
@@ -91,9 +122,13 @@ def share_of_batch(total: Any, at_least: float | None = None) -> Any:
 
     Args:
         total: scalar tensor, the sum over the rows of this tower; no gradient flows through it.
-        at_least: what the sum over the batch counts for where it is less.
+        at_least: what the sum over the batch counts for where it is less; 0 for a tiny number.
     """
     batch, share = _batches[-1], 1.0
-    if batch is not None and total.op._get_control_flow_context() is None:
+    is_fetchable = total.op._get_control_flow_context() is None
+    if batch is not None and is_fetchable:
         total, share = batch.mean(tf.stop_gradient(total)), 1.0 / batch.towers
-    return total if at_least is None else tf.maximum(total, at_least * share)
+    divisor = tf.maximum(total, (at_least or _TINY) * share)
+    if _noted and is_fetchable and total.graph is tf.get_default_graph():
+        _noted[-1].append(Weight(total, divisor, at_least * share))
+    return divisor

@@ -65,8 +65,8 @@ class GraphKeys:
 def classification_loss(pred: Any, y: Any) -> Any:
     """Return the mean softmax cross-entropy in nats; the mean weighted by class where the job has class weights.
 
-    That is the mean over N of −log softmax(pred)[y] (Bishop, "Pattern recognition and machine learning", 2006,
-    eq. 4.108).
+    It is 0 where all weights of the batch are 0. That is the mean over N of −log softmax(pred)[y] (Bishop, "Pattern
+    recognition and machine learning", 2006, eq. 4.108).
 
     Args:
         pred: (N, classes) float, logits.
@@ -105,7 +105,7 @@ def segmentation_loss(pred: Any, y: Any, ignored: int = 255) -> Any:
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(logits=pred, labels=labels)
     factors = tf.cast(factors, losses.dtype)
     total = tf.reduce_sum(factors * losses)
-    return tf.div_no_nan(total, _share_of_batch(tf.reduce_sum(factors)), name="cross_entropy")
+    return tf.divide(total, _share_of_batch(tf.reduce_sum(factors)), name="cross_entropy")
 
 
 def pixel_accuracy(pred: Any, y: Any, ignored: int = 255) -> Any:

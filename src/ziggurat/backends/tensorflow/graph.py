@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from ziggurat.backends.tensorflow.batch_sums import BatchSums
+from ziggurat.backends.tensorflow.batch_sums import BatchSums, Weight
 from ziggurat.backends.tensorflow.mixed_labels import MixedLabels, mixed_placeholders, split_labels
 from ziggurat.backends.tensorflow.namespace.deterministic import exact_sum
 from ziggurat.backends.tensorflow.optimizers import AveragedWeights, average_weights, first_momentum
@@ -26,9 +26,12 @@ from ziggurat.backends.tensorflow.towers import (
 from ziggurat.engine.fine_tuning import BACKBONE_RATE, FineTuningRequest
 from ziggurat.errors import NetworkCodeError
 
-__all__ = ["GraphOptions", "HeadSteps", "JobGraph", "build_graph"]
+__all__ = ["WEIGHTS", "GraphOptions", "HeadSteps", "JobGraph", "build_graph"]
 
 _PRIVATE: Final = "ziggurat"
+
+WEIGHTS: Final = "ziggurat/weights"
+"""Collection of the variables that add up the weights of losses over the parts of a batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,17 +305,22 @@ def _training(
     operations, accumulating, norms = [], [], []
     for number, chosen in enumerate(optimizers):
         pairs = _averaged([_gradients(chosen.first, tower, number, options, is_frozen) for tower in towers])
+        weight = towers[0].losses[number].weight if number < len(towers[0].losses) else None
         if not pairs:
             if of_head and (norms or number + 1 < len(optimizers)):
                 continue
             raise _no_gradient(number, path)
         if options.gradient_accumulation_steps > 1:
-            pairs, add = _accumulated(pairs, options.gradient_accumulation_steps)
+            pairs, add = (
+                _accumulated(pairs, options.gradient_accumulation_steps)
+                if weight is None
+                else _accumulated_by_weight(pairs, weight, number)
+            )
             accumulating.append(add)
         norm = tf.global_norm([gradient for gradient, _ in pairs])
         norms.append(norm)
         pairs = _clipped(pairs, options.gradient_clip, norm)
-        operations += _applied(chosen, pairs, options, accumulating)
+        operations += _applied(chosen, pairs, options, accumulating, number)
     with tf.control_dependencies([*operations, *towers[0].updates]):
         train_op = step.assign_add(1, read_value=False)
     with tf.control_dependencies(list(towers[0].updates)):
@@ -379,6 +387,49 @@ def _accumulated(pairs: Sequence[tuple[Any, Any]], parts: int) -> tuple[list[tup
     return sums, tf.group(*additions)
 
 
+def _accumulated_by_weight(
+    pairs: Sequence[tuple[Any, Any]], weight: Weight, number: int
+) -> tuple[list[tuple[Any, Any]], Any]:
+    """Return the gradients of a batch in parts, and the operation for all parts but the last.
+
+    Each part counts as much as its loss was divided by.
+
+    Args:
+        pairs: of the last part.
+        weight: of its loss.
+        number: of the loss.
+    """
+    total, divisor = (tf.cast(tf.stop_gradient(each), tf.float32) for each in (weight.total, weight.divisor))
+    sums, additions = [], []
+    with tf.variable_scope(f"{_PRIVATE}/sums", reuse=tf.AUTO_REUSE):
+        # Steps begin and end with 0 here, so that a checkpoint has no use for it.
+        beside = tf.get_variable(
+            f"weights_{number}",
+            (2,),
+            tf.float32,
+            tf.zeros_initializer(),
+            trainable=False,
+            use_resource=True,
+            collections=[WEIGHTS],
+        )
+        own = tf.stack([total, divisor])
+        additions.append(beside.assign_add(own, read_value=False))
+        whole = beside.read_value() + own
+        if weight.at_least:
+            share = tf.maximum(whole[0], weight.at_least)
+        else:
+            share = tf.where(whole[0] > 0, whole[0], whole[1])
+        for gradient, variable in pairs:
+            dense = tf.convert_to_tensor(gradient)
+            dense *= tf.cast(divisor, dense.dtype)
+            kept = tf.get_variable(
+                variable.op.name, variable.shape, variable.dtype.base_dtype, tf.zeros_initializer(), trainable=False
+            )
+            additions.append(kept.assign_add(dense, read_value=False))
+            sums.append(((kept.read_value() + dense) / tf.cast(share, dense.dtype), variable))
+    return sums, tf.group(*additions)
+
+
 def _clipped(pairs: Sequence[tuple[Any, Any]], limit: float | None, norm: Any) -> list[tuple[Any, Any]]:
     if limit is None:
         return list(pairs)
@@ -391,6 +442,7 @@ def _applied(
     pairs: Sequence[tuple[Any, Any]],
     options: GraphOptions,
     accumulating: Sequence[Any],
+    number: int,
 ) -> list[Any]:
     gradients = [gradient for gradient, _ in pairs]
     applied = []
@@ -408,6 +460,8 @@ def _applied(
             applied.append(optimizer.apply_gradients(chosen))
     if not accumulating:
         return applied
-    sums = [each for each in tf.global_variables() if each.op.name.startswith(f"{_PRIVATE}/sums/")]
+    # Those of this loss alone: other losses may not have read theirs yet.
+    own = {f"{_PRIVATE}/sums/{variable.op.name}" for _, variable in pairs} | {f"{_PRIVATE}/sums/weights_{number}"}
+    sums = [each for each in (*tf.global_variables(), *tf.get_collection(WEIGHTS)) if each.op.name in own]
     with tf.control_dependencies(applied):
         return [tf.group(*[each.assign(tf.zeros_like(each), read_value=False) for each in sums])]

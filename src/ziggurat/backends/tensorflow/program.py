@@ -23,14 +23,15 @@ from ziggurat.backends.tensorflow.calls import (
     prepared_call,
 )
 from ziggurat.backends.tensorflow.describe import light_graph
-from ziggurat.backends.tensorflow.graph import JobGraph
+from ziggurat.backends.tensorflow.graph import WEIGHTS, JobGraph
 from ziggurat.backends.tensorflow.runtime import tf, tf2
-from ziggurat.backends.tensorflow.towers import inference_feeds, with_short_tags
+from ziggurat.backends.tensorflow.towers import Loss, inference_feeds, with_short_tags
 from ziggurat.backends.tensorflow.variables import check_state, loading
 from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed, QueueFeed
 from ziggurat.engine.fine_tuning import BACKBONE_RATE
 from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import ConfigurationError, StateError, UnknownNameError
+from ziggurat.tasks.weighted_mean import WeightedMean, WeightedSum
 
 __all__ = ["TensorFlowProgram"]
 
@@ -72,6 +73,7 @@ class TensorFlowProgram:
         self._feeds = [Placeholder.of("sample", graph.x)] + (
             [] if graph.y is None else [Placeholder.of("label", graph.y)]
         )
+        self._parts_of_cost = _parts_of_cost(graph.validation.losses)
         self._training_feeds = self._feeds
         if graph.mixed is not None:
             beside = (("second label", graph.mixed.y), ("share", graph.mixed.share))
@@ -133,7 +135,14 @@ class TensorFlowProgram:
         names = tuple(names)
         self._use_averages(True)
         try:
-            return _named(names, self._call("evaluate", names)(*self._fed(batch, self._feeds)))
+            fed = self._fed(batch, self._feeds)
+            if not self._parts_of_cost or "cost" not in names:
+                return _named(names, self._call("evaluate", names)(*fed))
+            values = self._call("evaluate", (*names, *self._parts_of_cost))(*fed)
+            found = _named(names, values[: len(names)])
+            return found | {
+                "cost": _weighted_cost(found["cost"], values[len(names) :], self.graph.validation.losses, len(fed[0]))
+            }
         except tf.errors.OpError as error:
             raise explained(error, self.graph.path, self.graph.graph) from error
 
@@ -325,6 +334,8 @@ class TensorFlowProgram:
             self._variables = {variable.op.name: variable for variable in tf.global_variables()}
             self._load = loading(self._variables)
             first = [tf.global_variables_initializer()]
+            if tf.get_collection(WEIGHTS):
+                first.append(tf.variables_initializer(tf.get_collection(WEIGHTS)))
             if self._recorder is not None:
                 first.append(self._recorder.initializer)
         graph.finalize()
@@ -397,7 +408,9 @@ class TensorFlowProgram:
     def _call(self, kind: str, names: tuple[str, ...]) -> Callable[..., Any]:
         prepared = self._calls.get((kind, names))
         if prepared is None:
-            values = self.graph.validation_values if kind == "evaluate" else self.graph.train_values
+            values = self.graph.train_values
+            if kind == "evaluate":
+                values = self.graph.validation_values | self._parts_of_cost
             head = self.graph.head
             if kind == _HEAD and head is not None:
                 values = {**values, **head.values}
@@ -422,6 +435,36 @@ class TensorFlowProgram:
         if name not in values:
             raise UnknownNameError("value of this program", name, values)
         return values[name]
+
+
+def _weighted_cost(cost: Any, parts: Sequence[Any], losses: Sequence[Loss], rows: int) -> WeightedMean:
+    """Return the cost of a batch with its sums and weights.
+
+    Args:
+        cost: of the batch.
+        parts: values of the tensors of ``_parts_of_cost``.
+        losses: whose sum the cost is.
+        rows: of the batch.
+    """
+    given, sums = iter([float(each) for each in parts]), []
+    for loss in losses:
+        value = next(given)
+        if loss.weight is None:
+            sums.append(WeightedSum(value * rows, rows, rows))
+        else:
+            total, divisor = next(given), next(given)
+            sums.append(WeightedSum(value * divisor, total, divisor, loss.weight.at_least))
+    return WeightedMean(float(cost), sums)
+
+
+def _parts_of_cost(losses: Sequence[Loss]) -> dict[str, Any]:
+    """Return name → tensor of the values and weights of some losses; empty if all are means over samples."""
+    if all(loss.weight is None for loss in losses):
+        return {}
+    tensors: list[Any] = []
+    for loss in losses:
+        tensors += [loss.value] if loss.weight is None else [loss.value, loss.weight.total, loss.weight.divisor]
+    return {f"part of cost {number}": tensor for number, tensor in enumerate(tensors)}
 
 
 def _named(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:

@@ -38,7 +38,11 @@ class Tower:
             ``NetworkCodeError``.
         loss: what is minimized, written by the user as a ``@model_property``: a scalar tensor, or a list of
             ``{'loss': scalar tensor, 'vars': [variables]}``, each minimized over its own variables. Regularisation
-            terms are added to it. It is not read for inference. Anything else is a ``NetworkCodeError``.
+            terms are added to it once, whatever the weights. It is not read for inference. Anything else is a
+            ``NetworkCodeError``. A loss of your own is the mean over its samples: over validation batches, parts of a
+            batch and devices it is averaged by their numbers. One that is made of ``digits.classification_loss`` with
+            class weights, ``digits.segmentation_loss`` or ``digits.detection_loss`` is averaged as a whole by what
+            these are divided by, so that neither batch size nor parts change it.
         summaries: a list that takes what ``tf.summary.*`` returns. A scalar becomes two curves, ``<tag>`` of training
             and ``validation_<tag>``, named by the last part of its tag; everything else goes to TensorBoard.
         target_shape: shape of one sample's part of ``y``, a list: ``[k]``, ``[H, W, 1]``, …; ``[]`` for class numbers,

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.backends.tensorflow.batch_sums import Weight, noting_weights
 from ziggurat.backends.tensorflow.digits import GraphKeys
 from ziggurat.backends.tensorflow.mixed_labels import MixedLabels, mixed_loss, names_behind
 from ziggurat.backends.tensorflow.namespace.deterministic import exact_sum
@@ -181,10 +182,12 @@ class Loss:
     Args:
         value: scalar tensor, regularisation included.
         variables: what it is minimized over; None for all trainable variables.
+        weight: what the loss was divided by; None for the number of samples.
     """
 
     value: Any
     variables: Sequence[Any] | None = None
+    weight: Weight | None = None
 
 
 @dataclass(frozen=True)
@@ -307,7 +310,8 @@ def build_tower(
     before = {key: len(tf.get_collection(key)) for key in (tf.GraphKeys.UPDATE_OPS, tf.GraphKeys.SUMMARIES)}
     scope = stage if stage in ("val", "inf") else f"{stage}/tower_{number}"
     with tf.device(device or None), tf.name_scope(f"{scope}/"):
-        with users_errors(shared.path), tf.variable_scope(GraphKeys.MODEL, reuse=tf.AUTO_REUSE):
+        scopes = tf.variable_scope(GraphKeys.MODEL, reuse=tf.AUTO_REUSE)
+        with users_errors(shared.path), scopes, noting_weights() as weights:
             tower = make_tower(shared, x, y, is_training=stage == "train", is_inference=stage == "inf")
             output: Any = tower.inference
             if shared.pretrained:
@@ -323,7 +327,7 @@ def build_tower(
         return BuiltTower(
             tower,
             outputs=_outputs(output, shared.path),
-            losses=_losses(loss, regularizers, shared.path) if stage != "inf" else [],
+            losses=_losses(loss, regularizers, weights, shared.path) if stage != "inf" else [],
             scalars=scalars_of(summaries),
             summaries=summaries,
             updates=updates,
@@ -368,7 +372,7 @@ def _variable_under(term: Any) -> Any:
     return None
 
 
-def _losses(loss: Any, regularizers: list[tuple[Any, Any]], path: str) -> list[Loss]:
+def _losses(loss: Any, regularizers: list[tuple[Any, Any]], weights: Sequence[Weight], path: str) -> list[Loss]:
     parts = loss if isinstance(loss, list | tuple) else [{"loss": loss, "vars": None}]
     losses = []
     for part in parts:
@@ -383,8 +387,26 @@ def _losses(loss: Any, regularizers: list[tuple[Any, Any]], path: str) -> list[L
             for term, variable in regularizers
             if names is None or (variable is not None and variable.name in names)
         ]
-        losses.append(Loss(exact_sum([value, *terms]) if terms else value, variables))
+        weight = _weight_behind(value, weights) if weights else None
+        losses.append(Loss(exact_sum([value, *terms]) if terms else value, variables, weight))
     return losses
+
+
+def _weight_behind(loss: Any, weights: Sequence[Weight]) -> Weight | None:
+    """Return the weight of a loss: the mean of those of its terms, which are equal if these have the same labels.
+
+    What a loss adds besides, as a regularization, is the same in each part of a batch, and so in their weighted mean.
+    """
+    names = names_behind([loss])
+    chosen = [each for each in weights if each.divisor.op.name in names]
+    if not chosen:
+        return None
+    if len(chosen) == 1:
+        return chosen[0]
+    totals = [tf.cast(each.total, tf.float32) for each in chosen]
+    divisors = [tf.cast(each.divisor, tf.float32) for each in chosen]
+    at_least = max(each.at_least for each in chosen)
+    return Weight(exact_sum(totals) / len(chosen), exact_sum(divisors) / len(chosen), at_least)
 
 
 def _wrong_loss(received: Any, path: str) -> NetworkCodeError:

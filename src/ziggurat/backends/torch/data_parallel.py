@@ -27,6 +27,7 @@ from ziggurat.backends.torch.replicas import Replicas
 from ziggurat.backends.torch.shards import row_ranges
 from ziggurat.backends.torch.steps import OF_THE_STEP, plain
 from ziggurat.backends.torch.tower import Tower
+from ziggurat.backends.torch.weighing import Weighing
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.engine.checkpoints import AVERAGES
 from ziggurat.engine.feed import BatchCycle, Feed
@@ -90,7 +91,9 @@ class SharedProgram(TorchProgram):
         self._places = {name: place for place, name in enumerate(self.numbers())}
         self._seed_of_all = self._seed_of_steps
         self._seed_of_steps += _OF_A_RANK * group.rank
-        self._sum = GradientSum(group, self._trained_parameters, len(self._places))
+        is_weighted = any(each is not None for each in self._weight_scales)
+        beside = Weighing.count(len(self._weight_scales)) if is_weighted else 0
+        self._sum = GradientSum(group, self._trained_parameters, len(self._places) + beside)
         self._buffers = _buffers_that_count(network.module)
         self._changes_gradients = _has_own_hook(network.module)
 
@@ -107,6 +110,9 @@ class SharedProgram(TorchProgram):
         # Who has no rows computes no loss, and would let the others wait.
         add_up = self.group.add_up if shared.is_everywhere else None
         own = [(arrays, count) for arrays, count in parts if count]
+        # The losses of one part with rows on every device have been divided by the sums over all devices.
+        weighs = len(parts) > 1 or not shared.is_everywhere
+        weighing = self._weighing = self._new_weighing(total) if weighs else None
         numbers: dict[int, torch.Tensor] = {}
         rows: dict[str, list[torch.Tensor]] = {name: [] for name in wanted if name not in self._places}
         for number, (arrays, count) in enumerate(own):
@@ -124,7 +130,15 @@ class SharedProgram(TorchProgram):
                     numbers[place] = numbers[place] + part if place in numbers else part
         if not own and self._scaler is not None:  # it is made ready by what it scales
             self._scaler.scale(torch.zeros((), device=self.options.device))
+        self._weighing = None
+        if weighing is not None:
+            first = len(self._places)
+            numbers |= {first + place: value for place, value in enumerate(weighing.sums().unbind())}
         sums = self._sum.finish(numbers)
+        if weighing is not None:
+            values = {"cost": sums[self._places["cost"]]}
+            self._finish_weighing(weighing, sums[len(self._places) :], values)
+            sums[self._places["cost"]] = values["cost"]
         if self._buffers:
             self._share_buffers()
         return sums, rows

@@ -11,7 +11,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from ziggurat.backends.torch.batch_sums import is_on_several_devices as _is_on_several_devices
 from ziggurat.backends.torch.batch_sums import share_of_batch as _share_of_batch
 from ziggurat.backends.torch.boxes import nms, roi_align
 from ziggurat.backends.torch.detection import boxes_of, detection_loss, generalized_iou
@@ -138,8 +137,8 @@ def histogram(tag: str, values: torch.Tensor) -> Summary:
 def classification_loss(pred: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Return the mean softmax cross-entropy in nats; the mean weighted by class where the job has class weights.
 
-    That is the mean over N of −log softmax(pred)[y] (Bishop, "Pattern recognition and machine learning", 2006,
-    eq. 4.108).
+    It is 0 where all weights of the batch are 0. That is the mean over N of −log softmax(pred)[y] (Bishop, "Pattern
+    recognition and machine learning", 2006, eq. 4.108).
 
     Args:
         pred: (N, classes) float, logits.
@@ -149,8 +148,8 @@ def classification_loss(pred: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         scalar.
     """
     weights = _class_weights[-1]
-    if weights is None or not _is_on_several_devices():
-        return functional.cross_entropy(pred, y, weight=weights)
+    if weights is None:
+        return functional.cross_entropy(pred, y)
     total = functional.cross_entropy(pred, y, weight=weights, reduction="sum")
     return total / _share_of_batch(weights[y].sum(), len(y))
 
@@ -174,7 +173,7 @@ def segmentation_loss(pred: torch.Tensor, y: torch.Tensor, ignored: int = 255) -
     is_known = labels >= 0
     count = is_known.sum() if weights is None else (weights[labels.clamp(min=0)] * is_known).sum()
     count = _share_of_batch(count, len(pred))
-    return torch.where(count > 0, total / count.clamp(min=1e-12), torch.zeros_like(total))
+    return total / count
 
 
 def pixel_accuracy(pred: torch.Tensor, y: torch.Tensor, ignored: int = 255) -> torch.Tensor:

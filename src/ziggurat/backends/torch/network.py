@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from torch.overrides import TorchFunctionMode
 
 from ziggurat.backends.torch import digits
+from ziggurat.backends.torch.batch_sums import Weight, WeightScale, divisors_with_gradients, noting_weights
 from ziggurat.backends.torch.network_file import load_network, users_errors
 from ziggurat.backends.torch.tower import Tower, as_tensor
 from ziggurat.engine.backend import ArraySpec, ProgramRequest, single_arrays
@@ -42,6 +43,7 @@ MODEL: Final = "model/"
 """What stands before the names of weights in a checkpoint, as on every backend."""
 
 _PROBE_SEED: Final = 0
+_SMALLEST_SCALE: Final = 1e-6
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,12 @@ class Loss:
     Args:
         value: scalar tensor.
         variables: parameters that it is minimized over; None for all that are trained.
+        weight: what it was divided by; None for the number of samples.
     """
 
     value: torch.Tensor
     variables: Sequence[nn.Parameter] | None = None
+    weight: Weight | None = None
 
 
 @dataclass
@@ -101,6 +105,7 @@ class Network:
         output_shapes: of one sample's outputs, as PyTorch has them.
         gives_class_scores: whether the first output holds one score a class.
         parts: parameters of each loss; None for all that are trained.
+        weight_scales: of each loss; None for a mean over samples.
 
     Raises:
         NetworkCodeError: where the user's code fails; names file and line.
@@ -128,6 +133,8 @@ class Network:
         self.output_shapes: list[tuple[int, ...]] = []
         self.gives_class_scores = False
         self.parts: list[Sequence[nn.Parameter] | None] = [None]
+        self.weight_scales: list[WeightScale | None] = [None]
+        self._terms: list[Sequence[int]] = []
         self._probe()
 
     # ---- batches
@@ -190,10 +197,12 @@ class Network:
         Raises:
             NetworkCodeError: where the user's code fails, or gives what cannot be.
         """
-        with users_errors(self.path), digits.using_class_weights(self._weights_on(x.device)):
+        weights = self._weights_on(x.device)
+        with users_errors(self.path), digits.using_class_weights(weights), noting_weights() as noted:
             if isinstance(self.module, Tower):
-                return self._of_tower(self.module, x, y, is_training=is_training, step=step, second=second)
-            return self._of_output(self._hooked(self.module(x)), y, second)
+                tower = self.module
+                return self._of_tower(tower, x, y, noted, is_training=is_training, step=step, second=second)
+            return self._of_output(self._hooked(self.module(x)), y, noted, second)
 
     def results_of(self, output: torch.Tensor, x: torch.Tensor, y: torch.Tensor | None) -> Results:
         """Return outputs, losses and numbers of a batch whose output is known.
@@ -206,17 +215,19 @@ class Network:
         Raises:
             NetworkCodeError: where the user's code fails, or gives what cannot be.
         """
-        with users_errors(self.path), digits.using_class_weights(self._weights_on(x.device)):
+        weights = self._weights_on(x.device)
+        with users_errors(self.path), digits.using_class_weights(weights), noting_weights() as noted:
             output = self._hooked(output)
             if not isinstance(self.module, Tower):
-                return self._of_output(output, y, None)
-            return self._of_view(self.module.view(x, y, is_training=False), output)
+                return self._of_output(output, y, noted, None)
+            return self._of_view(self.module.view(x, y, is_training=False), output, noted)
 
-    def _of_output(self, output: Any, y: torch.Tensor | None, second: Any) -> Results:
+    def _of_output(self, output: Any, y: torch.Tensor | None, noted: list[Weight], second: Any) -> Results:
         outputs = self._checked(output)
-        losses = self._losses_of(self._plain_loss(output, y))
+        losses = self._losses_of(self._plain_loss(output, y), noted)
         if second is not None:
-            losses = _mixed(losses, self._losses_of(self._plain_loss(output, second[0])), second[1])
+            noted.clear()
+            losses = _mixed(losses, self._losses_of(self._plain_loss(output, second[0]), noted), second[1])
         return Results(outputs, losses, self._plain_scalars(output, y))
 
     def predict(self, x: torch.Tensor, given: Mapping[str, torch.Tensor] | None = None) -> list[torch.Tensor]:
@@ -290,15 +301,29 @@ class Network:
                 x, y = self._zeros(self.source), self._labels_of_zeros()
                 with judge if self._learns_class_numbers() else nullcontext():
                     results = self.results(x, y, is_training=False)
+                if len(results.losses) > 1 and any(each.weight is not None for each in results.losses):
+                    self._terms = self._terms_of_losses(x, y)
+                    results = self.results(x, y, is_training=False)
         finally:
             self.module.train(was_training)
         self.scalar_names = list(results.scalars)
         self.output_shapes = [tuple(each.shape[1:]) for each in results.outputs]
         self.parts = [each.variables for each in results.losses]
+        self.weight_scales = [_scale(each.weight, len(x)) for each in results.losses]
         self.has_shown_summaries = bool(results.summaries)
         first = results.outputs[0]
         has_width = first.ndim == 2 and first.shape[1] == self.classes
         self.gives_class_scores = self._learns_class_numbers() and has_width and judge.has_judged
+
+    def _terms_of_losses(self, x: torch.Tensor, y: torch.Tensor | None) -> list[Sequence[int]]:
+        """Return the weighted terms of each loss of a list: those whose divisors it has a gradient of."""
+        with torch.enable_grad(), divisors_with_gradients() as divisors:
+            losses = self.results(x, y, is_training=False).losses
+            found: list[Sequence[int]] = []
+            for loss in losses:
+                gradients = torch.autograd.grad(loss.value, divisors, retain_graph=True, allow_unused=True)
+                found.append([place for place, gradient in enumerate(gradients) if gradient is not None])
+            return found
 
     def _learns_class_numbers(self) -> bool:
         return self.target is not None and self.target.is_class_number and self.target.classes is not None
@@ -337,21 +362,30 @@ class Network:
         return output if hook is None else hook(output)
 
     def _of_tower(
-        self, tower: Tower, x: torch.Tensor, y: torch.Tensor | None, *, is_training: bool, step: int, second: Any
+        self,
+        tower: Tower,
+        x: torch.Tensor,
+        y: torch.Tensor | None,
+        noted: list[Weight],
+        *,
+        is_training: bool,
+        step: int,
+        second: Any,
     ) -> Results:
         view: Any = tower.view(x, y, is_training=is_training, step=step)
         output = self._hooked(view.inference)
-        results = self._of_view(view, output)
+        results = self._of_view(view, output, noted)
         if second is not None:
+            noted.clear()
             twin: Any = tower.view(x, second[0], is_training=is_training, step=step)
             twin.__dict__["_model_properties"]["inference"] = output
-            results.losses = _mixed(results.losses, self._losses_of(twin.loss), second[1])
+            results.losses = _mixed(results.losses, self._losses_of(twin.loss, noted), second[1])
         return results
 
-    def _of_view(self, view: Any, output: Any) -> Results:
+    def _of_view(self, view: Any, output: Any, noted: Sequence[Weight]) -> Results:
         """Return what a tower makes of a batch whose output is known."""
         view.__dict__["_model_properties"]["inference"] = output
-        outputs, losses = self._checked(output), self._losses_of(view.loss)
+        outputs, losses = self._checked(output), self._losses_of(view.loss, noted)
         scalars = {each.tag: each.value for each in view.summaries if each.kind == "scalar"}
         return Results(outputs, losses, scalars, [each for each in view.summaries if each.kind != "scalar"])
 
@@ -378,7 +412,14 @@ class Network:
             )
         return outputs
 
-    def _losses_of(self, loss: Any) -> list[Loss]:
+    def _losses_of(self, loss: Any, noted: Sequence[Weight]) -> list[Loss]:
+        """Return the losses that a user's code gave.
+
+        Args:
+            loss: a scalar tensor, or a list.
+            noted: weights of the terms that it was made of. A term's weight is that of the whole loss: what it adds
+                besides, as a regularization, is the same in each part of a batch and so in their weighted mean.
+        """
         parts = loss if isinstance(loss, list | tuple) else [{"loss": loss}]
         found: list[Loss] = []
         for part in parts:
@@ -393,7 +434,15 @@ class Network:
                 )
             variables = part.get("vars")
             found.append(Loss(value.reshape(()), None if variables is None else list(variables)))
-        return found
+        if not noted:
+            return found
+        everything = range(len(noted))
+        terms = self._terms if len(self._terms) == len(found) else [everything] * len(found)
+        chosen = [[noted[place] for place in places if place < len(noted)] for places in terms]
+        return [
+            replace(each, weight=_mean_weight(weights)) if weights else each
+            for each, weights in zip(found, chosen, strict=True)
+        ]
 
 
 def make_network(request: ProgramRequest) -> Network:
@@ -450,8 +499,36 @@ def _torch_type(spec: ArraySpec) -> torch.dtype:
 
 def _mixed(first: Sequence[Loss], second: Sequence[Loss], share: torch.Tensor) -> list[Loss]:
     part = share.reshape(-1)[0]
-    pairs = zip(first, second, strict=True)
-    return [Loss(part * one.value + (1 - part) * other.value, one.variables) for one, other in pairs]
+    return [
+        Loss(part * one.value + (1 - part) * other.value, one.variables, _mixed_weight(one.weight, other.weight, part))
+        for one, other in zip(first, second, strict=True)
+    ]
+
+
+def _mixed_weight(first: Weight | None, second: Weight | None, part: torch.Tensor) -> Weight | None:
+    if first is None or second is None:
+        return None
+    return Weight(
+        part * first.total + (1 - part) * second.total,
+        part * first.divisor + (1 - part) * second.divisor,
+        first.at_least,
+    )
+
+
+def _mean_weight(weights: Sequence[Weight]) -> Weight:
+    """Return the weight of a loss with several weighted terms; they are equal if the terms have the same labels."""
+    if len(weights) == 1:
+        return weights[0]
+    total = torch.stack([each.total for each in weights]).mean()
+    divisor = torch.stack([each.divisor for each in weights]).mean()
+    return Weight(total, divisor, max(each.at_least for each in weights))
+
+
+def _scale(weight: Weight | None, rows: int) -> WeightScale | None:
+    if weight is None:
+        return None
+    of_row = float(weight.divisor) / rows
+    return WeightScale(of_row if of_row > _SMALLEST_SCALE else 1.0, weight.at_least)
 
 
 def _usual_loss(output: Any, y: torch.Tensor | None, target: ArraySpec | None, path: str) -> torch.Tensor:

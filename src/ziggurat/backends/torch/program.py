@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from ziggurat.backends.torch.batch_sums import Weight
 from ziggurat.backends.torch.feeds import make_feed
 from ziggurat.backends.torch.frozen_features import frozen_features, sample_keys
 from ziggurat.backends.torch.network import Network, Results, channels_last
@@ -110,6 +111,7 @@ class TorchProgram(StepProgram):
             ema_decay=request.ema_decay,
         )
         super().__init__(module, optimizers, parts, steps)
+        self._weight_scales = network.weight_scales
 
     # ---- the contract
 
@@ -294,6 +296,10 @@ class _NetworkOutcome:
     @property
     def losses(self) -> list[torch.Tensor]:
         return [each.value for each in self._results.losses]
+
+    @property
+    def weights(self) -> list[Weight | None]:
+        return [each.weight for each in self._results.losses]
 
     def value(self, name: str) -> torch.Tensor:
         results, y = self._results, self._y

@@ -15,10 +15,12 @@ import torch
 from torch import nn
 
 from ziggurat.backends.torch.averages import Averages
+from ziggurat.backends.torch.batch_sums import Weight, WeightScale
 from ziggurat.backends.torch.batches import row_count, rows_of
 from ziggurat.backends.torch.feeds import taken
 from ziggurat.backends.torch.shards import even_counts
 from ziggurat.backends.torch.state import ProgramState
+from ziggurat.backends.torch.weighing import Weighing, weighted_cost
 from ziggurat.engine.program import NonFiniteStep
 from ziggurat.errors import TrainingError, UnknownNameError
 
@@ -65,6 +67,11 @@ class Outcome(Protocol):
         """Return the scalars that are minimized, one for each optimizer."""
         ...
 
+    @property
+    def weights(self) -> Sequence[Weight | None]:
+        """Return the weight of each loss; None for the number of rows."""
+        ...
+
     def value(self, name: str) -> torch.Tensor:
         """Return a value by its name."""
         ...
@@ -102,6 +109,8 @@ class StepProgram(ABC):
         self._seeds_from, self._seeds_of = 0, options.seed
         self._weight = 1.0
         """Factor of all losses: of one of several processes that share a batch."""
+        self._weight_scales: Sequence[WeightScale | None] = [None] * len(self._parts)
+        self._weighing: Weighing | None = None
         self._step_count = 0
         self._is_training = True
         self._recorded: dict[str, list[torch.Tensor]] = {}
@@ -211,7 +220,11 @@ class StepProgram(ABC):
         try:
             with torch.no_grad(), self._autocast():
                 outcome = self._outcome(batch, is_training=False)
-                return {name: plain(outcome.value(name)) for name in names}
+                values = {name: plain(outcome.value(name)) for name in names}
+                weights = outcome.weights
+                if "cost" in values and any(each is not None for each in weights):
+                    values["cost"] = weighted_cost(values["cost"], outcome.losses, weights, row_count(batch))
+                return values
         except torch.OutOfMemoryError as error:
             raise self._too_large(error) from error
 
@@ -292,11 +305,41 @@ class StepProgram(ABC):
         total = row_count(batch)
         counts = [count for count in even_counts(total, pieces) if count]
         first, found = 0, []
+        weighing = self._weighing = self._new_weighing(total) if len(counts) > 1 else None
         for number, count in enumerate(counts):
             piece = rows_of(batch, first, first + count)
             found.append(self._backward(piece, count / total, wanted, is_last=number + 1 == len(counts)))
             first += count
-        return _joined(found, [count / total for count in counts])
+        self._weighing = None
+        values = _joined(found, [count / total for count in counts])
+        if weighing is not None:
+            self._finish_weighing(weighing, weighing.sums(), values)
+        return values
+
+    def _new_weighing(self, total: int) -> Weighing | None:
+        """Return the sums of losses that are no means over rows, for the parts of a batch; None without such a loss.
+
+        Args:
+            total: rows of the batch.
+        """
+        return Weighing(self._weight_scales, total) if any(each is not None for each in self._weight_scales) else None
+
+    def _finish_weighing(self, weighing: Weighing, sums: torch.Tensor, values: dict[str, torch.Tensor]) -> None:
+        """Divide the gradients of each loss by the sum of its weights, and put the cost.
+
+        Args:
+            weighing: of the step.
+            sums: its ``sums()``, over all devices.
+            values: of the step.
+        """
+        divided: set[int] = set()
+        for divisor, part in zip(weighing.divisors(sums), self._parts, strict=True):
+            for parameter in part:
+                if divisor is not None and parameter.grad is not None and id(parameter) not in divided:
+                    parameter.grad.div_(divisor)
+                divided.add(id(parameter))
+        if "cost" in values:
+            values["cost"] = weighing.cost(sums).to(values["cost"].dtype)
 
     def _backward(
         self, batch: Any, share: float, wanted: Sequence[str], *, is_last: bool = True
@@ -317,8 +360,11 @@ class StepProgram(ABC):
         losses = outcome.losses
         if self._scaler is not None:
             losses = [self._scaler.scale(each) for each in losses]
-        factor = share * self._weight
-        if factor != 1.0:
+        factor, weighing = share * self._weight, self._weighing
+        if weighing is not None:
+            factors = weighing.add(outcome.losses, outcome.weights, share)
+            losses = [each * (own * self._weight) for each, own in zip(losses, factors, strict=True)]
+        elif factor != 1.0:
             losses = [each * factor for each in losses]
         if len(losses) == 1:
             losses[0].backward()

@@ -44,7 +44,10 @@ class Tower(nn.Module):
             to predict: (N, k). Images: (N, C, H, W). Pairs: a list of two embeddings, (N, D) each.
         loss: what is minimized, written by the user as a ``@model_property``: a scalar tensor, or a list of
             ``{'loss': scalar tensor, 'vars': [parameters]}``, each minimized over its own parameters. It is not read
-            for inference.
+            for inference. A loss of your own is the mean over its samples: over validation batches, parts of a batch
+            and devices it is averaged by their numbers. One that is made of ``digits.classification_loss`` with class
+            weights, ``digits.segmentation_loss`` or ``digits.detection_loss`` is averaged as a whole by what these are
+            divided by, so that neither batch size nor parts change it.
         summaries: a list that takes what ``digits.scalar``, ``digits.image`` and ``digits.histogram`` return. A scalar
             becomes two curves, ``<tag>`` of training and ``validation_<tag>``; the others go to TensorBoard.
         is_training: True in a training step, False in validation and inference.

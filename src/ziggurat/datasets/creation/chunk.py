@@ -176,7 +176,7 @@ def make_chunk(plan: ChunkPlan, chunk: int, splits: np.ndarray, hashes: np.ndarr
         path.unlink(missing_ok=True)  # of an attempt that ended before its facts were written
     first = chunk * plan.chunk_size
     wanted = [first + place for place in range(len(splits)) if splits[place] >= 0]
-    catalog, reader = _tools(plan)
+    catalog, reader = _tools(plan, _signature(plan.catalog))
     facts = ChunkFacts()
     with create_records(records_path(plan.folder, chunk), "tfrecord") as records:
         for entry in catalog.entries(wanted):
@@ -193,8 +193,14 @@ def make_chunk(plan: ChunkPlan, chunk: int, splits: np.ndarray, hashes: np.ndarr
     return chunk, len(splits)
 
 
+def _signature(catalog: Path) -> tuple[int, ...]:
+    """Return what tells a catalog from another one that was made at the same path."""
+    stat = catalog.stat()
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
 @lru_cache(maxsize=2)
-def _tools(plan: ChunkPlan) -> tuple[Catalogue, PartReader]:
+def _tools(plan: ChunkPlan, _catalog: tuple[int, ...]) -> tuple[Catalogue, PartReader]:
     return Catalogue(plan.catalog), importer(plan.format).reader(plan.source, plan.options)
 
 

@@ -412,7 +412,7 @@ def _path(folder: Path, chunk: int) -> Path:
 
 
 def _hash_chunk(plan: _HashPlan, chunk: int, count: int) -> int:
-    catalog, reader = _tools(plan)
+    catalog, reader = _tools(plan, _signature(plan.catalog))
     first = chunk * CHUNK
     hashes = [
         _hash(plan.fitting, reader, entry.parts[0], entry.key) for entry in catalog.entries(range(first, first + count))
@@ -424,8 +424,14 @@ def _hash_chunk(plan: _HashPlan, chunk: int, count: int) -> int:
     return chunk
 
 
+def _signature(catalog: Path) -> tuple[int, ...]:
+    """Return what tells a catalog from another one that was made at the same path."""
+    stat = catalog.stat()
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
 @lru_cache(maxsize=2)
-def _tools(plan: _HashPlan) -> tuple[Catalogue, PartReader]:
+def _tools(plan: _HashPlan, _catalog: tuple[int, ...]) -> tuple[Catalogue, PartReader]:
     return Catalogue(plan.catalog), importer(plan.format).reader(plan.source, plan.options)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ziggurat.engine.callbacks.periods import Recurring
 from ziggurat.errors import ConfigurationError, DataError
 from ziggurat.tasks import Metric
 from ziggurat.tasks.base import named_targets
+from ziggurat.tasks.weighted_mean import WeightedMean, WeightedSum
 
 __all__ = [
     "BinaryClassificationStats",
@@ -22,6 +24,13 @@ __all__ = [
     "MetricStats",
     "ScalarStats",
 ]
+
+_logger = logging.getLogger(__name__)
+
+_WEIGHTING: Final = "weighting"
+"""Key of a checkpoint's state that older versions did not write: they averaged every loss by samples."""
+
+_OVER_SPLIT: Final = "over the split"
 
 
 class InferenceRunner(Recurring):
@@ -59,6 +68,8 @@ class InferenceRunner(Recurring):
                 "An `InferenceRunner` has inferencers.", received="none", advice="Give it `ScalarStats('cost')`."
             )
         self._at_start = before_train
+        self._is_resumed_by_weights = False
+        self._has_told_change = False
 
     def declares(self) -> Sequence[str]:
         """Return the names of all inferencers."""
@@ -66,6 +77,7 @@ class InferenceRunner(Recurring):
 
     def before_train(self) -> None:
         """Run at the start of the job where that was asked for."""
+        self._has_told_change = self.global_step == 0 or self._is_resumed_by_weights
         if self._at_start and self.global_step == 0:
             self.trigger()
 
@@ -75,6 +87,8 @@ class InferenceRunner(Recurring):
             inferencer.before_inference()
         batches = 0
         for values, batch in self._evaluated():
+            if not self._has_told_change:
+                self._tell_change(values)
             for inferencer in self._inferencers:
                 inferencer.on_values(values, batch)
             batches += 1
@@ -96,14 +110,30 @@ class InferenceRunner(Recurring):
         for batch in self._flow:
             yield evaluate(batch, names), batch
 
+    def _tell_change(self, values: Mapping[str, Any]) -> None:
+        """Say once that the curve of a job of an older version follows another rule from here on."""
+        changed = [name for name, value in values.items() if isinstance(value, WeightedMean)]
+        if changed:
+            _logger.warning(
+                "From epoch %d on, the validation value of %s is the weighted mean over the whole split. Before, it was"
+                " the mean of the batches, and depended on the batch size.",
+                self.trainer.epoch_num,
+                ", ".join(changed),
+            )
+        self._has_told_change = True
+
     def state(self) -> Any:
         """Return the position of the flow: a shuffled or augmented one is another in each pass."""
         state = method_of(self._flow, "state")
-        return None if state is None else state()
+        return {_WEIGHTING: _OVER_SPLIT, "flow": None if state is None else state()}
 
     def load_state(self, state: Any) -> None:
-        """Take back what ``state()`` gave."""
-        method_of(self._flow, "load_state")(state)
+        """Take back what ``state()`` gave, also that of older versions: the position of the flow alone."""
+        self._is_resumed_by_weights = isinstance(state, Mapping) and state.get(_WEIGHTING) == _OVER_SPLIT
+        position = state["flow"] if self._is_resumed_by_weights else state
+        load = method_of(self._flow, "load_state")
+        if position is not None and load is not None:
+            load(position)
 
     def after_train(self) -> None:
         """Free the flow's workers."""
@@ -149,7 +179,9 @@ class ScalarStats(Inferencer):
     """Means over all *samples* of the set, put as ``<prefix>_<name>``; of a graph's ``cost:0`` as ``<prefix>_cost``.
 
     A single number of a batch counts as often as the batch has samples (``batch_size(batch)``: the length of its first
-    component), so a smaller last batch weighs less; an array with one row a sample is averaged over its rows.
+    component), so a smaller last batch weighs less; an array with one row a sample is averaged over its rows. A loss
+    that is divided by something else than samples, as the weights of their classes, is a ``WeightedMean``: its sums and
+    its weights are added up over the set.
 
     Args:
         names: values of the program, or one of them.
@@ -160,6 +192,7 @@ class ScalarStats(Inferencer):
         self._names = (names,) if isinstance(names, str) else tuple(names)
         self._prefix = prefix
         self._sums: dict[str, float] = {}
+        self._weighted: dict[str, list[WeightedSum]] = {}
         self._samples = 0
 
     def names(self) -> Sequence[str]:
@@ -169,6 +202,7 @@ class ScalarStats(Inferencer):
     def before_inference(self) -> None:
         """Begin at zero."""
         self._sums = dict.fromkeys(self._names, 0.0)
+        self._weighted = {}
         self._samples = 0
 
     def on_values(self, values: Mapping[str, Any], batch: Any) -> None:
@@ -176,12 +210,19 @@ class ScalarStats(Inferencer):
         samples = batch_size(batch)
         self._samples += samples
         for name in self._names:
-            self._sums[name] += samples * float(np.mean(plain_array(values[name]), dtype=np.float64))
+            value = values[name]
+            if isinstance(value, WeightedMean):
+                before = self._weighted.get(name) or [WeightedSum()] * len(value.sums)
+                self._weighted[name] = [one + other for one, other in zip(before, value.sums, strict=True)]
+            else:
+                self._sums[name] += samples * float(np.mean(plain_array(value), dtype=np.float64))
 
     def after_inference(self) -> Mapping[str, float]:
         """Return the means."""
         prefix = f"{self._prefix}_" if self._prefix else ""
-        return {f"{prefix}{name.removesuffix(':0')}": total / self._samples for name, total in self._sums.items()}
+        means = {name: total / self._samples for name, total in self._sums.items()}
+        means |= {name: sum(each.mean for each in sums) for name, sums in self._weighted.items()}
+        return {f"{prefix}{name.removesuffix(':0')}": mean for name, mean in means.items()}
 
 
 class MetricStats(Inferencer):
