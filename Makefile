@@ -11,7 +11,7 @@ BENCH_STAMP := $(VENV)/.installed-bench
 # Twice quiet: errors only. Versions are pinned in constraints.txt.
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-input -c constraints.txt
 
-.PHONY: help setup demo test test-rest test-nightly test-all test-matrix check fix bench docs clean
+.PHONY: help setup demo quick test test-rest test-nightly test-all test-matrix check fix bench docs clean
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 14
 
@@ -33,6 +33,9 @@ $(BENCH_STAMP): $(STAMP)
 
 demo: $(STAMP) $(SCRIPTS)  ## start the studio and train LeNet on handwritten digits in it
 	$(BIN)/ziggurat demo $(DEMO_FLAGS)
+
+quick: $(STAMP) $(SCRIPTS)  ## check the files that changed and run the unit tests of their packages: three minutes at most
+	$(BIN)/python -m tools.quick_check
 
 test: check $(SCRIPTS)  ## check, then run the quick tests and one real process of each kind: a quarter of an hour on two cores
 	$(BIN)/python -m tools.run_tests quick

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.check import STEPS, chosen_steps
+from tools.quick_check import FAST, FOLDERS, UNIT, quick_steps, tests_of
 from tools.run_tests import PARTS, SESSIONS
 
 REPOSITORY = Path(__file__).parents[2]
@@ -36,7 +37,8 @@ def test_every_requirement_is_pinned():
 
 
 @pytest.mark.parametrize(
-    "target", ["demo", "test", "test-rest", "test-nightly", "test-all", "test-matrix", "check", "fix", "bench", "docs"]
+    "target",
+    ["demo", "quick", "test", "test-rest", "test-nightly", "test-all", "test-matrix", "check", "fix", "bench", "docs"],
 )
 def test_make_knows_what_to_do_on_a_fresh_machine(target, tmp_path):
     command = ["make", "--dry-run", "--file", str(REPOSITORY / "Makefile"), target, f"VENV={tmp_path / 'venv'}"]
@@ -94,3 +96,21 @@ def test_a_check_that_fails_fails_them_all():
     assert re.search(r"^bad +\d+\.\d s  FAILED$", done.stdout, re.MULTILINE)
     assert "No module named no_such_module" in done.stdout
     assert done.stdout.endswith("1 of 2 checks hold; not: bad.\n")
+
+
+def test_a_quick_check_takes_what_belongs_to_the_changed_files():
+    files = ["src/ziggurat/dataflow/base.py", "tests/unit/dataflow/test_base.py", "docs/index.md", "tools/check.py"]
+    assert tests_of(files) == [
+        "tests/arch",
+        *(f"tests/unit/{folder}" for folder in ("dataflow", "datasets", "fast", "imgaug")),
+    ]
+    commands = {step.name: step.command for step in quick_steps(files)}
+    assert set(FAST) < set(commands)
+    assert commands["types"][-2:] == ("src/ziggurat/dataflow/base.py", "tools/check.py")
+
+
+def test_a_quick_check_knows_the_folders_of_the_unit_tests():
+    packages = {path.stem for path in (REPOSITORY / "src" / "ziggurat").iterdir()}
+    assert set(FOLDERS) <= packages
+    named = {folder for folders in FOLDERS.values() for folder in folders}
+    assert {folder for folder in named if not (REPOSITORY / UNIT / folder).is_dir()} == set()

@@ -135,18 +135,18 @@ def test_what_a_killed_worker_said_last_is_in_its_log(tmp_path):
 
 def test_executor_ends_a_worker_that_kills_its_shim(tmp_path):
     text = (
-        "import os, signal, time\n"
+        "import os, signal\n"
         "if not os.fork():\n"
         "    os.setsid()\n"
         "    if not os.fork():\n"
         "        open('escaped', 'w').write(str(os.getpid()))\n"
         "        os.rename('escaped', 'there')\n"
-        "        time.sleep(600)\n"
+        "        signal.pause()\n"
         "    os._exit(0)\n"
         "os.wait()\n"
         "while not os.path.exists('there'): pass\n"
         "os.kill(os.getppid(), signal.SIGKILL)\n"
-        "time.sleep(600)\n"
+        "signal.pause()\n"
     )
     folder, executor = worker(f"import os; os.chdir({str(tmp_path)!r})\n{text}", tmp_path)
     code = ended(executor, executor.start(folder, (), {}))
