@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from tools.check import STEPS, Step
 from tools.check import main as check
 
-__all__ = ["changed_files", "main", "quick_steps", "tests_of"]
+__all__ = ["changed_files", "main", "quick_steps", "quick_tests"]
 
 SOURCE = PurePosixPath("src/ziggurat")
 UNIT = Path("tests/unit")
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     print(f"{len(files)} changed files.", flush=True)
     code = check(quick_steps(files))
-    tests = tests_of(files)
+    tests = quick_tests(files)
     if tests:
         print(f"\n=== tests: {' '.join(tests)}", flush=True)
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not slow", *tests]
@@ -86,7 +86,7 @@ def quick_steps(files: Iterable[str]) -> list[Step]:
     return steps
 
 
-def tests_of(files: Iterable[str]) -> list[str]:
+def quick_tests(files: Iterable[str]) -> list[str]:
     """Return the folders and files of the quick tests that belong to changed files."""
     chosen: set[str] = set()
     for name in map(PurePosixPath, files):

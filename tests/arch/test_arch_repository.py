@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.check import STEPS, chosen_steps
-from tools.quick_check import FAST, FOLDERS, UNIT, quick_steps, tests_of
+from tools.quick_check import FAST, FOLDERS, UNIT, quick_steps, quick_tests
 from tools.run_tests import PARTS, SESSIONS
 
 REPOSITORY = Path(__file__).parents[2]
@@ -100,7 +100,7 @@ def test_a_check_that_fails_fails_them_all():
 
 def test_a_quick_check_takes_what_belongs_to_the_changed_files():
     files = ["src/ziggurat/dataflow/base.py", "tests/unit/dataflow/test_base.py", "docs/index.md", "tools/check.py"]
-    assert tests_of(files) == [
+    assert quick_tests(files) == [
         "tests/arch",
         *(f"tests/unit/{folder}" for folder in ("dataflow", "datasets", "fast", "imgaug")),
     ]
