@@ -43,9 +43,14 @@ class DurationFile:
 
 
 def register(config: pytest.Config) -> None:
-    """Record the durations of this session, except in the workers of xdist, whose reports reach the main process."""
-    if not hasattr(config, "workerinput") and not config.option.collectonly:
-        config.pluginmanager.register(DurationFile(Path(os.environ.get(VARIABLE, DEFAULT))), "durations")
+    """Record the durations of this session, but not twice: reports of the processes of xdist reach the first one.
+
+    A test that starts a session of its own, as those of these tools do, leaves no record.
+    """
+    path = os.environ.get(VARIABLE, str(DEFAULT))
+    os.environ[VARIABLE] = ""
+    if path and not hasattr(config, "workerinput") and not config.option.collectonly:
+        config.pluginmanager.register(DurationFile(Path(path)), "durations")
 
 
 def by_file(paths: Iterable[Path]) -> dict[str, tuple[float, int]]:
