@@ -37,7 +37,7 @@ demo: $(STAMP) $(SCRIPTS)  ## start the studio and train LeNet on handwritten di
 quick: $(STAMP) $(SCRIPTS)  ## check the files that changed and run the unit tests of their packages: three minutes at most
 	$(BIN)/python -m tools.quick_check
 
-test: check $(SCRIPTS)  ## check, then run the quick tests and one real process of each kind: a quarter of an hour on two cores
+test: check $(SCRIPTS)  ## check, then run the quick tests and one real process of each kind: eight minutes on two cores
 	$(BIN)/python -m tools.run_tests quick
 
 test-rest: $(STAMP) $(SCRIPTS)  ## run what the build server runs after `make test`

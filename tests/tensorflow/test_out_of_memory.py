@@ -20,6 +20,8 @@ from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 from ziggurat.workspace.job_folders import job_status
 
+pytestmark = pytest.mark.usefixtures("cold_starts")
+
 NETWORK = """
 class UserModel(Tower):
     @model_property

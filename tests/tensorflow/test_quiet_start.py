@@ -16,6 +16,8 @@ from ziggurat.backends.tensorflow.backend import build_job_graph
 from ziggurat.backends.tensorflow.runtime import native_log_held_to
 from ziggurat.engine.backend import ProgramRequest, class_arrays
 
+pytestmark = pytest.mark.usefixtures("cold_starts")
+
 SAID = (
     b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
     b"I0000 00:00:1795338367.876459   15562 port.cc:153] oneDNN custom operations are on.\n"

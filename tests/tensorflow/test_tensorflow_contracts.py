@@ -6,6 +6,8 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from tests.nine_contracts import NineContracts
 
+pytestmark = pytest.mark.usefixtures("cold_starts")
+
 
 class TestTensorflowJob(NineContracts):
     name = "tensorflow"

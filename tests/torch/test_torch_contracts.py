@@ -6,6 +6,8 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from tests.nine_contracts import NineContracts
 
+pytestmark = pytest.mark.usefixtures("cold_starts")
+
 
 class TestTorchJob(NineContracts):
     name = "torch"

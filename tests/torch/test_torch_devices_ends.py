@@ -33,6 +33,8 @@ NETWORK = """
 import os, threading
 import numpy
 
+pytestmark = pytest.mark.usefixtures("cold_starts")
+
 print("a network is made")
 # HEAD
 

@@ -19,6 +19,8 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from ziggurat.errors import ConfigurationError
 from ziggurat.torch import Processes, join_processes
 
+pytestmark = pytest.mark.usefixtures("cold_starts")
+
 PROGRAM = Path(library_program.__file__)
 
 

@@ -25,6 +25,8 @@ from ziggurat.tf.inputs.base import FeedInput
 from ziggurat.tf.inputs.queue import QueueInput
 from ziggurat.tf.trainers import SimpleTrainer
 
+pytestmark = pytest.mark.usefixtures("cold_starts")
+
 
 def _damaged(point: list[Any]) -> list[Any]:
     if float(point[0][0]) < 0:

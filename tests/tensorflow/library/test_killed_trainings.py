@@ -23,6 +23,8 @@ from ziggurat.tf.processes import Place
 from ziggurat.tf.savers import MinSaver, ModelSaver
 from ziggurat.tf.trainers import SimpleTrainer
 
+pytestmark = pytest.mark.usefixtures("cold_starts")
+
 _PROGRAM = Path(__file__).with_name("killed_program.py")
 
 
