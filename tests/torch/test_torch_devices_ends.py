@@ -29,11 +29,11 @@ from ziggurat.events import ErrorRaised, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 
+pytestmark = pytest.mark.usefixtures("cold_starts")
+
 NETWORK = """
 import os, threading
 import numpy
-
-pytestmark = pytest.mark.usefixtures("cold_starts")
 
 print("a network is made")
 # HEAD
