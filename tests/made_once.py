@@ -32,8 +32,8 @@ def trained_once(name: str, spec: Mapping[str, Any]) -> Path:
     """Return the folder of a job that a worker trained to its end; what is written there, no other process sees.
 
     Args:
-        name: of the folder.
-        spec: of the job, JSON values.
+        name: First part of the name of the folder.
+        spec: Spec of the job, JSON values.
     """
     copy = Path(_own_folder()) / f"{name}-{_hash_of(spec)}"
     if copy.exists():

@@ -52,7 +52,7 @@ class Session:
     """One run of pytest.
 
     Args:
-        name: of the session, a key of ``SESSIONS``.
+        name: Key of ``SESSIONS``.
         marks: expression that its tests must match.
         processes: number of test processes.
     """

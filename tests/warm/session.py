@@ -41,7 +41,7 @@ class WarmStarts:
     """The template process of a session, if this is its first process, and the script in every process of it.
 
     Args:
-        framework: that the template imports.
+        framework: Framework that the template imports.
     """
 
     def __init__(self, framework: str) -> None:

@@ -22,8 +22,8 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -50,13 +50,11 @@ class Template:
 
     Args:
         framework: name of the framework's package.
-        library: that package; None without a framework.
         environment: variables that its import read.
         defaults: variables that its import set.
     """
 
     framework: str
-    library: ModuleType | None
     environment: dict[str, str]
     defaults: dict[str, str]
 
@@ -80,7 +78,7 @@ def main() -> None:
         importlib.import_module(name)
     # An import sets some variables where they have no value; a process that starts without them gets the same.
     defaults = {name: value for name, value in os.environ.items() if before.get(name) != value}
-    template = Template(framework, sys.modules.get(framework), read_at_import(os.environ), defaults)
+    template = Template(framework, read_at_import(os.environ), defaults)
     gc.collect()
     gc.freeze()
     selector = selectors.DefaultSelector()
@@ -98,7 +96,11 @@ def accept(listener: socket.socket, selector: selectors.BaseSelector, template: 
     connection, _ = listener.accept()
     data, descriptors, _, _ = socket.recv_fds(connection, REQUEST_BYTES, 3)
     try:
-        request = json.loads(data)
+        try:
+            request = json.loads(data)
+        except ValueError:  # the command was killed before it had asked
+            connection.close()
+            return
         if (
             len(descriptors) != 3
             or {**read_at_import(template.defaults), **request["read_at_import"]} != template.environment
@@ -114,10 +116,11 @@ def accept(listener: socket.socket, selector: selectors.BaseSelector, template: 
             connection.close()
             run(request, descriptors, template.defaults)
         with_own_group(pid)
-        connection.sendall(b"%d\n" % pid)
         fork = Fork(pid, os.pidfd_open(pid), connection)
         selector.register(fork.pidfd, selectors.EVENT_READ, fork)
         selector.register(connection, selectors.EVENT_READ, fork)
+        with suppress(OSError):  # the command was killed meanwhile: its connection ends, and the fork with it
+            connection.sendall(b"%d\n" % pid)
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
@@ -127,8 +130,7 @@ def assert_untouched(template: Template) -> None:
     """Refuse to fork once a session, a device or a Python thread was opened here."""
     assert threading.active_count() == 1, threading.enumerate()
     if template.framework == "torch":
-        assert template.library is not None
-        assert not template.library.cuda.is_initialized()
+        assert not sys.modules["torch"].cuda.is_initialized()
     elif template.framework == "tensorflow":
         from tensorflow.python.eager import context
 
@@ -137,6 +139,8 @@ def assert_untouched(template: Template) -> None:
 
 def end_or_kill(fork: Fork, selector: selectors.BaseSelector) -> None:
     """Report the end of a fork; kill it if the command that stands for it is gone."""
+    if fork.connection.fileno() < 0:
+        return  # both ended at the same time, and this is the second event
     pid, status = os.waitpid(fork.pid, os.WNOHANG)
     if not pid:
         try:
@@ -147,10 +151,8 @@ def end_or_kill(fork: Fork, selector: selectors.BaseSelector) -> None:
     selector.unregister(fork.pidfd)
     selector.unregister(fork.connection)
     os.close(fork.pidfd)
-    try:
+    with suppress(OSError):  # the command is gone
         fork.connection.sendall(b"%d\n" % status)
-    except OSError:
-        pass  # nobody waits for it any more
     fork.connection.close()
 
 

@@ -51,7 +51,7 @@ def remove_leftovers(folder: Path, prefix: str = TEMPORARY) -> None:
     """Delete the folders of processes that have ended.
 
     Args:
-        folder: that they are in; those of other users and other machines in it stay.
+        folder: Their parent folder; those of other users and other machines in it stay.
         prefix: of their names; those of earlier releases, which name no process, are deleted
             a day after their last change.
     """

@@ -443,7 +443,7 @@ def _weighted_cost(cost: Any, parts: Sequence[Any], losses: Sequence[Loss], rows
     Args:
         cost: of the batch.
         parts: values of the tensors of ``_parts_of_cost``.
-        losses: whose sum the cost is.
+        losses: The losses that add up to the cost.
         rows: of the batch.
     """
     given, sums = iter([float(each) for each in parts]), []

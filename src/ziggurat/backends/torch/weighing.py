@@ -91,7 +91,7 @@ def weighted_cost(
 
     Args:
         value: the cost.
-        losses: whose sum it is.
+        losses: The losses that add up to it.
         weights: of the losses; None for the number of rows.
         rows: of the batch.
     """
