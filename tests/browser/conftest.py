@@ -24,6 +24,14 @@ from ziggurat.client import Client
 FRONTEND = Path(__file__).parents[2] / "frontend"
 AXE = FRONTEND / "node_modules" / "axe-core" / "axe.min.js"
 CHROMIUM = path_of_chromium()
+UNTOLD = (
+    # A test that holds scripts back looks for elements while the content waits for them; a console shows this only to
+    # those who ask for verbose messages.
+    "verbose: Rendering was performed in a subtree hidden by content-visibility",
+    # What a logout is for.
+    "info: Clear-Site-Data header on ",
+)
+"""How messages of the console begin that say nothing about a page."""
 SLOWER = float(os.environ.get("TESTS_BROWSER_SLOWER", "1"))
 """How many times slower the pages compute than they could: ``6`` shows here what fails on a small machine."""
 
@@ -169,9 +177,7 @@ def page(context: BrowserContext, server: RunningStudio) -> Iterator[Page]:
 
 def note_console(text: str, said: list[str]) -> None:
     """Note a message of a page's console, unless it says nothing about the page."""
-    # A test that holds scripts back looks for elements while the content waits for them; a console shows this only to
-    # those who ask for verbose messages.
-    if not text.startswith("verbose: Rendering was performed in a subtree hidden by content-visibility"):
+    if not text.startswith(UNTOLD):
         said.append(text)
 
 
