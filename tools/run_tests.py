@@ -84,21 +84,35 @@ class Outcome:
     durations: Path
 
 
-# Sessions of one group run at the same time: those of the browser and of the smoke tests mostly wait for processes.
+PROCESSES = 3
+"""How many test processes run at the same time: one more than two cores have, since many of them mostly wait."""
+
 PARTS = {
     "quick": (
-        (Session("no framework", "not slow"), Session("TensorFlow", SMOKE, 1)),
-        (Session("browser", SMOKE),),
+        Session("no framework", "not slow"),
+        Session("TensorFlow", SMOKE, 1),
+        Session("browser", SMOKE),
     ),
     "rest": (
-        (Session("no framework", "slow and not nightly"), Session("browser", ONCE, 1)),
-        (Session("TensorFlow", ONCE),),
-        (Session("PyTorch", "not nightly"),),
+        Session("browser", ONCE, 1),
+        Session("no framework", "slow and not nightly"),
+        Session("TensorFlow", ONCE),
+        Session("PyTorch", "not nightly"),
     ),
-    "nightly": tuple((Session(name, "nightly"),) for name in SESSIONS),
-    "": tuple((Session(name),) for name in SESSIONS),
+    "nightly": tuple(Session(name, "nightly") for name in SESSIONS),
+    "": tuple(Session(name) for name in SESSIONS),
 }
-"""Name of a part → groups of sessions; the first three parts together are all tests, and no test is in two."""
+"""Name of a part → its sessions, in the order in which they start; the first three parts together are all tests, and no
+test is in two."""
+
+
+@dataclass
+class _Running:
+    session: Session
+    process: subprocess.Popen[bytes]
+    output: IO[bytes] | None
+    durations: Path
+    began_s: float
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -107,7 +121,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     part = arguments[0] if arguments and arguments[0] in PARTS else ""
     passed_on = arguments[1:] if part else arguments
-    outcomes = [outcome for group in PARTS[part] for outcome in _run_group(part, group, passed_on)]
+    outcomes = _run(part, passed_on)
     _report(outcomes)
     failed = [outcome.name for outcome in outcomes if outcome.code not in (0, NO_TESTS)]
     if failed or all(outcome.code == NO_TESTS for outcome in outcomes):
@@ -117,33 +131,39 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _run_group(part: str, group: Sequence[Session], passed_on: Sequence[str]) -> list[Outcome]:
-    """Run sessions at the same time; the output of the first is shown at once, that of the others when they end."""
+def _run(part: str, passed_on: Sequence[str]) -> list[Outcome]:
+    """Run each session once its processes are free; the output of one that starts beside others is shown at its end."""
+    waiting, running, outcomes = list(PARTS[part]), list[_Running](), list[Outcome]()
     with ExitStack() as stack:
-        began = time.perf_counter()
-        running: list[tuple[Session, subprocess.Popen[bytes], IO[bytes] | None, Path]] = []
-        for session in group:
-            output = stack.enter_context(tempfile.TemporaryFile()) if running else None
-            path = DURATIONS / f"{part or 'all'}-{session.name.replace(' ', '-')}.jsonl"
-            path.unlink(missing_ok=True)
-            if output is None:
-                print(f"\n=== tests: {session.name}", flush=True)
-            running.append((session, _start(session, passed_on, path, output), output, path))
-        ended_s: dict[str, float] = {}
-        while len(ended_s) < len(running):
-            for session, process, _, _ in running:
-                if session.name not in ended_s and process.poll() is not None:
-                    ended_s[session.name] = time.perf_counter() - began
-            time.sleep(LOOK_S)
-        outcomes: list[Outcome] = []
-        for session, process, output, path in running:
-            if output is not None:
-                print(f"\n=== tests: {session.name}", flush=True)
-                output.seek(0)
-                sys.stdout.write(output.read().decode(errors="replace"))
-            print(f"=== tests: {session.name}: {ended_s[session.name]:.0f} s", flush=True)
-            outcomes.append(Outcome(session.name, process.returncode, ended_s[session.name], path))
-        return outcomes
+        while waiting or running:
+            if waiting and sum(each.session.processes for each in running) + waiting[0].processes <= PROCESSES:
+                session = waiting.pop(0)
+                output = stack.enter_context(tempfile.TemporaryFile()) if running else None
+                if output is None:
+                    print(f"\n=== tests: {session.name}", flush=True)
+                path = DURATIONS / f"{part or 'all'}-{session.name.replace(' ', '-')}.jsonl"
+                path.unlink(missing_ok=True)
+                process = _start(session, passed_on, path, output)
+                running.append(_Running(session, process, output, path, time.perf_counter()))
+                continue
+            ended = [each for each in running if each.process.poll() is not None]
+            for each in ended:
+                running.remove(each)
+                outcomes.append(_end(each))
+            if not ended:
+                time.sleep(LOOK_S)
+    return outcomes
+
+
+def _end(ended: _Running) -> Outcome:
+    """Show the output of a session that was held back, and how long it took."""
+    duration_s = time.perf_counter() - ended.began_s
+    if ended.output is not None:
+        print(f"\n=== tests: {ended.session.name}", flush=True)
+        ended.output.seek(0)
+        sys.stdout.write(ended.output.read().decode(errors="replace"))
+    print(f"=== tests: {ended.session.name}: {duration_s:.0f} s", flush=True)
+    return Outcome(ended.session.name, ended.process.returncode, duration_s, ended.durations)
 
 
 def _start(

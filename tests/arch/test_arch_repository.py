@@ -1,6 +1,5 @@
 """The repository's two commands hold together: make, the build server's script, the pins, and the list of checks."""
 
-import itertools
 import os
 import re
 import subprocess
@@ -64,7 +63,7 @@ def test_every_test_belongs_to_one_part(session, nightly, smoke):
         parts = [
             part
             for part in ("quick", "rest", "nightly")
-            for run in itertools.chain(*PARTS[part])
+            for run in PARTS[part]
             if run.name == session and eval(run.marks, {}, marks)
         ]
         assert len(parts) == 1, (marks, parts)
