@@ -44,6 +44,7 @@ _OPTION = click.option(
 @click.option("--val-share", metavar="X", help="Share for validation, as --set splits.val_share=X.")
 @click.option("--test-share", metavar="X", help="Share for the test, as --set splits.test_share=X.")
 @click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
+@click.option("--strict", is_flag=True, help="Refuse any loss of labels, samples or names, as --losses none.")
 @click.option("--dry-run", is_flag=True, help="Print the spec and exit.")
 @click.option("--detach", is_flag=True, help="Run it in the background; `status` and `events` show its progress.")
 @click.pass_obj
@@ -53,6 +54,7 @@ def create(
     out: Path | None,
     options: tuple[str, ...],
     assignments: tuple[str, ...],
+    strict: bool,
     dry_run: bool,
     detach: bool,
     **flags: str | None,
@@ -64,6 +66,10 @@ def create(
     """
     shares = {name: flags.pop(name) for name in ("val_share", "test_share")}
     given = {name: text for name, text in flags.items() if text is not None}
+    if strict and given.setdefault("losses", "none") != "none":
+        raise UsageError(
+            "`--strict` and `--losses` say different things.", received=given["losses"], advice="Give one of them."
+        )
     given["source"] = stored_source(source)
     given.setdefault("name", source_name(given["source"]) if out is None else out.absolute().name)
     parts = [*assignments, *(f"splits.{name}={text}" for name, text in shares.items() if text is not None)]
@@ -198,7 +204,9 @@ def show_text(content: Mapping[str, Any]) -> str:
         color = {1: "gray", 3: "color"}.get(image["channels"], "gray and color")
         lines.append(f"  images   {size}, {color}, {image['encoding']}")
     lines += [f"  made of    {parent['name']}: {' '.join(parent['changes'])}" for parent in content["parents"]]
-    lines += [f"  warning    {text}" for text in content["warnings"]]
+    lost = [each["text"] for each in content["losses"]]
+    lines += [f"  lost       {text}" for text in lost]
+    lines += [f"  warning    {text}" for text in content["warnings"] if text not in lost]
     if content["test_openings"]:
         times = "once" if content["test_openings"] == 1 else f"{content['test_openings']} times"
         lines.append(f"  test       opened {times}")
@@ -275,8 +283,11 @@ def _preview_text(found: Mapping[str, Any]) -> str:
         "",
         table([_sample(each) for each in found["samples"]], ("sample", "label", "content")),
     ]
+    lost = [each["text"] for each in found["losses"]]
+    lines += _listed("Lost", lost)
     lines += _listed("Problems", [f"{each['key']}: {each['reason']}" for each in found["problems"]])
-    lines += _listed("Warnings", found["warnings"])
+    lines += _listed("Warnings", [each for each in found["warnings"] if each not in lost])
+    lines += _listed("No dataset would be made of it", [found["refused"]] if found["refused"] else [])
     return "\n".join(lines)
 
 

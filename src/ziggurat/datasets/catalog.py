@@ -8,8 +8,8 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -43,6 +43,8 @@ _NUMBERS: Final[Mapping[str, tuple[str, Any]]] = {
 _MISSING: Final = {np.int32: -1, np.int64: -1, np.float64: float("nan")}
 _BATCH: Final = 2000
 _INSERT: Final = f"INSERT INTO samples ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
+_PROBLEM: Final = tuple(each.name for each in fields(Problem))
+_INSERT_PROBLEM: Final = f"INSERT INTO problems VALUES ({', '.join('?' * len(_PROBLEM))})"
 TABLES: Final = """
 CREATE TABLE samples (
     number INTEGER PRIMARY KEY,  -- from 0; in a dataset: split by split, row by row
@@ -64,7 +66,17 @@ CREATE TABLE samples (
     picture_hash INTEGER         -- perceptual hash, 64 bits, signed
 );
 CREATE TABLE object_classes (class INTEGER NOT NULL, number INTEGER NOT NULL, objects INTEGER NOT NULL);
-CREATE TABLE problems (key TEXT NOT NULL, kind TEXT NOT NULL, reason TEXT NOT NULL, left_out INTEGER NOT NULL);
+CREATE TABLE problems (
+    key TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    left_out INTEGER NOT NULL,
+    objects INTEGER NOT NULL,    -- from here on what was lost by it; 0.2 had none of these columns
+    names INTEGER NOT NULL,
+    why TEXT NOT NULL,
+    class_name TEXT NOT NULL,
+    split TEXT NOT NULL
+);
 CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 INDEXES: Final = """
@@ -351,10 +363,35 @@ class Catalogue:
         """Return some of the problems, in the order in which they were found."""
         condition, values = ("1", []) if kind is None else ("kind = ?", [kind])
         rows = self._all(
-            f"SELECT key, kind, reason, left_out FROM problems WHERE {condition} ORDER BY rowid LIMIT ? OFFSET ?",
+            f"SELECT {self._problem_columns} FROM problems WHERE {condition} ORDER BY rowid LIMIT ? OFFSET ?",
             [*values, limit, offset],
         )
-        return [Problem(key=key, kind=kind, reason=reason, left_out=bool(out)) for key, kind, reason, out in rows]
+        return [Problem(**{**dict(zip(_PROBLEM, row, strict=True)), "left_out": bool(row[3])}) for row in rows]
+
+    @cached_property
+    def _problem_columns(self) -> str:
+        known = {name for _, name, *_ in self._all("PRAGMA table_info(problems)")}
+        empty = {"objects": "0", "names": "0"}
+        return ", ".join(name if name in known else empty.get(name, "''") for name in _PROBLEM)
+
+    def lost(self, kinds: Sequence[str]) -> list[tuple[str, str, str, str, int, int, int]]:
+        """Return what problems lost: kind, why, class name, split, samples, objects and names, summed up.
+
+        The split is as the source says it: that of the problem, or that of the sample before splits are made.
+
+        Args:
+            kinds: kinds of problems whose samples were left out without a loss.
+        """
+        wanted = f"left_out AND kind NOT IN ({', '.join('?' * len(kinds))})"
+        query = (
+            "SELECT kind, why, class_name, "
+            "coalesce(nullif(found.split, ''), CASE WHEN samples.row IS NULL THEN samples.split END, ''), "
+            "sum(wanted), sum(found.objects), sum(found.names) "
+            f"FROM (SELECT rowid AS place, *, {wanted} AS wanted FROM problems) AS found "
+            "LEFT JOIN samples ON samples.key = found.key "
+            "WHERE wanted OR found.objects OR found.names GROUP BY 1, 2, 3, 4 ORDER BY min(place)"
+        )
+        return self._all(query, list(kinds))
 
     def problems_of(self, keys: Sequence[str]) -> dict[str, list[Problem]]:
         """Return key → problems, of these keys."""
@@ -437,7 +474,7 @@ class CatalogueWriter:
         self._target = AtomicFile(Path(path), replace=replace)
         self._rows: list[tuple[Any, ...]] = []
         self._objects: list[tuple[int, int, int]] = []
-        self._problems: list[tuple[str, str, str, int]] = []
+        self._problems: list[tuple[Any, ...]] = []
         with sql_errors(self._target.final):
             self._connection = connect_for_writing(self._target.path, fresh=True)
             self._connection.execute("BEGIN")
@@ -455,7 +492,7 @@ class CatalogueWriter:
 
     def add_problem(self, problem: Problem) -> None:
         """Add a problem."""
-        self._problems.append((problem.key, problem.kind, problem.reason, int(problem.left_out)))
+        self._problems.append(tuple(getattr(problem, name) for name in _PROBLEM))
         if len(self._problems) >= _BATCH:
             self._write_out()
 
@@ -499,7 +536,7 @@ class CatalogueWriter:
         with sql_errors(self._target.final):
             self._connection.executemany(_INSERT, self._rows)
             self._connection.executemany("INSERT INTO object_classes VALUES (?, ?, ?)", self._objects)
-            self._connection.executemany("INSERT INTO problems VALUES (?, ?, ?, ?)", self._problems)
+            self._connection.executemany(_INSERT_PROBLEM, self._problems)
         self._rows, self._objects, self._problems = [], [], []
 
 

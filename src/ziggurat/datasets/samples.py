@@ -61,12 +61,23 @@ class Problem:
             ``box-outside``, ``unknown-class``, ``no-picture``, ``missing-value``, ``duplicate-key``, ``small-class``, …
         reason: one sentence.
         left_out: whether the sample is not in the dataset because of it.
+        objects: how many objects stand in the source and not in the dataset because of it.
+        names: how many names of classes, splits or columns do.
+        why: why they do not, for all of its like, as the end of a sentence: "their category is not in `categories`";
+            empty for what ``ziggurat.datasets.creation.losses`` says of the kind.
+        class_name: of the sample or the objects that were lost; empty where it is unknown.
+        split: of the sample that was left out, where the source says it.
     """
 
     key: str
     kind: str
     reason: str
     left_out: bool = False
+    objects: int = 0
+    names: int = 0
+    why: str = ""
+    class_name: str = ""
+    split: str = ""
 
 
 def split_of(path: str) -> str:

@@ -134,6 +134,9 @@ class Manifest:
         source: where the samples came from; None for a version that was made of several.
         spec: what was asked for.
         problems: kind of problem → how many samples have it; the index lists them.
+        losses: what stands in the source and not in the dataset, by unit and reason: ``unit`` (``objects``,
+            ``samples``, ``names``), ``kind`` (of the problems), ``lost``, ``total`` (None where unknown), ``text`` and
+            ``warns`` (whether it is much). Datasets of 0.2 have none: what they lost stands in their problems.
         parents: the versions that this one was made of.
         release: version of Ziggurat that made it.
         id: SHA-256 of all the rest, hexadecimal.
@@ -149,6 +152,7 @@ class Manifest:
     source: SourceNote | None = None
     spec: Mapping[str, Any] = field(default_factory=dict)
     problems: Mapping[str, int] = field(default_factory=dict)
+    losses: tuple[Mapping[str, Any], ...] = ()
     parents: tuple[Parent, ...] = ()
     release: str = ""
     id: str = ""
@@ -218,6 +222,7 @@ class Manifest:
                 "image": None if image is None else ImageForm(**image),
                 "source": None if source is None else SourceNote(**source),
                 "pixel_mean": tuple(given["pixel_mean"]),
+                "losses": tuple(given.get("losses", ())),
                 "parents": tuple(
                     Parent(**{**parent, "changes": tuple(parent["changes"])}) for parent in given["parents"]
                 ),

@@ -165,6 +165,14 @@ class DatasetSpec(SpecModel):
         group=_IMAGES,
     )
 
+    losses: Literal["none", "some", "any"] = spec_field(
+        "some",
+        title="Losses",
+        help="What of the source may be lost: `none` refuses any loss, `some` only that of all labels of a split or a "
+        "class, `any` nothing.",
+        group=_SOURCE,
+    )
+
     store: Annotated[Literal["lmdb", "tfrecord"], BeforeValidator(_present_store)] = spec_field(
         "lmdb", title="Store", help="Kind of file that holds the records; `lmdb` is the fastest.", group=_STORING
     )

@@ -62,6 +62,7 @@ def creation_request(spec: DatasetSpec) -> CreationRequest:
         mean=spec.mean,
         near_duplicates=spec.near_duplicates,
         check="" if spec.check == "auto" else spec.check,
+        losses=spec.losses,
         workers=spec.workers,
         spec=spec.model_dump(mode="json", exclude={"workers", "heartbeat_s", "hung_after_s"}),
     )
@@ -71,4 +72,4 @@ def _summary(manifest: Manifest) -> str:
     counts = ", ".join(f"{split} {note.count}" for split, note in manifest.splits.items())
     problems = sum(manifest.problems.values())
     said = "no problems" if not problems else "1 problem" if problems == 1 else f"{problems} problems"
-    return f"{counts} samples; {said}"
+    return f"{counts} samples; {said}" + "".join(f"; {each['text'].rstrip('.')}" for each in manifest.losses)

@@ -154,7 +154,10 @@ class Datasets:
             content = manifest.as_json()
             return {
                 "folder": str(self.folder(name)),
-                **{part: content[part] for part in ("id", "name", "image", "source", "problems", "parents", "mean")},
+                **{
+                    part: content[part]
+                    for part in ("id", "name", "image", "source", "problems", "losses", "parents", "mean")
+                },
                 "pixel_mean": content["pixel_mean"],
                 "kind": dataset.kind,
                 "stores": sorted({store.record_format for note in splits.values() for store in note.stores}),
@@ -162,7 +165,10 @@ class Datasets:
                 "classes": [{"number": at, "name": each, **_counts(splits, at)} for at, each in enumerate(names)],
                 "columns": content["schema"]["columns"],
                 "target": dataset.schema.target,
-                "warnings": dataset.catalogue.note("warnings") or [],
+                "warnings": [
+                    *(each["text"] for each in manifest.losses if each["warns"]),
+                    *(dataset.catalogue.note("warnings") or []),
+                ],
                 "test_openings": len(dataset.openings()),
             }
 

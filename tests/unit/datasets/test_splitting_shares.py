@@ -45,7 +45,8 @@ def test_30_every_share_is_right_to_one(sizes, percents):
     assert targets.min() >= 0
     at_least_one = [share > 0 for share in shares] if sum(sizes) >= 3 else [shares[0] > 0, False, False]
     assert all(total > 0 for total, wanted in zip(totals, at_least_one, strict=True) if wanted)
-    if min(sizes) >= 20 and shares[0] > 0:
+    # Where a share is less than a sample of a class, a split that gets one has more than its share.
+    if shares[0] > 0 and min(sizes) * min(filter(None, shares)) >= 1:
         assert np.abs(targets - np.outer(shares, sizes)).max() <= 1 + 1e-9
         assert np.abs(totals - np.array(shares) * sum(sizes)).max() <= 2
 

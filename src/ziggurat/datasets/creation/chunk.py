@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 from functools import lru_cache
 from multiprocessing.connection import wait as wait_for_handles
 from pathlib import Path
@@ -156,7 +156,8 @@ def facts_path(folder: Path, chunk: int) -> Path:
 def read_facts(folder: Path, chunk: int) -> ChunkFacts:
     """Return the facts of a chunk that is done."""
     content = unpack(facts_path(folder, chunk).read_bytes())
-    problems = [Problem(key=key, kind=kind, reason=why, left_out=out) for key, kind, why, out in content["problems"]]
+    names = [each.name for each in fields(Problem)]  # 0.2 wrote the first four
+    problems = [Problem(**dict(zip(names, values, strict=False))) for values in content["problems"]]
     return ChunkFacts(**content | {"problems": problems, "sums": ImageSums.from_parts(content["sums"])})
 
 
@@ -184,13 +185,26 @@ def make_chunk(plan: ChunkPlan, chunk: int, splits: np.ndarray, hashes: np.ndarr
             try:
                 value = _record(plan, reader, entry, facts, known, is_training=splits[entry.number - first] == _TRAIN)
             except DatapointError as error:
-                facts.problems.append(Problem(key=entry.key, kind="unreadable", reason=error.rule, left_out=True))
+                facts.problems.append(_unreadable(plan, entry, error.rule))
                 continue
             records.append(entry.key, value)
             facts.numbers.append(entry.number)
             facts.stored_bytes.append(len(value))
     _save(facts, facts_path(plan.folder, chunk))
     return chunk, len(splits)
+
+
+def _unreadable(plan: ChunkPlan, entry: Entry, reason: str) -> Problem:
+    number, names = entry.class_number, plan.schema.class_names
+    return Problem(
+        key=entry.key,
+        kind="unreadable",
+        reason=reason,
+        left_out=True,
+        objects=entry.objects or 0,
+        class_name=names[number] if number is not None and 0 <= number < len(names) else "",
+        split=entry.split,
+    )
 
 
 def _signature(catalog: Path) -> tuple[int, ...]:
@@ -274,7 +288,7 @@ def _label(entry: Entry, image: FittedPicture | None) -> tuple[Any, list[Problem
     problems = []
     if lost:
         reason = f"{lost} of {plural(entry.objects, 'object')} outside of the fitted image."
-        problems.append(Problem(key=entry.key, kind="object-lost", reason=reason))
+        problems.append(Problem(key=entry.key, kind="object-lost", reason=reason, objects=lost))
     if bad := misfits(entry.label, image.source_size):
         count = plural(entry.objects, "object")
         reason = f"{bad} of {count} with a mask that is not as large as the image: stored without it."
@@ -320,7 +334,7 @@ def _hash(plan: ChunkPlan, key: str, first: Any, image: FittedPicture | None) ->
 
 def _save(facts: ChunkFacts, path: Path) -> None:
     content = dict(vars(facts))
-    content["problems"] = [(each.key, each.kind, each.reason, each.left_out) for each in facts.problems]
+    content["problems"] = [astuple(each) for each in facts.problems]
     content["sums"] = facts.sums.as_parts()
     target = AtomicFile(path, replace=True)
     try:

@@ -19,6 +19,7 @@ from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation.assembling import INDEX_NAME, MEAN_NAME, Assembled, assemble
 from ziggurat.datasets.creation.chunk import CHUNK, ChunkPlan, facts_path, in_processes, make_chunk
 from ziggurat.datasets.creation.images import Fitting, decoded_image
+from ziggurat.datasets.creation.losses import Losses, losses_of
 from ziggurat.datasets.creation.request import CreationRequest, CreationStopped, Watch
 from ziggurat.datasets.format_registry import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.hashing import NO_HASH, picture_hash
@@ -78,6 +79,8 @@ def _made(request: CreationRequest, source: Path, folder: Path, watch: Watch) ->
             advice="Choose another encoding, or unpack it into a folder that stays.",
         )
     scan = _scanned(request, source, work / "scan.sqlite", watch)
+    with Catalogue(scan.catalog) as catalog:
+        losses_of(catalog, scan.schema).check(request.losses)
     source = source / scan.folder
     workers = (os.cpu_count() or 1) if request.workers is None else request.workers
     plan = _plan(request, source, scan, work)
@@ -98,9 +101,12 @@ def _made(request: CreationRequest, source: Path, folder: Path, watch: Watch) ->
         watch=watch,
     )
     _check_usable(assembled)
-    manifest = _manifest(request, source, scan, plan, assembled, folder).save(folder)
+    with Catalogue(folder / INDEX_NAME) as catalog:
+        losses = losses_of(catalog, scan.schema)
+    losses.check(request.losses)
+    manifest = _manifest(request, source, scan, plan, assembled, losses, folder).save(folder)
     shutil.rmtree(work, ignore_errors=True)
-    for warning in assembled.warnings:
+    for warning in (*losses.warnings, *assembled.warnings):
         watch.message("warning", warning)
     return manifest
 
@@ -201,7 +207,13 @@ def _check_usable(assembled: Assembled) -> None:
 
 
 def _manifest(
-    request: CreationRequest, source: Path, scan: ScanResult, plan: ChunkPlan, assembled: Assembled, folder: Path
+    request: CreationRequest,
+    source: Path,
+    scan: ScanResult,
+    plan: ChunkPlan,
+    assembled: Assembled,
+    losses: Losses,
+    folder: Path,
 ) -> Manifest:
     height, width, channels = assembled.stored_shape
     image = None
@@ -224,6 +236,7 @@ def _manifest(
         ),
         spec=dict(request.spec) | ({"source": public_uri(request.source)} if "source" in request.spec else {}),
         problems=assembled.problems,
+        losses=tuple(losses.as_json()),
         release=__version__,
     )
 

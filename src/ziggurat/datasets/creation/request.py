@@ -10,12 +10,14 @@ from ziggurat.datasets.splitting.rule import SplitRule
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.records.manifest import ImageForm
 
-__all__ = ["CHECKS", "ENCODINGS", "RESIZE_MODES", "STORES", "CreationRequest", "CreationStopped", "Watch"]
+__all__ = ["CHECKS", "ENCODINGS", "LOSSES", "RESIZE_MODES", "STORES", "CreationRequest", "CreationStopped", "Watch"]
 
 ENCODINGS: Final = ("original", "png", "jpeg", "raw", "reference")
 RESIZE_MODES: Final = ("none", "squash", "crop", "fill", "half_crop")
 STORES: Final = ("lmdb", "tfrecord")
 CHECKS: Final = ("decode", "header", "none")
+LOSSES: Final = ("none", "some", "any")
+"""What of a source may be lost: nothing; some, but not every label of a split or a class; or anything."""
 
 
 class CreationStopped(Exception):  # noqa: N818 - nothing went wrong
@@ -53,6 +55,8 @@ class CreationRequest:
         near_duplicates: whether perceptual hashes are computed, for warnings of leaks; images only.
         check: how images that are stored as they are get checked: ``decode`` finds every damaged one, ``header``
             reads their first bytes only, ``none`` looks at nothing; empty: ``decode``, but ``header`` for references.
+        losses: which labels, samples and names of the source may be lost, one of
+            ``LOSSES``.
         workers: processes; 0 works in this one; None takes as many as there are processors.
         spec: what the manifest keeps as the request.
     """
@@ -67,12 +71,14 @@ class CreationRequest:
     mean: bool = True
     near_duplicates: bool = True
     check: str = ""
+    losses: str = "some"
     workers: int | None = None
     spec: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _known("store", self.store, STORES)
         _known("check", self.check, ("", *CHECKS))
+        _known("losses", self.losses, LOSSES)
         form = self.image
         _known("encoding", form.encoding, ("", *ENCODINGS))
         _known("resize mode", form.resize_mode, RESIZE_MODES)

@@ -20,6 +20,7 @@ from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation import CreationRequest
 from ziggurat.datasets.creation.create import links_out
 from ziggurat.datasets.creation.images import FittedPicture, Fitting, fit_mask, fit_objects, fit_picture
+from ziggurat.datasets.creation.losses import Losses, losses_of
 from ziggurat.datasets.format_registry import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.importer import Guess, Importer, PartReader
 from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
@@ -77,7 +78,9 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
         counts for nothing, None for none;
         ``samples``, with their objects and masks: see ``SamplePreviews``;
         ``problems``: ``kind``, ``key`` and ``reason`` of the first 50, before all others of images and masks that
-        were to be shown; ``problem_counts``: kind → how many were seen; ``warnings``.
+        were to be shown; ``problem_counts``: kind → how many were seen;
+        ``losses``: what of the source would be lost, as ``ziggurat.records.manifest.Manifest`` has it; ``refused``: why
+        no dataset would be made of it, empty otherwise; ``warnings``.
 
     Raises:
         SpecError: where an option is wrong; ``details["field"]`` names it.
@@ -109,6 +112,7 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             importer=chosen, source=place, options=seen.options, schema=seen.schema, form=asked.image
         )
         samples, bad = shown.read(catalogue, request["samples"], showing)
+        losses = losses_of(catalogue, seen.schema)
         problems = [*bad, *problems]
         return {
             "format": chosen.name,
@@ -127,7 +131,9 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
                 for each in [*problems, *catalogue.problems(limit=_PROBLEMS)][:_PROBLEMS]
             ],
             "problem_counts": dict(Counter(catalogue.problem_counts()) + Counter(each.kind for each in problems)),
-            "warnings": seen.warnings,
+            "losses": losses.as_json(),
+            "refused": _refused(losses, asked.losses) if seen.is_complete else "",
+            "warnings": [*losses.warnings, *seen.warnings],
         }
 
 
@@ -233,6 +239,14 @@ def _walk(seen: _Seen, walking: Deadline, at_most: int) -> bool:
     if each is not _END:
         seen.warnings.append(f"Only a part of the source was looked at: the first {count} samples.")
     return each is _END
+
+
+def _refused(losses: Losses, accepted: str) -> str:
+    try:
+        losses.check(accepted)
+    except DataError as error:
+        return f"{error.rule} {error.advice}"
+    return ""
 
 
 def _divided(seen: _Seen, catalogue: Catalogue, asked: CreationRequest) -> tuple[dict[str, int], list[Problem], bool]:

@@ -119,7 +119,8 @@ class _CocoScan(Scan):
             if found is None:
                 name = str(image.get("file_name"))[:200].encode("utf-8", "replace").decode()
                 reason = f"{path} names this image, and it is not there."
-                yield Problem(key=name, kind="no-picture", reason=reason, left_out=True)
+                lost = sum(not each.get("iscrowd") for each in written)
+                yield Problem(key=name, kind="no-picture", reason=reason, left_out=True, objects=lost, split=split)
                 continue
             place, size_bytes = found
             key = image[KEY_FIELD] if isinstance(image.get(KEY_FIELD), str) else place
@@ -183,11 +184,14 @@ class _Content:
             if number not in self._seen:
                 annotation = self._read(place)
                 shown = f"annotation {annotation.get('id')!r:.60} is of image {annotation.get('image_id')!r:.60}"
-                yield Problem(key=path, kind="no-picture", reason=f"{shown}, which is not in the list.")
+                why = "the image that they name is not in `images`"
+                reason = f"{shown}, which is not in the list."
+                yield Problem(key=path, kind="no-picture", reason=reason, objects=1, why=why)
         for name, count in self._unusable.items():
             if count:
                 reason = f"{count} of its {name} have no id of their own."
-                yield Problem(key=path, kind="bad-line", reason=reason)
+                lost = count if name == "annotations" else 0
+                yield Problem(key=path, kind="bad-line", reason=reason, objects=lost, why="they have no usable id")
 
     def close(self) -> None:
         self._texts.close()
@@ -301,11 +305,13 @@ def object_of(
     category = annotation.get("category_id")
     if not isinstance(category, int | str) or category not in classes:
         reason = f"{where}: there is no category of id {_shown(category)}."
-        return None, [Problem(key=key, kind="unknown-class", reason=reason)]
+        why = "their category is not in `categories`"
+        return None, [Problem(key=key, kind="unknown-class", reason=reason, objects=1, why=why)]
     polygons, mask, problems = _segmentation(annotation.get("segmentation"), key, where, size)
     box = _box(annotation) or _box_of_polygons(polygons)
     if box is None:
-        return None, [Problem(key=key, kind="bad-box", reason=f"{where}: it has no box of four numbers."), *problems]
+        reason = f"{where}: it has no box of four numbers."
+        return None, [Problem(key=key, kind="bad-box", reason=reason, objects=1), *problems]
     stays, problem = rule.check(key, box, where, size)
     problems += [problem] if problem else []
     if not stays:

@@ -125,7 +125,8 @@ class NamedScan(Scan):
             for item in each.label:
                 if item["class"] not in numbers_or_ignored:
                     name = item["class"]
-                    yield Problem(key=each.key, kind="unknown-class", reason=f"No class is called {name!r}.")
+                    reason = f"No class is called {name!r}."
+                    yield Problem(key=each.key, kind="unknown-class", reason=reason, objects=1)
             label = [
                 {**item, "class": numbers_or_ignored[item["class"]]}
                 for item in each.label
@@ -159,9 +160,11 @@ class BoxRule:
         left, top, right, bottom = box
         shown = f"{where}: box {left:g}, {top:g} to {right:g}, {bottom:g}"
         if not all(math.isfinite(value) and abs(value) < _LARGEST for value in box):
-            return False, Problem(key=key, kind="bad-box", reason=f"{shown} is not made of numbers of pixels.")
+            reason = f"{shown} is not made of numbers of pixels."
+            return False, Problem(key=key, kind="bad-box", reason=reason, objects=1)
         if right <= left or bottom <= top:
-            return self._keep, Problem(key=key, kind="zero-size-box", reason=f"{shown} has no area.")
+            lost = 0 if self._keep else 1
+            return self._keep, Problem(key=key, kind="zero-size-box", reason=f"{shown} has no area.", objects=lost)
         beyond = size is not None and (right > size[0] + _TOLERANCE_PX or bottom > size[1] + _TOLERANCE_PX)
         if beyond or left < -_TOLERANCE_PX or top < -_TOLERANCE_PX:
             within = "" if size is None else f" of {size[0]:g} x {size[1]:g} pixels"

@@ -42,6 +42,11 @@ CHOICES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("header", "Read headers only"),
         ("none", "None"),
     ),
+    "losses": (
+        ("none", "Refuse any loss"),
+        ("some", "Refuse the loss of a whole split or class"),
+        ("any", "Accept any loss"),
+    ),
     "store": (("lmdb", "LMDB"), ("tfrecord", "TFRecord")),
 }
 """Field → its choices: value, and what it is called."""
@@ -69,6 +74,7 @@ HINTS: Final[Mapping[str, str]] = {
     "channels": "Whether all images become gray or color; default: each image keeps its own.",
     "encoding": "Automatic keeps the bytes of the files if nothing is changed, else it is PNG.",
     "check": "How unchanged images are verified; decoding finds every damaged one, headers most.",
+    "losses": "What is to happen where labels, samples or names of the source cannot be taken over.",
     "store": "Kind of file that holds the records; LMDB is the fastest.",
     "splits.min_per_class": "Classes with fewer samples are skipped; default 0 keeps all.",
     "splits.max_per_class": "Random subset of this size from each larger class; leave empty for all.",

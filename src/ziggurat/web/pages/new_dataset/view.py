@@ -179,7 +179,7 @@ class Fold:
 _FOLDS: Final[dict[str, tuple[str, ...]]] = {
     "classes": ("splits.min_per_class",),
     "sampling": ("splits.max_per_class", "splits.stratify", "seed"),
-    "quality": ("check", "near_duplicates"),
+    "quality": ("losses", "check", "near_duplicates"),
     "encoding": ("encoding", "quality", "resize_mode", "mean"),
     "about": ("project", "tags", "notes"),
     "job": ("priority", "workers", "heartbeat_s", "hung_after_s"),
@@ -258,12 +258,14 @@ class Ready:
         cost: duration and size; empty while they are not known.
         use: what can be done with the dataset.
         is_trainable: whether a network can be trained on it.
+        refused: why no dataset would be made of the source; empty otherwise.
     """
 
     name: str
     cost: str
     use: str
     is_trainable: bool
+    refused: str = ""
 
 
 def ready_of(studio: Studio, form: DatasetForm, seen: Preview | None) -> Ready:
@@ -275,7 +277,8 @@ def ready_of(studio: Studio, form: DatasetForm, seen: Preview | None) -> Ready:
     why_not = why_not_trainable(kind) if kind else ""
     use = why_not or (_networks_text(form, seen, kind) if kind else "")
     cost = _cost(studio, form, seen) if seen is not None and form.spec is not None else ""
-    return Ready(name=name, cost=cost, use=use, is_trainable=bool(kind) and not why_not)
+    refused = seen.found["refused"] if seen is not None else ""
+    return Ready(name=name, cost=cost, use=use, is_trainable=bool(kind) and not why_not, refused=refused)
 
 
 def _networks_text(form: DatasetForm, seen: Preview | None, kind: str) -> str:
