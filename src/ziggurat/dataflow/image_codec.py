@@ -4,8 +4,9 @@ OpenCV decodes the files that it handles correctly (nearly all JPEG and PNG file
 rules:
 
 - The result is (H, W, C) uint8, RGB. The EXIF orientation is applied; color profiles are not.
-- Channel values of 16 bits keep their upper 8; those of a PPM file are scaled by its own maximum. Values of 32 bits
-  have no known range and are refused.
+- Channel values of 16 bits keep the upper 8 of the bits that they use: of all 16, unless ``bits`` says that they are
+  those of a sensor of 10, 12 or 14. Those of a PPM file are scaled by its own maximum. Values of 32 bits have no known
+  range and are refused.
 - CMYK and YCCK become RGB without a profile. Of an animation the first frame is used.
 - Transparency is composited over a background, white by default, as a web page would show it. With
   ``background=None`` alpha is dropped, which uncovers whatever color transparent pixels have.
@@ -28,11 +29,24 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from ziggurat.dataflow.image_header import ImageHeader, read_header
 from ziggurat.errors import DataError, DatapointError, UnknownNameError, UsageError
 
-__all__ = ["MAX_PIXELS", "decode_image", "encode_image", "read_file", "read_image", "shrink_image"]
+__all__ = [
+    "DEPTHS",
+    "MAX_PIXELS",
+    "decode_image",
+    "encode_image",
+    "highest_value",
+    "read_file",
+    "read_image",
+    "shrink_image",
+]
 
 MAX_PIXELS = 178_956_970
 """How many pixels an image may have by default: RGB of that size takes 512 MiB."""
 
+DEPTHS = (8, 10, 12, 14, 16)
+"""How many bits the values of images with 16 bits may use."""
+
+_TIFF = (b"II*\0", b"MM\0*")
 _FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")  # no format that starts other programs
 _WHITE = (255, 255, 255)
 _COLOR_RGB: int | None = getattr(cv2, "IMREAD_COLOR_RGB", None)  # not before OpenCV 4.11
@@ -54,6 +68,7 @@ def decode_image(
     key: Any = "(bytes)",
     background: Background = _WHITE,
     max_pixels: int = MAX_PIXELS,
+    bits: int = 16,
 ) -> np.ndarray:
     """Return the pixels of an encoded image.
 
@@ -63,6 +78,7 @@ def decode_image(
         key: what names the image in an error.
         background: color (R, G, B) that transparent images are laid on; None drops alpha. Unused with 4 channels.
         max_pixels: larger images are refused before any pixel is decoded.
+        bits: how many bits the values of an image with 16 bits use, from 8 to 16; larger values become 255.
 
     Returns:
         image: (H, W, channels) uint8.
@@ -81,6 +97,8 @@ def decode_image(
     _check_size(header.width, header.height, max_pixels, key)
     if header.file_format == "jpeg" and not header.complete:
         raise DatapointError(key, f"the JPEG data is cut off: {len(content)} bytes without an end.")
+    if bits < 16 and (deep := _deep_pixels(content, header)) is not None:
+        return _narrowed(deep, bits, channels, background)
     if header.plain and header.complete and channels != 4:
         image = _decode_plain(content, header, channels)
         if image is not None:
@@ -91,6 +109,12 @@ def decode_image(
         raise
     except Exception as error:  # decoders raise what they like for damaged data
         raise DatapointError(key, _reason(error, content)) from error
+
+
+def highest_value(data: bytes) -> int | None:
+    """Return the largest value in an image with 16 bits; None for images of other depths, and what is no image."""
+    deep = _deep_pixels(data, read_header(data))
+    return None if deep is None else int(deep[..., :3].max())
 
 
 def read_image(path: str | os.PathLike[str], **options: Any) -> np.ndarray:
@@ -224,6 +248,36 @@ def _decode_with_rules(content: bytes, channels: int, background: Background, ma
             return np.array(image)
         return _with_channels(_flattened(np.asarray(image), background), channels)
     return _with_channels(np.array(image.convert("L" if image.mode in ("1", "L") else "RGB")), channels)
+
+
+def _deep_pixels(content: bytes, header: ImageHeader) -> np.ndarray | None:
+    """Return an image with 16 bits as it is: (H, W), (H, W, 3) RGB or (H, W, 4) uint16; None for all others.
+
+    A PPM file says its own maximum, and is none of them.
+    """
+    try:
+        if header.depth == 16:
+            flags = cv2.IMREAD_ANYDEPTH | cv2.IMREAD_ANYCOLOR if header.plain else cv2.IMREAD_UNCHANGED
+            image: Any = cv2.imdecode(np.frombuffer(content, np.uint8), flags)
+            if image is None or image.dtype != np.uint16 or image.ndim == 2:
+                return image if image is not None and image.dtype == np.uint16 else None
+            return image[:, :, [2, 1, 0, 3][: image.shape[2]]]
+        if content.startswith(_TIFF):
+            with Image.open(io.BytesIO(content), formats=["TIFF"]) as opened:
+                if opened.mode in _WITH_16_BITS:
+                    return np.asarray(ImageOps.exif_transpose(opened)).astype(np.uint16)
+    except Exception:  # the decoder says what is wrong with it
+        return None
+    return None
+
+
+def _narrowed(deep: np.ndarray, bits: int, channels: int, background: Background) -> np.ndarray:
+    """Return what ``_deep_pixels`` gave as 8 bits a value, with the asked channels."""
+    narrow = np.minimum(deep >> (bits - 8), 255).astype(np.uint8)
+    if narrow.ndim == 3 and narrow.shape[2] == 4:
+        narrow[:, :, 3] = deep[:, :, 3] >> 8
+        return narrow if channels == 4 else _with_channels(_flattened(narrow, background), channels)
+    return _with_channels(narrow, channels)
 
 
 def _with_channels(image: np.ndarray, channels: int) -> np.ndarray:

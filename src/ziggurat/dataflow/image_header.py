@@ -28,6 +28,7 @@ class ImageHeader:
         complete: False where the file was cut off.
         plain: whether it is one of the forms that every decoder turns into the same pixels: a JPEG of 8 bits with 1 or
             3 components, a PNG without transparency.
+        depth: bits of a value in a PNG; 0 for other files.
     """
 
     file_format: str
@@ -35,6 +36,7 @@ class ImageHeader:
     height: int = 0
     complete: bool = True
     plain: bool = False
+    depth: int = 0
 
 
 def read_header(data: bytes) -> ImageHeader:
@@ -90,7 +92,8 @@ def _has_end(data: bytes, place: int) -> bool:
 
 
 def _png(data: bytes) -> ImageHeader:
-    width, height, _depth, color = struct.unpack_from(">IIBB", data, 16)
+    width, height, depth, color = struct.unpack_from(">IIBB", data, 16)
     start_of_pixels = data.find(b"IDAT", 33)
     transparent = color not in _PNG_WITHOUT_ALPHA or data.find(b"tRNS", 33, start_of_pixels) > 0
-    return ImageHeader("png", width, height, _PNG_END in data[-64:], plain=start_of_pixels > 0 and not transparent)
+    plain = start_of_pixels > 0 and not transparent
+    return ImageHeader("png", width, height, _PNG_END in data[-64:], plain, depth)

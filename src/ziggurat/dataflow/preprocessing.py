@@ -60,6 +60,7 @@ class Preprocessing:
         mean: what is taken off: nothing, one number a channel, or an image.
         mean_values: (C) or (H, W, C) float32; None with ``mean="none"``.
         whitening: whether each image is then scaled to mean 0 and deviation 1, in training and elsewhere alike.
+        bits: that values of images with 16 bits use, as the training split has them; larger ones become white.
     """
 
     size: tuple[int, int]
@@ -69,6 +70,7 @@ class Preprocessing:
     mean: Mean = "none"
     mean_values: np.ndarray | None = field(default=None, compare=False)
     whitening: bool = False
+    bits: int = 16
 
     def __post_init__(self) -> None:
         if self.channels not in (1, 3):
@@ -184,7 +186,9 @@ class Preprocessing:
         Raises:
             DatapointError: where the bytes are no image; names ``key``.
         """
-        image = data if isinstance(data, np.ndarray) else decode_image(data, channels=self.channels, key=key)
+        image = data
+        if not isinstance(image, np.ndarray):
+            image = decode_image(image, channels=self.channels, key=key, bits=self.bits)
         return self.fit(image), (image.shape[0], image.shape[1])
 
     def finish(

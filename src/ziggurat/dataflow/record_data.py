@@ -71,6 +71,7 @@ class RecordData(IndexedFlow):
         self.whole_objects = whole_objects
         image = self.manifest.image
         stored = image.channels if image is not None else None
+        self.bits = image.bits if image is not None else 16
         self._channels: Any = channels or (stored if stored in (1, 3) else 3)
 
     @property
@@ -105,7 +106,7 @@ class RecordData(IndexedFlow):
         """Return an image as this flow gives it: decoded, or its bytes."""
         if self._content == "bytes" or isinstance(part, np.ndarray):
             return part
-        return decode_image(part, channels=self._channels, key=key)
+        return decode_image(part, channels=self._channels, key=key, bits=self.bits)
 
     def mask(self, part: Any, key: str) -> Any:
         """Return a mask as this flow gives it."""

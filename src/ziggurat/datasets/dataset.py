@@ -171,8 +171,8 @@ class Dataset:
             raise DataError("Images are shown of datasets with images.", received=f"kind {self.kind}")
         if self.schema.parts[part] in _MASKS:
             return decode_mask(content, sample.key)
-        channels = self.manifest.image.channels
-        return decode_image(content, channels=1 if channels == 1 else 3, key=sample.key)
+        form = self.manifest.image
+        return decode_image(content, channels=1 if form.channels == 1 else 3, key=sample.key, bits=form.bits)
 
     def flow(self, split: str = "train", shuffle: bool = False, **options: Any) -> RecordData:
         """Return the flow over a split; ``options`` are those of ``ziggurat.dataflow.RecordData``."""

@@ -107,7 +107,7 @@ class _Reader:
                 yield name, f"It cannot be used: {error}"
 
     def _image(self, data: bytes) -> np.ndarray:
-        self.picture = read_picture(data, self._content["channels"])
+        self.picture = read_picture(data, self._content["channels"], self._content.get("bits", 16))
         fitted = fit(self.picture, self._content["size"], self._content["resize_mode"])[None]
         taken = fitted if self._inside else finish(fitted, self._content, self._folder)
         # A model for pairs gets the image twice: it gives the place of each.
@@ -167,13 +167,21 @@ def _module(path: Path) -> Any:
 # ---- the image
 
 
-def read_picture(data: bytes, channels: int) -> np.ndarray:
-    """Return the pixels of an image file's bytes, (H, W, channels) uint8, RGB; what is transparent lies on white."""
+def read_picture(data: bytes, channels: int, bits: int = 16) -> np.ndarray:
+    """Return the pixels of an image file's bytes, (H, W, channels) uint8, RGB; what is transparent lies on white.
+
+    Args:
+        data: content of the file.
+        channels: 1 or 3.
+        bits: that values of an image with 16 bits use, as in training; a larger one is said, and becomes white.
+    """
     try:
         from PIL import Image
     except ImportError:
-        return _decode_with_opencv(data, channels)
-    return _decode_with_pillow(Image, data, channels)
+        return _decode_with_opencv(data, channels, bits)
+    if bits < 16 and data.startswith(b"\x89PNG") and data[24:26] in (b"\x10\x02", b"\x10\x06"):
+        return _decode_with_opencv(data, channels, bits)  # Pillow drops the lower bits of colors
+    return _decode_with_pillow(Image, data, channels, bits)
 
 
 def fit(picture: np.ndarray, size: Sequence[int], mode: str) -> np.ndarray:
@@ -350,31 +358,45 @@ def _session_run(session: Any, names: list[str]) -> Run:
 # ---- pixels
 
 
-def _decode_with_pillow(image_module: Any, data: bytes, channels: int) -> np.ndarray:
+def _decode_with_pillow(image_module: Any, data: bytes, channels: int, bits: int) -> np.ndarray:
     with image_module.open(io.BytesIO(data)) as opened:
         if channels == 1 and opened.format == "JPEG":
             opened.draft("L", opened.size)  # the brightness that the file holds
         image = importlib.import_module("PIL.ImageOps").exif_transpose(opened)
     if image.mode.startswith("I;16"):
-        return _with_channels((np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8)[:, :, None], channels)
+        return _with_channels(_narrow(np.asarray(image).astype(np.uint16), bits)[:, :, None], channels)
     if image.mode in ("RGBA", "RGBa", "LA", "La", "PA") or "transparency" in image.info:
         return _with_channels(_on_white(np.asarray(image.convert("RGBA"))), channels)
     pixels = np.array(image.convert("L" if image.mode in ("1", "L") else "RGB"))
     return _with_channels(pixels[:, :, None] if pixels.ndim == 2 else pixels, channels)
 
 
-def _decode_with_opencv(data: bytes, channels: int) -> np.ndarray:
+def _decode_with_opencv(data: bytes, channels: int, bits: int) -> np.ndarray:
     cv2 = importlib.import_module("cv2")
     encoded = np.frombuffer(data, np.uint8)
     whole = cv2.imdecode(encoded, cv2.IMREAD_UNCHANGED)
     if whole is None:
         raise ValueError("no image that OpenCV can read")
     if whole.ndim == 3 and whole.shape[2] == 4:
-        narrow = (whole >> 8).astype(np.uint8) if whole.dtype == np.uint16 else whole
-        return _with_channels(_on_white(narrow[:, :, [2, 1, 0, 3]]), channels)
+        narrow = (
+            whole if whole.dtype != np.uint16 else np.dstack([_narrow(whole[:, :, :3], bits), whole[:, :, 3:] >> 8])
+        )
+        return _with_channels(_on_white(narrow[:, :, [2, 1, 0, 3]].astype(np.uint8)), channels)
+    if whole.dtype == np.uint16 and bits < 16:
+        pixels = _narrow(whole, bits)
+        return _with_channels(pixels[:, :, None] if pixels.ndim == 2 else pixels[:, :, ::-1], channels)
     if channels == 1 and data.startswith(b"\xff\xd8\xff"):
         return cv2.imdecode(encoded, cv2.IMREAD_GRAYSCALE)[:, :, None]
     return _with_channels(cv2.imdecode(encoded, cv2.IMREAD_COLOR)[:, :, ::-1], channels)
+
+
+def _narrow(values: np.ndarray, bits: int) -> np.ndarray:
+    """Return values of 16 bits as 8 bits, by the bits that those of the training images use."""
+    if int(values.max()) >> bits:
+        sys.stderr.write(
+            f"An image has values up to {values.max()}, above the {bits} bits of training: they become white.\n"
+        )
+    return np.minimum(values >> (bits - 8), 255).astype(np.uint8)
 
 
 def _on_white(pixels: np.ndarray) -> np.ndarray:

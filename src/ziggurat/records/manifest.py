@@ -77,6 +77,7 @@ class ImageForm:
         width_px: of every image; None where sizes differ.
         channels: 1 or 3; None where that differs.
         quality: of JPEG, from 1 to 100.
+        bits: that values of images with 16 bits use, the same for all; 16 where there are no such images.
     """
 
     encoding: str
@@ -85,6 +86,7 @@ class ImageForm:
     width_px: int | None = None
     channels: int | None = None
     quality: int = 90
+    bits: int = 16
 
 
 @dataclass(frozen=True, kw_only=True)

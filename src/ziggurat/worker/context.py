@@ -140,6 +140,7 @@ def _new_preprocessing(source: DataSource, options: DataOptions) -> InputPreproc
         resize_mode=options.resize_mode,
         crop=options.crop,
         whitening=options.whitening,
+        bits=source.bits,
     )
 
 

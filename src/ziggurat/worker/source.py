@@ -65,6 +65,7 @@ class DataSource:
         schema: what the samples mean.
         size: (height, width) that most images have; None where there are no images.
         channels: of the images, 1 or 3.
+        bits: that values of images with 16 bits use.
         in_memory: whether all samples stand in memory, images in one size.
         policy: what happens with files that cannot be used.
     """
@@ -73,6 +74,7 @@ class DataSource:
     schema: Schema
     size: tuple[int, int] | None = None
     channels: int = 3
+    bits: int = 16
     in_memory: bool = False
     policy: ErrorPolicy = field(default_factory=ErrorPolicy)
 
@@ -169,6 +171,7 @@ def _dataset(folder: Path, options: Mapping[str, Any]) -> DataSource:
         schema=manifest.schema,
         size=size,
         channels=channels,
+        bits=16 if manifest.image is None else manifest.image.bits,
         in_memory=in_memory,
         policy=policy,
     )

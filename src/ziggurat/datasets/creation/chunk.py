@@ -19,6 +19,7 @@ import cv2
 import numpy as np
 
 from ziggurat.atomic import AtomicFile, storage_errors
+from ziggurat.dataflow.image_codec import highest_value
 from ziggurat.datasets.catalog import Catalogue, Entry
 from ziggurat.datasets.creation.images import (
     FittedPicture,
@@ -126,6 +127,7 @@ class ChunkFacts:
         labels: place → label, where it differs from the scan's.
         problems: found while reading.
         sums: of the images of the training split.
+        highest: largest value of the images with 16 bits in the training split; -1 where there are none.
     """
 
     numbers: list[int] = field(default_factory=list)
@@ -141,6 +143,7 @@ class ChunkFacts:
     labels: dict[int, Any] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     sums: ImageSums = field(default_factory=ImageSums)
+    highest: int = -1
 
 
 def records_path(folder: Path, chunk: int) -> Path:
@@ -312,6 +315,19 @@ def _note(
     facts.content_hashes.append(hashlib.sha256(content).digest()[:16] if content else b"")
     if plan.sums and is_training and pixels is not None:
         facts.sums.add(pixels)
+    if plan.fitting is not None and isinstance(first, bytes) and first:
+        _note_values(plan.fitting.form.bits, facts, entry.key, highest_value(first), is_training=is_training)
+
+
+def _note_values(bits: int, facts: ChunkFacts, key: str, highest: int | None, *, is_training: bool) -> None:
+    """Note the largest value of an image with 16 bits; list it where it is above the bits of the training split."""
+    if highest is None:
+        return
+    if is_training:
+        facts.highest = max(facts.highest, highest)
+    elif highest >> bits:
+        reason = f"Its values reach {highest}, above the {bits} bits of the training split: they become white."
+        facts.problems.append(Problem(key=key, kind="above-range", reason=reason))
 
 
 def _given(known: int) -> int | None:

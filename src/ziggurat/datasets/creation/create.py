@@ -15,9 +15,10 @@ import numpy as np
 
 from ziggurat import __version__
 from ziggurat.atomic import AtomicFile, storage_errors
+from ziggurat.dataflow.image_codec import DEPTHS
 from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation.assembling import INDEX_NAME, MEAN_NAME, Assembled, assemble
-from ziggurat.datasets.creation.chunk import CHUNK, ChunkPlan, facts_path, in_processes, make_chunk
+from ziggurat.datasets.creation.chunk import CHUNK, ChunkPlan, facts_path, in_processes, make_chunk, read_facts
 from ziggurat.datasets.creation.images import Fitting, decoded_image
 from ziggurat.datasets.creation.losses import Losses, losses_of
 from ziggurat.datasets.creation.request import CreationRequest, CreationStopped, Watch
@@ -91,6 +92,14 @@ def _made(request: CreationRequest, source: Path, folder: Path, watch: Watch) ->
         hashes = hash_all(scan, source, work / "picture-hashes", workers, watch, plan.fitting)
     splits, problems, warnings = _split(request, scan, work, hashes)
     _make_chunks(plan, splits, hashes, workers, watch)
+    deep = _with_bits(plan, len(splits))
+    if deep is not plan:
+        plan = deep
+        bits = plan.fitting.form.bits if plan.fitting is not None else 16
+        watch.message("info", f"Images have 16 bits a value and use {bits}: they are read again by these {bits} bits.")
+        with storage_errors(plan.folder):
+            plan.folder.mkdir(exist_ok=True)
+        _make_chunks(plan, splits, hashes, workers, watch)
     assembled = assemble(
         folder,
         plan,
@@ -183,6 +192,18 @@ def _make_chunks(plan: ChunkPlan, splits: np.ndarray, hashes: np.ndarray | None,
         watch.progress("read", done, len(splits))
     if watch.stop_requested():
         raise CreationStopped
+
+
+def _with_bits(plan: ChunkPlan, samples: int) -> ChunkPlan:
+    """Return the plan by the bits that images with 16 bits use in the training split; itself where they use all."""
+    if plan.fitting is None:
+        return plan
+    highest = max((read_facts(plan.folder, chunk).highest for chunk in range(plan.chunks(samples))), default=-1)
+    bits = 16 if highest < 0 else next(bits for bits in DEPTHS if not highest >> bits)
+    if bits == plan.fitting.form.bits:
+        return plan
+    fitting = replace(plan.fitting, form=replace(plan.fitting.form, bits=bits))
+    return replace(plan, fitting=fitting, folder=plan.folder.with_name(f"{plan.folder.name}-{bits}-bits"))
 
 
 def _of_chunk(plan: ChunkPlan, column: np.ndarray, chunk: int) -> np.ndarray:

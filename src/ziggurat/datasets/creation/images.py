@@ -116,7 +116,9 @@ def decoded_image(part: bytes | np.ndarray, fitting: Fitting, key: str) -> np.nd
     Raises:
         DatapointError: where it is damaged or no image.
     """
-    return part if isinstance(part, np.ndarray) else decode_image(part, channels=_channels_of(part, fitting), key=key)
+    if isinstance(part, np.ndarray):
+        return part
+    return decode_image(part, channels=_channels_of(part, fitting), key=key, bits=fitting.form.bits)
 
 
 def fit_mask(part: bytes | np.ndarray, image: FittedPicture, fitting: Fitting, key: str, fill: int = 0) -> Any:

@@ -57,7 +57,7 @@ def joined_image(datasets: Sequence[Dataset]) -> ImageForm | None:
     for other, dataset in zip(others, datasets[1:], strict=True):
         if first is None or other is None:
             continue
-        for name in ("height_px", "width_px", "channels"):
+        for name in ("height_px", "width_px", "channels", "bits"):
             one, two = getattr(first, name), getattr(other, name)
             if None not in (one, two) and one != two:
                 came = f"{name.removesuffix('_px')} {one} and {two}"
@@ -69,6 +69,7 @@ def joined_image(datasets: Sequence[Dataset]) -> ImageForm | None:
             width_px=_same(first.width_px, other.width_px, None),
             channels=_same(first.channels, other.channels, None),
             quality=min(first.quality, other.quality),
+            bits=first.bits,
         )
     return first
 

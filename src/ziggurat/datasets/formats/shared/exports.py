@@ -20,6 +20,7 @@ from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.datasets.dataset import Dataset, StoredSample
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError, DatapointError, StorageError
+from ziggurat.records.manifest import ImageForm
 from ziggurat.records.schema import Schema
 
 __all__ = [
@@ -193,8 +194,8 @@ def pixels_of(dataset: Dataset, sample: StoredSample) -> np.ndarray:
     part: Any = sample.parts[0]
     if isinstance(part, np.ndarray):
         return part[:, :, None] if part.ndim == 2 else part
-    form = dataset.manifest.image
-    return decode_image(part, channels=1 if form is not None and form.channels == 1 else 3, key=sample.key)
+    form = dataset.manifest.image or ImageForm(encoding="original")
+    return decode_image(part, channels=1 if form.channels == 1 else 3, key=sample.key, bits=form.bits)
 
 
 def suffixes_of(content: bytes) -> tuple[str, ...]:

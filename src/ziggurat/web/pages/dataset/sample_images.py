@@ -221,7 +221,9 @@ def _tile_pixels(studio: Studio, dataset: Any, job_id: str, what: tuple[Any, int
         return pixels if is_mask else _as_color(pixels)[:, :, ::-1]
     try:
         content = studio.datasets.source_content(dataset, entry) if of_source else None
-        picture = dataset.picture(*place) if content is None else decode_image(content, key=entry.key)
+        form = dataset.manifest.image
+        bits = form.bits if form is not None else 16
+        picture = dataset.picture(*place) if content is None else decode_image(content, key=entry.key, bits=bits)
         made = _in_tile(picture if is_mask else _as_color(_as_pixels(picture)), tile, is_mask=is_mask)
     except ZigguratError:
         return np.full((tile.height, tile.width) + (() if is_mask else (3,)), 0 if is_mask else _BROKEN, np.uint8)
