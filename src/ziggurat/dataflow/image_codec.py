@@ -114,7 +114,9 @@ def decode_image(
 def highest_value(data: bytes) -> int | None:
     """Return the largest value in an image with 16 bits; None for images of other depths, and what is no image."""
     deep = _deep_pixels(data, read_header(data))
-    return None if deep is None else int(deep[..., :3].max())
+    if deep is None:
+        return None
+    return int((deep if deep.ndim == 2 else deep[:, :, :3]).max())
 
 
 def read_image(path: str | os.PathLike[str], **options: Any) -> np.ndarray:
