@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -174,6 +175,8 @@ _LOOK_S: Final = 0.02
 class ProcessGroup:
     """A process that messages go to and come from; its other output goes to a file. Any thread may call any method.
 
+    It has a shim as workers have, which ends all that it started.
+
     Args:
         command: starts it, all arguments included.
         environment: of the process.
@@ -186,46 +189,36 @@ class ProcessGroup:
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self._lock = threading.Lock()
         try:
-            with _open_log(log) as output:
-                self._process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=output,
-                    env=dict(environment),
-                    process_group=0,
-                )
+            with _open_log(log) as errors, ExitStack() as opened:
+                (read_in, write_in), (read_out, write_out) = os.pipe(), os.pipe()
+                question = opened.enter_context(open(read_in, "rb", buffering=0))
+                output = opened.enter_context(open(write_out, "wb", buffering=0))
+                self.messages_in: IO[bytes] = open(write_in, "wb")  # noqa: SIM115 - closed by its users
+                self.messages_out: IO[bytes] = open(read_out, "rb")  # noqa: SIM115 - likewise
+                try:
+                    self.pid, self._shim = start_here(command, environment, output, question=question, errors=errors)
+                except BaseException:
+                    self.messages_in.close()
+                    self.messages_out.close()
+                    raise
+            self._birth = birth_of(self.pid)
         except OSError as error:
             raise StorageError(
                 f"A process must be started, its output in {log}.",
                 received=f"{error.strerror} (errno {error.errno})",
                 advice="Free space on the disk or mend the folder's rights.",
             ) from error
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self.messages_in: IO[bytes] = self._process.stdin
-        self.messages_out: IO[bytes] = self._process.stdout
         os.set_blocking(self.messages_in.fileno(), False)
-
-    @property
-    def pid(self) -> int:
-        """Process number, which is also that of the group."""
-        return self._process.pid
 
     def has_exited(self) -> bool:
         """Return whether the process has ended; what it started may still be there."""
         with self._lock:
-            if self._process.returncode is not None:
-                return True
-            if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
-                return True
-            # While the last of its threads still dies, it cannot be waited for, though nothing in it works any more.
-            return _is_zombie(self.pid)
+            return self._shim.poll() is not None or self._birth is None or not is_alive(self.pid, self._birth)
 
     def signal(self, number: int) -> None:
         """Send a signal to the whole group, as long as its number is surely its own."""
         with self._lock:
-            if self._process.returncode is None:
+            if self._shim.poll() is None and self._birth is not None and birth_of(self.pid) == self._birth:
                 try:
                     os.killpg(self.pid, number)
                 except (ProcessLookupError, PermissionError):
@@ -242,7 +235,7 @@ class ProcessGroup:
             time.sleep(_LOOK_S)
         self.signal(signal.SIGKILL)
         with self._lock:
-            return self._process.wait()
+            return self._shim.wait()
 
 
 def last_line(log: Path) -> str:

@@ -17,7 +17,7 @@ from ziggurat.workspace.accounts import LOCAL, NOBODY, Accounts, is_loopback
 __all__ = ["Authenticator", "address_of", "clear_session", "session_secret", "set_session"]
 
 
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
 
 
 class Authenticator:

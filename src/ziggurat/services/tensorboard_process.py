@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from ziggurat.entities.parent_watch import ParentWatch
+
 __all__ = [
     "MISSING",
 ]
@@ -65,8 +67,10 @@ def _serve(folder: str, prefix: str) -> bytes:
 
 
 def _end_with(parent: int) -> None:
+    watched = ParentWatch(parent)
+
     def watch() -> None:
-        while os.getppid() == parent:
+        while not watched.is_gone():
             time.sleep(_WATCH_S)
         if os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)

@@ -15,10 +15,11 @@ from typing import Final
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_STOPPED, Heartbeat, Pulse, judge_pulse, write_heartbeat
+from ziggurat.entities.parent_watch import ParentWatch
 from ziggurat.errors import StorageError
 from ziggurat.events import EventFile, Message
 from ziggurat.layout import JobFolder
-from ziggurat.worker.stopping import ParentWatch, StopRequest, stop_requested
+from ziggurat.worker.stopping import StopRequest, stop_requested
 
 __all__ = ["HeartbeatThread", "StepClock"]
 

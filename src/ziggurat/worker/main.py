@@ -21,6 +21,7 @@ from ziggurat.engine.run_state import seed_global_random
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
 from ziggurat.entities.heartbeat import reserve_last_words, write_last_words
+from ziggurat.entities.parent_watch import ParentWatch
 from ziggurat.errors import JobError, StorageError, TrainingError, ZigguratError, memory_error
 from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, EventFile, Message, read_events
 from ziggurat.layout import JobFolder
@@ -50,7 +51,7 @@ from ziggurat.worker.load_thread import LoadSampler, LoadThread
 from ziggurat.worker.memory_advice import with_memory_advice
 from ziggurat.worker.program_trainings import JobTrainings, ProgramStopped
 from ziggurat.worker.source import convert_old_stores
-from ziggurat.worker.stopping import ParentWatch, StopRequest, StopSignals
+from ziggurat.worker.stopping import StopRequest, StopSignals
 from ziggurat.zoo.backends import AUTO, with_backend
 
 __all__ = ["main"]

@@ -11,15 +11,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-import psutil
+from ziggurat.entities.parent_watch import ParentWatch
 
-__all__ = ["ParentWatch", "StopRequest", "StopSignals", "end_with", "stop_requested"]
+__all__ = ["StopRequest", "StopSignals", "end_with", "stop_requested"]
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NUDGE: Final = signal.SIGUSR1
 _WATCH_S: Final = 0.5
-_SHIMS: Final = 2
-"""Processes that ``ziggurat.entities.shim_process`` puts between a worker and the process that started it."""
 
 
 class StopRequest:
@@ -99,29 +97,6 @@ def stop_requested(path: Path) -> str | None:
         return "asked to stop, by a request that cannot be read"
 
 
-class ParentWatch:
-    """Tells whether the process that started this one, perhaps by shims in between, is gone.
-
-    It asks the system instead of taking a parent-death signal, because that signal follows the *thread* that started
-    the child: it would end a worker whenever a short-lived thread of the parent ended.
-
-    Args:
-        parent: process number of the parent, as the parent itself gave it; the parent may be dead already.
-    """
-
-    def __init__(self, parent: int) -> None:
-        self._parent = parent
-
-    def is_gone(self) -> bool:
-        """Return True once the parent has died."""
-        above: int | None = os.getppid()
-        for _ in range(_SHIMS):
-            if above is None or above == self._parent:
-                break
-            above = _parent_of(above)
-        return above != self._parent
-
-
 def end_with(parent: int) -> None:
     """End this process once its parent has died, from a thread.
 
@@ -136,10 +111,3 @@ def end_with(parent: int) -> None:
         os._exit(1)  # no answer is awaited any more, and the user's code may never end
 
     threading.Thread(target=ended, name="parent watch", daemon=True).start()
-
-
-def _parent_of(pid: int) -> int | None:
-    try:
-        return psutil.Process(pid).ppid()
-    except psutil.Error:
-        return None

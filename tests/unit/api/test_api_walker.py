@@ -69,7 +69,8 @@ def test_nobody_else_comes_in_where_there_are_no_accounts(site, run):
     app = site.app(routers=ALL, hosts=["studio.example.org"])
     check_all(run(answers(site, app, is_closed, address="192.0.2.7")), 401)
     check_all(run(answers(site, app, is_closed, base="http://studio.example.org")), 401)
-    check_all(run(answers(site, app, is_closed, **{"X-Forwarded-For": "192.0.2.7"})), 401)
+    for name, value in (("X-Forwarded-For", "192.0.2.7"), ("X-Forwarded-Proto", "https")):
+        check_all(run(answers(site, app, is_closed, **{name: value})), 401)
     check_all(run(answers(site, site.app(routers=ALL, public_bind=True), is_closed)), 401)
 
 
