@@ -81,7 +81,8 @@ def rebuild(
             continue
         (added if is_new else renewed).append(on_disk.job.id)
         count += read
-    missing = _missing(database, {one.job.id for one in found})
+    there = {one.job.id for one in found} | {Path(folder).name for folder in damaged}
+    missing = _missing(database, there)
     return ReindexReport(added=tuple(added), renewed=tuple(renewed), missing=missing, damaged=damaged, events=count)
 
 
@@ -118,6 +119,6 @@ def _read_events(events: EventRepository, job_id: str, path: Path) -> int:
         offset, count = after, count + len(batch)
 
 
-def _missing(database: Database, found: set[str]) -> tuple[str, ...]:
+def _missing(database: Database, there: set[str]) -> tuple[str, ...]:
     with database.read() as connection:
-        return tuple(job_id for job_id in connection.execute(sa.select(jobs.c.id)).scalars() if job_id not in found)
+        return tuple(job_id for job_id in connection.execute(sa.select(jobs.c.id)).scalars() if job_id not in there)

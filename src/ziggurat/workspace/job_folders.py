@@ -22,6 +22,7 @@ from ziggurat.entities.pretrained_weights import WeightsUser
 from ziggurat.entities.processes import start_worker
 from ziggurat.errors import JobError, SpecError
 from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, JobFolder, job_folders
+from ziggurat.records.manifest import MANIFEST_NAME
 from ziggurat.settings import Settings
 from ziggurat.specs import DatasetSpec, Spec, TrainSpec, read_content
 from ziggurat.workspace.frameworks import worker_environment
@@ -35,6 +36,7 @@ __all__ = [
     "JobFolders",
     "JobRepository",
     "JobStatus",
+    "holds_job",
     "job_status",
     "open_job",
     "unlisted_folders",
@@ -316,6 +318,11 @@ def open_job(path: Path) -> JobFolder:
     return folder
 
 
+def holds_job(folder: Path) -> bool:
+    """Return whether a folder has the spec of a job, or the manifest of a dataset: a version of one has no spec."""
+    return JobFolder(folder).spec.is_file() or (folder / MANIFEST_NAME).is_file()
+
+
 def job_status(path: Path, now: float) -> JobStatus:
     """Return how the job in a folder is.
 
@@ -435,7 +442,7 @@ def unlisted_folders(workspace: Path, known: Collection[str]) -> list[Path]:
         workspace: the folder of everything.
         known: ids of the jobs in the database.
     """
-    return [each for each in job_folders(workspace) if each.name not in known and JobFolder(each).spec.is_file()]
+    return [each for each in job_folders(workspace) if each.name not in known and holds_job(each)]
 
 
 def unlisted_remark(folders: Sequence[Path]) -> str:

@@ -8,14 +8,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ziggurat.dataflow.image_codec import encode_image
+from ziggurat.datasets.creation import CreationRequest, create_dataset
+from ziggurat.datasets.splitting import SplitRule
 from ziggurat.entities.jobs import JOB_STATES
 from ziggurat.events import AttemptEnded, AttemptStarted, EventFile
 from ziggurat.jobs import EventBus
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec
 from ziggurat.store import Store
+from ziggurat.workspace.dataset_versions import relabel
 from ziggurat.workspace.new_jobs import telling_name
 from ziggurat.workspace.studio.bootstrap import job_reader
 from ziggurat.workspace.studio.folder_watch import FolderWatch
@@ -73,6 +78,18 @@ def test_what_the_shell_made_is_listed_and_told(watched: Watched) -> None:
     job = watched.store.jobs.get(folder.name)
     assert (job.name, job.state, job.epoch) == ("mlp on digits", "done", 2)
     assert watched.watch.look() == []
+
+
+def test_version_of_a_dataset_by_the_shell_is_listed(watched: Watched, tmp_path: Path) -> None:
+    for name in ("a/1.png", "a/2.png", "b/3.png", "b/4.png"):
+        (tmp_path / "images" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "images" / name).write_bytes(encode_image(np.full((8, 8, 3), 90, np.uint8), "png"))
+    asked = CreationRequest(source=str(tmp_path / "images"), name="pets", rule=SplitRule(val_share=0), workers=0)
+    create_dataset(asked, tmp_path / "pets")
+    relabel(tmp_path / "pets", ["train/0"], "b", tmp_path / "datasets" / "pets-v2", "pets v2")
+    assert watched.watch.look() == ["pets-v2"]
+    job = watched.store.jobs.get("pets-v2")
+    assert (job.kind, job.name, job.state) == ("dataset", "pets v2", "done")
 
 
 def test_a_job_that_has_not_started_is_left_for_a_while(watched: Watched) -> None:

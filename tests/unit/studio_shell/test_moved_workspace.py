@@ -17,7 +17,7 @@ from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.splitting import SplitRule
-from ziggurat.entities import Heartbeat, JobFilter, NewJob, read_heartbeat, write_heartbeat
+from ziggurat.entities import Heartbeat, JobChange, JobFilter, NewJob, read_heartbeat, write_heartbeat
 from ziggurat.errors import JobError, LostDatabaseError
 from ziggurat.layout import JobFolder
 from ziggurat.records.manifest import ImageForm
@@ -28,6 +28,7 @@ from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.server_process import make_server_state, running_server, write_server
 from ziggurat.workspace.studio.bootstrap import open_studio, reindex, studio_summary
 
+_OF_A_VERSION = ("id", "kind", "state", "folder", "owner", "parent", "notes", "tags", "created", "ended")
 TRAINING = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "batch_size": 4}
 
 
@@ -244,6 +245,39 @@ def test_single_folder_that_is_not_listed_is_told(original):
     (original / "jobs" / "empty").mkdir()
     with opened(original) as studio:
         assert studio.remarks == ("1 job folder is not listed: run `ziggurat reindex`.",)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_reindex_lists_versions_of_datasets(original, lost):
+    with opened(original) as studio:
+        pets = jobs_of(studio)["pets"].id
+        relabeled = studio.datasets.relabel(pets, ["train/0"], "dog", name="better", owner="anna")
+        studio.datasets.merge([pets, relabeled.id], name="twice", owner="anna")
+        studio.jobs.change(relabeled.id, JobChange(notes="by hand", tags=("checked",)))
+        before = jobs_of(studio)
+    if lost:
+        (original / "studio.db").unlink()
+        assert len(studio_summary(Settings(workspace=original))["unlisted"]) == 4
+    report = reindex(Settings(workspace=original))
+    assert (len(report.added), report.missing, report.damaged) == (4 if lost else 0, (), {})
+    with opened(original) as studio:
+        assert studio.remarks == ()
+        after = jobs_of(studio)
+        for name in ("better", "twice"):
+            for field in (*_OF_A_VERSION, "spec"):
+                assert getattr(after[name], field) == getattr(before[name], field), field
+        assert [note.name for note in studio.datasets.versions(after["better"].id)] == ["better", "pets"]
+        facts = studio.datasets.facts([after["better"], after["twice"]])
+        assert {name: facts[after[name].id]["samples"] for name in ("better", "twice")} == {"better": 10, "twice": 20}
+
+
+def test_damaged_folder_is_not_called_gone(original):
+    (job,) = (original / "jobs").iterdir()
+    (pets,) = (original / "datasets").iterdir()
+    (job / "spec.json").write_text("{")
+    shutil.rmtree(pets)
+    report = reindex(Settings(workspace=original))
+    assert (list(report.damaged), report.missing) == ([str(job)], (pets.name,))
 
 
 @pytest.mark.parametrize("how", ["deleted", "replaced"])

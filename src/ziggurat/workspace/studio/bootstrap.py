@@ -20,11 +20,12 @@ from ziggurat.entities.leftovers import remove_leftovers
 from ziggurat.errors import JobError
 from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
 from ziggurat.jobs.job_file import JobRecord, read_job_file
-from ziggurat.layout import WEIGHTS_FOLDER
+from ziggurat.layout import WEIGHTS_FOLDER, JobFolder
+from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import FOLDERS_VARIABLE, Settings
-from ziggurat.specs import Spec, TrainSpec, load_spec
+from ziggurat.specs import Spec, TrainSpec, load_spec, parse_spec
 from ziggurat.store import JobOnDisk, ReindexReport, Store
 from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.frameworks import Frameworks, worker_environment
@@ -299,9 +300,11 @@ def job_reader(clock: Callable[[], float]) -> Callable[[Path], JobOnDisk]:
 
 
 def _read_job(folder: Path, now: float) -> JobOnDisk:
+    record = read_job_file(folder)
+    if not JobFolder(folder).spec.is_file() and (folder / MANIFEST_NAME).is_file():
+        return _read_version(folder, record or JobRecord())
     path = open_job(folder).spec
     spec = load_spec(path)
-    record = read_job_file(folder)
     status = job_status(folder, now)
     state, reason = status.state, status.reason
     if state == "queued" and record is None:
@@ -310,6 +313,21 @@ def _read_job(folder: Path, now: float) -> JobOnDisk:
     known = record or JobRecord()
     created = known.created or path.stat().st_mtime
     return JobOnDisk(job=_job(folder, spec, known, created), state=state, fields=_fields(status, reason))
+
+
+def _read_version(folder: Path, record: JobRecord) -> JobOnDisk:
+    """Return the job of a version of a dataset, which no worker made: it has no spec and no events of its own."""
+    manifest, path = Manifest.load(folder), folder / MANIFEST_NAME
+    created = record.created or path.stat().st_mtime
+    parent = JobFolder(folder.parent / Path(record.parent).name).spec
+    spec: dict[str, Any] = {}
+    if manifest.spec:
+        spec = parse_spec(manifest.spec, source=str(path), is_stored=True).model_dump(mode="json")
+    elif parent.is_file():  # the manifest of merged datasets has no spec; the studio shows that of the first
+        spec = load_spec(parent).model_dump(mode="json")
+    given = asdict(record) | {"created": created, "name": record.name or manifest.name}
+    job = NewJob(id=folder.name, kind="dataset", folder=str(folder.absolute()), spec=spec, **given)
+    return JobOnDisk(job=job, state="done", fields={"ended": created})
 
 
 def _job(folder: Path, spec: Spec, record: JobRecord, created: float) -> NewJob:

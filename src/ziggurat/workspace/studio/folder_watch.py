@@ -11,7 +11,9 @@ from typing import Final
 from ziggurat.errors import StorageError, ZigguratError
 from ziggurat.jobs import EventBus
 from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, JobFolder, job_folders
+from ziggurat.records.manifest import MANIFEST_NAME
 from ziggurat.store import JobOnDisk, Store
+from ziggurat.workspace.job_folders import holds_job
 
 __all__ = ["NEVER_BEGUN", "FolderWatch", "is_of_shell"]
 
@@ -74,9 +76,8 @@ class FolderWatch:
 
     def _take_in(self, folder: Path) -> bool:
         """Return whether the job of a folder was added; a damaged one is read again when its spec changes."""
-        spec = JobFolder(folder).spec
-        written = _stamp(spec)
-        if not spec.is_file() or self._refused.get(folder) == written:
+        written = _stamp(JobFolder(folder).spec) or _stamp(folder / MANIFEST_NAME)
+        if not holds_job(folder) or self._refused.get(folder) == written:
             return False
         try:
             on_disk = self._read_job(folder)
