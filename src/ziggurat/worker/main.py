@@ -196,7 +196,6 @@ class _Attempt:
         """Do the job, and say how it ended; return the exit code."""
         spec = self._settled(load_spec(self._folder.spec))
         clock = StepClock()
-        # The last beat comes before the last event, so that it is not taken for the first of a new attempt.
         with closing(self._heartbeat(spec, clock)) as heartbeat:
             self._heartbeat_thread = heartbeat
             heartbeat.start()
@@ -226,7 +225,7 @@ class _Attempt:
             said = work(spec, self._folder, watch)
         finally:
             watch.close()
-            clock.phase = "stopping"
+            self._end_heartbeat()
         if said is None:
             reason = self._request.reason or "asked to stop"
             return say_end(self._events, watch.done, "stopped", EXIT_STOPPED, reason)
@@ -306,7 +305,7 @@ class _Attempt:
             known, self.stack = failure_of_program(error, self._folder)
             raise known from error
         finally:
-            clock.phase = "stopping"
+            self._end_heartbeat()
         if is_whole and self.trainer is None:
             text = "The program trained nothing with a trainer of Ziggurat: it has no curves and no checkpoints."
             self._events.write(Message(time=time.time(), level="info", text=text))
@@ -329,12 +328,16 @@ class _Attempt:
 
     def _end_at_once(self, error: ZigguratError, stack: str) -> None:
         """Say what went wrong where the main thread cannot, and end the process. Any thread may call it."""
-        if self._heartbeat_thread is not None:
-            self._heartbeat_thread.close()  # its last beat comes before the last event
+        self._end_heartbeat()
         code = report_failure(error, self._folder, self._events, None, with_traceback=False, stack=stack)
         self._folder.stop_request.unlink(missing_ok=True)
         sys.stderr.flush()
         os._exit(code)
+
+    def _end_heartbeat(self) -> None:
+        """End the heartbeats before the last event: a later one could be taken for the first of a new attempt."""
+        if self._heartbeat_thread is not None:
+            self._heartbeat_thread.close()
 
     def _go_on(self, built: BuiltJob, spec: TrainSpec, notices: Sequence[str]) -> None:
         """Restore the newest whole checkpoint, and say where the attempt starts."""

@@ -412,7 +412,7 @@ def _state(
     ended = history.ended
     # A heartbeat after the end is of an attempt that has written no event yet.
     is_new_attempt = heartbeat is not None and (ended is None or heartbeat.time > ended.time)
-    if ended is not None and not is_new_attempt:
+    if ended is not None and (not is_new_attempt or _is_last_beat(heartbeat, history)):
         return ended.outcome, ""
     if heartbeat is None:
         return ("failed", "lost") if history.started else ("queued", "")
@@ -422,6 +422,14 @@ def _state(
         return ("stopped" if folder.stop_request.exists() else "failed"), "lost"
     asked = folder.stop_request.exists() or heartbeat.phase == "stopping"
     return "stopping" if asked else "running", pulse.value if pulse is not Pulse.ALIVE else "alive"
+
+
+def _is_last_beat(heartbeat: Heartbeat | None, history: JobHistory) -> bool:
+    """Return whether the attempt that ended made a heartbeat: workers of earlier versions could do so after its end."""
+    started = history.started
+    if heartbeat is None or started is None:
+        return False
+    return heartbeat.phase == "stopping" and (heartbeat.pid, heartbeat.host) == (started.pid, started.host)
 
 
 def _is_alive(heartbeat: Heartbeat) -> bool:

@@ -3,11 +3,13 @@
 import signal
 import time
 
+import pytest
 from worker_jobs import STEPS, end_of, messages_of, wait_for_step
 
 from tests.waiting import PROCESS_S, wait_until
 from ziggurat.entities import Pulse, judge_pulse, read_heartbeat
 from ziggurat.layout import JobFolder
+from ziggurat.specs import parse_spec, save_spec
 from ziggurat.workspace.job_folders import job_status
 
 
@@ -33,6 +35,26 @@ def test_a_worker_at_work_is_alive(workers, new_job):
     assert worker.wait() == 0
     assert read_heartbeat(JobFolder(job).heartbeat).time <= end_of(job).time  # it beats no longer
     assert messages_of(job) == []
+
+
+def dataset_job(folder, pictures):
+    folder.mkdir()
+    return {"kind": "dataset", "source": str(pictures), "format": "class_folders", "near_duplicates": False}
+
+
+def program_job(folder, _pictures):
+    JobFolder(folder).program.mkdir(parents=True)
+    (JobFolder(folder).program / "train.py").write_text("print('hello')\n")
+    return {"kind": "program", "script": "train.py"}
+
+
+@pytest.mark.parametrize("made", [dataset_job, program_job])
+def test_worker_without_training_beats_no_more_at_its_end(workers, tmp_path, pictures, made):
+    job = tmp_path / "job"
+    spec = made(job, pictures)
+    save_spec(parse_spec({"version": 1, "heartbeat_s": 0.0001, **spec}), JobFolder(job).spec)
+    assert workers.execute(job) == 0
+    assert read_heartbeat(JobFolder(job).heartbeat).time <= end_of(job).time
 
 
 def _hung_steps(job):

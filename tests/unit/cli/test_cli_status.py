@@ -3,6 +3,7 @@
 import os
 import socket
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -115,6 +116,13 @@ def test_a_living_process_on_this_machine_is_running(write):
 def test_a_heartbeat_after_the_end_is_a_new_attempt(write):
     status = write(started(), ended("stopped", 75), age_s=1, phase="starting")
     assert (status.state, status.reason, status.exit_code) == ("running", "", None)
+
+
+@pytest.mark.parametrize("host", ["elsewhere", socket.gethostname()])
+def test_last_heartbeat_of_an_ended_attempt_is_no_new_one(write, host):
+    begun = replace(started(), host=host, pid=NO_PROCESS)
+    status = write(begun, ended("done"), age_s=9.999, host=host, pid=NO_PROCESS, phase="stopping")
+    assert (status.state, status.health, status.reason) == ("done", "", "a reason")
 
 
 def test_a_stop_request_shows_as_stopping(write, job):
