@@ -1,7 +1,6 @@
-"""A TensorFlow model of a workspace that release 0.1.0 made answers as it did then."""
+"""TensorFlow models of workspaces that earlier versions made answer as they did then, and trainings resume."""
 
 import json
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from tensorflow_jobs import quick_job
 pytest.importorskip("sqlalchemy", reason="the extra `studio` is not installed")
 pytest.importorskip("argon2", reason="the extra `studio` is not installed")
 
+from tests.old_workspaces import PICTURE, RELEASES, check_measured_again, check_resumes, unpack
 from ziggurat.layout import JobFolder
 from ziggurat.settings import Settings
 from ziggurat.specs import load_train_spec
@@ -20,21 +20,32 @@ from ziggurat.worker.heartbeat_thread import StepClock
 from ziggurat.workspace.studio.bootstrap import open_studio
 from ziggurat.zoo import ZOO
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
-TINY = "20261122-081113-1a4c"
-
 pytestmark = pytest.mark.tensorflow
 
 
-def test_tensorflow_model_of_0_1_answers_as_it_did(tmp_path):
-    with tarfile.open(FIXTURES / "workspace-0.1.0.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    with open_studio(Settings(workspace=tmp_path / "workspace-0.1.0"), start=False) as studio:
-        picture = ("square.png", (FIXTURES / "square.png").read_bytes())
-        (found,) = studio.models.predict(TINY, [picture], top=3, checkpoint="latest")["predictions"]
-    assert {each["class"]: each["probability"] for each in found["classes"]} == pytest.approx(
-        {"square": 0.9990122318267822, "circle": 0.0004695200768765062, "cross": 0.0005181602900847793}, abs=1e-5
-    )
+@pytest.fixture(scope="module", params=RELEASES)
+def old(request, tmp_path_factory):
+    """The workspace of each release."""
+    return unpack(request.param, tmp_path_factory.mktemp("old"))
+
+
+def test_old_model_answers_as_it_did(old):
+    model = old.job_id("tensorflow", "answer")
+    with open_studio(Settings(workspace=old.folder), start=False) as studio:
+        (found,) = studio.models.predict(model, [(PICTURE.name, PICTURE.read_bytes())], top=3, checkpoint="latest")[
+            "predictions"
+        ]
+    answer = {each["class"]: each["probability"] for each in found["classes"]}
+    assert answer == pytest.approx(old.jobs[model]["answer"], abs=1e-5)
+
+
+def test_old_model_is_measured_as_it_was(old):
+    (evaluation,) = old.evaluations("tensorflow").values()
+    check_measured_again(old, evaluation)
+
+
+def test_stopped_training_of_0_2_resumes(tmp_path):
+    check_resumes(unpack("0.2.0", tmp_path), "tensorflow")
 
 
 def job_of_0_1(folder: Path, name: str, **changes) -> Path:
