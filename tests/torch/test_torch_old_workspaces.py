@@ -24,7 +24,7 @@ EVALUATIONS = OldWorkspace(PICTURE, answers_of("0.2.0")).evaluations("torch")
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory) -> OldWorkspace:
-    """The workspace of 0.2, the first that had PyTorch."""
+    """The workspace of 0.2; that of 0.1 has no model of PyTorch."""
     return unpack("0.2.0", tmp_path_factory.mktemp("old"))
 
 

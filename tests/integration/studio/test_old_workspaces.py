@@ -1,4 +1,4 @@
-"""A workspace that an earlier version made opens, moved or copied, with its jobs, curves, datasets and models usable."""
+"""A workspace that an earlier version made opens at another place; its jobs, curves, datasets and models are usable."""
 
 import json
 import re
@@ -219,7 +219,11 @@ def test_reindex_gives_the_jobs_of_an_old_workspace(tmp_path, release, lost):
     answer = call(own.folder, "--json", "reindex")
     assert answer.returncode == 0, answer.stdout
     report = json.loads(answer.stdout)
-    assert (set(report["added" if lost else "renewed"]), report["missing"], report["damaged"]) == (set(own.jobs), [], {})
+    assert (set(report["added" if lost else "renewed"]), report["missing"], report["damaged"]) == (
+        set(own.jobs),
+        [],
+        {},
+    )
     with open_studio(Settings(workspace=own.folder), start=False) as studio:
         check_jobs(own, studio)
         for job_id, known in own.jobs_with("curves").items():
