@@ -21,6 +21,7 @@ from ziggurat.engine.run_state import seed_global_random
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
 from ziggurat.entities.heartbeat import reserve_last_words, write_last_words
+from ziggurat.entities.jobs import divergence_of_error
 from ziggurat.errors import JobError, StorageError, TrainingError, ZigguratError, memory_error
 from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, EventFile, Message, read_events
 from ziggurat.layout import JobFolder
@@ -436,7 +437,8 @@ def report_failure(
         time=now, outcome="failed", exit_code=known.exit_code, reason=str(known), global_step=step, epoch=epoch
     )
     try:
-        events.write(ErrorRaised(time=now, error=shape, traceback=text, step=step), ended)
+        told = divergence_of_error(shape, now, epoch)
+        events.write(*filter(None, [told]), ErrorRaised(time=now, error=shape, traceback=text, step=step), ended)
     except StorageError as full:
         write_last_words(folder.last_words, ended)
         sys.stderr.write(f"Error: {full}\n")
