@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from ziggurat.entities.backend_info import StandardNetwork
 from ziggurat.formatting import as_bytes, as_count, as_duration, as_percent, plural
 from ziggurat.specs import TrainSpec
-from ziggurat.workspace.recipes import UNBALANCED, balanced_weights
+from ziggurat.workspace.recipes import UNBALANCED, balanced_weights, typical_rate
 from ziggurat.workspace.training_checks import problem_sentence
 from ziggurat.workspace.training_estimates import (
     EarlierJobs,
@@ -462,8 +462,7 @@ def rate_finding(
     """Return whether the learning rate is likely to train."""
     rate, value = spec.learning_rate, f"{spec.learning_rate:g}"
     tried = None if measured is None else measured.get("rate")
-    usual = "momentum" if network is None else network.recipe.get("optimizer.name", "momentum")
-    typical = None if network is None or spec.optimizer.name != usual else network.learning_rate
+    typical = typical_rate(network, spec.optimizer.name)
     if tried is not None:
         suggested, largest = tried["suggested"], tried["largest_finite"]
         advice = "" if suggested is None else f" The test batch suggests {suggested:g}."
