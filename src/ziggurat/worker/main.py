@@ -52,6 +52,7 @@ from ziggurat.worker.memory_advice import with_memory_advice
 from ziggurat.worker.program_trainings import JobTrainings, ProgramStopped
 from ziggurat.worker.source import convert_old_stores
 from ziggurat.worker.stopping import ParentWatch, StopRequest, StopSignals
+from ziggurat.worker.unseen_samples import unseen_samples
 from ziggurat.zoo.backends import AUTO, with_backend
 
 __all__ = ["main"]
@@ -360,6 +361,10 @@ class _Attempt:
             checkpoint=name,
         )
         texts = [f"{problem} It goes on from {name}." for problem in problems]
+        unseen = unseen_samples(spec, built.data)
+        if unseen:
+            _LOG.warning("%s", unseen)
+            texts.append(unseen)
         said = [Message(time=time.time(), level="warning", text=text, step=trainer.global_step) for text in texts]
         told = [Message(time=time.time(), level="info", text=text, step=trainer.global_step) for text in notices]
         self._events.write(started, *told, *said)

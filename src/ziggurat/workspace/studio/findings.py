@@ -301,6 +301,12 @@ def batch_finding(spec: TrainSpec, data: DataFacts, steps_per_epoch: int | None)
         split = f"the training split of {plural(train, 'sample')}"
         text = f"A batch of {as_count(batch)} is larger than {split}: reduce the batch size."
         return [finding("batch", "error", text, **numbers)]
+    left = train % batch
+    if left and not spec.shuffle and not spec.oversample_below:
+        verb = "is" if left == 1 else "are"
+        text = f"{plural(left, 'sample')} {verb} never trained on: the order is kept, and a last batch must be full."
+        fix = {"title": "Shuffle", "fields": {"shuffle": True}}
+        return [finding("batch", "warning", text, fix=fix, **numbers)]
     text = (
         f"A step takes {as_count(batch)} of {plural(train, 'sample')}, an epoch {plural(steps_per_epoch or 0, 'step')}."
     )
