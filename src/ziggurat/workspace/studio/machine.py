@@ -8,9 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import numpy as np
 import psutil
 
 from ziggurat.entities import Resources
@@ -25,6 +27,7 @@ UPLOADS_KEPT_S: Final = 7 * 24 * 3600
 """Default lifetime of uploaded files that did not become a dataset."""
 
 _KEPT_S: Final = 1.0
+_SIDE, _PRODUCTS = 384, 8
 _FIRST_LOOK_S: Final = 0.1
 _JOBS_MEMORY_SHARE: Final = 0.9
 _MEMORY_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
@@ -97,6 +100,17 @@ class Machine:
         self._read_at = 0.0
         self.cores = len(os.sched_getaffinity(0))
         self.memory_bytes = _memory_bytes()
+
+    @cached_property
+    def multiply_adds_per_s(self) -> float:
+        """Multiply-adds of the CPU in a second, in matrix products of 32-bit floats; it takes some milliseconds once."""
+        factor = np.ones((_SIDE, _SIDE), np.float32)
+        took_s = []
+        for _ in range(_PRODUCTS):
+            began = time.perf_counter()
+            _ = factor @ factor
+            took_s.append(time.perf_counter() - began)
+        return _SIDE**3 / max(min(took_s), 1e-9)  # the quickest: others had to wait for what else runs
 
     def resources(self, settings: Mapping[str, Any] | None = None) -> Resources:
         """Return the machine's resources for jobs, in use or not.
