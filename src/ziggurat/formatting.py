@@ -56,9 +56,8 @@ def as_duration(duration_s: float | None) -> str:
 
 def as_rough_duration(duration_s: float) -> str:
     """Return a guessed duration such as ``about 3 min``, with no more digits than a guess has."""
-    for limit_s, unit_s, unit in ((95, 1, "s"), (5700, 60, "min"), (172_800, 3600, "h"), (math.inf, 86400, "d")):
-        if duration_s < limit_s:
-            break
+    units = ((95, 1, "s"), (5700, 60, "min"), (172_800, 3600, "h"), (math.inf, 86400, "d"))
+    unit_s, unit = next((unit_s, unit) for limit_s, unit_s, unit in units if duration_s < limit_s)
     count = duration_s / unit_s
     step = 10 if unit == "s" else 1 if count < 10 else 5
     return f"about {as_count(max(step, step * round(count / step)))} {unit}"

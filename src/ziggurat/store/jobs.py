@@ -371,7 +371,9 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 _NUMBERS: Final = ("priority", "created", "started", "ended", "attempt", "epoch", "global_step", "steps_per_s")
 _TEXTS: Final = ("kind", "name", "id", "project", "owner", "framework", "network", "group", "parent")
 _GROUPS: Final = ("project", "group")
-_NEVER_MISSING: Final = frozenset({"state", "outcome", "priority", "created", "attempt", "epoch", "global_step", *_TEXTS})
+_NEVER_MISSING: Final = frozenset(
+    {"state", "outcome", "priority", "created", "attempt", "epoch", "global_step", *_TEXTS}
+)
 
 
 def chosen_jobs(connection: Connection, wanted: JobFilter, now: float) -> Select[Any]:

@@ -1,4 +1,4 @@
-"""Samples that a training never sees, because it keeps the order of its data and leaves out a batch that is not full."""
+"""Samples that a training never sees: it keeps the order of its data, and leaves out a batch that is not full."""
 
 from __future__ import annotations
 

@@ -40,13 +40,15 @@ def test_best_checkpoint_of_another_file_is_read(tmp_path):
     write_checkpoint(tmp_path, 20, 2, validation_accuracy=0.25)
     job = JobFolder(tmp_path)
     best = best_checkpoint(job)
-    assert best is not None and best.value == 0.25
+    assert best is not None
+    assert best.value == 0.25
 
     path = CheckpointFiles(job.checkpoints / best.checkpoint.name).state
     overwrite(path, path.read_bytes().replace(b"0.25", b"0.75"))
 
     best = best_checkpoint(job)
-    assert best is not None and best.value == 0.75
+    assert best is not None
+    assert best.value == 0.75
 
 
 def test_a_signature_is_of_one_file_and_one_state(tmp_path):

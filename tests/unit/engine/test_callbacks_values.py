@@ -209,8 +209,13 @@ def test_a_value_that_is_not_finite_ends_the_training(value, tmp_path):
     error = caught.value
     kind = "NaN" if np.isnan(value).any() else "infinite"
     assert error.details == {
-        **{"step": 4, "epoch": 1, "tag": "cost", "non_finite": kind, "learning_rate": 0.5},
-        **{"keys": ["a.png", "b.png"], "checkpoint": "step-00000002"},
+        "step": 4,
+        "epoch": 1,
+        "tag": "cost",
+        "non_finite": kind,
+        "learning_rate": 0.5,
+        "keys": ["a.png", "b.png"],
+        "checkpoint": "step-00000002",
     }
     assert str(error) == (
         f"The loss became {kind} at step 4 (epoch 1). Try decreasing the learning rate, "

@@ -99,7 +99,8 @@ def test_outcome_of_an_error_stored_earlier_is_diverged(store: Store) -> None:
     store.jobs.note("a", error={"error": "not_finite", "details": {"step": 4, "tag": "cost"}})
 
     held = store.jobs.get("a").divergence
-    assert held is not None and held.text == "Diverged: the loss became NaN or infinite at step 4."
+    assert held is not None
+    assert held.text == "Diverged: the loss became NaN or infinite at step 4."
     assert _with_outcome(store, "diverged") == ["a"]
 
 
@@ -114,11 +115,13 @@ def test_divergence_stays_as_it_was_first_noticed(store: Store, in_one_batch: bo
         store.events.take("a", 0, 1, first)
         store.events.take("a", 1, 2, second)
     held = store.jobs.get("a").divergence
-    assert held is not None and held.step == 10
+    assert held is not None
+    assert held.step == 10
 
     store.events.take("a", 2, 3, [diverged(70, "recovered"), diverged(90, step=80)])
     held = store.jobs.get("a").divergence
-    assert held is not None and held.step == 80, "one after it recovered is another one"
+    assert held is not None
+    assert held.step == 80, "one after it recovered is another one"
 
 
 def _with_outcome(store: Store, outcome: str) -> list[str]:

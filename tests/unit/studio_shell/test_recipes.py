@@ -192,7 +192,8 @@ def test_time_is_guessed_from_operations_and_speed():
     unknown = replace(_LENET, multiply_adds=0)
     assert rough_time_s(unknown, spec, steps=1000, validated=0, multiply_adds_per_s=1e11) is None
     measured = time_finding(spec, 10_000, 1, None, _MEASURED, guess)
-    assert measured["measured"] and "rough" not in measured
+    assert measured["measured"]
+    assert "rough" not in measured
 
 
 @pytest.mark.parametrize(
@@ -207,7 +208,8 @@ def test_memory_has_the_share_of_the_framework(tmp_path):
     spec, kept = spec_of(batch_size=64), Measurements(tmp_path / "none")
     for backend in ("torch", "tensorflow"):
         base = kept.base_bytes(backend)
-        assert base is not None and base > 300e6
+        assert base is not None
+        assert base > 300e6
         found = memory_finding(spec, network_size(_LENET, spec), _MACHINE, None, base)
         layers = 1.5 * 64 * 35_714 * 4
         assert found["needed_bytes"] == pytest.approx(base + layers + 4 * 431_080 * 3, abs=2)

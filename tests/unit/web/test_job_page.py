@@ -688,7 +688,9 @@ def test_divergence_without_a_checkpoint_before_says_so(visit, begun):
 
 
 _NOT_FINITE = {
-    **{"error": "not_finite", "message": "The loss became NaN at step 4 (epoch 1).", "rule": "No."},
+    "error": "not_finite",
+    "message": "The loss became NaN at step 4 (epoch 1).",
+    "rule": "No.",
     "details": {"step": 4, "epoch": 1, "tag": "cost", "non_finite": "NaN", "learning_rate": 1000.0},
 }
 
@@ -697,7 +699,8 @@ _NOT_FINITE = {
 def diverged(begun, store):
     """Return a training that failed, for its loss became NaN."""
     end = AttemptEnded(time=13.0, outcome="failed", exit_code=6, reason="The loss became NaN.", global_step=4)
-    job = begun(ErrorRaised(time=13.0, error=_NOT_FINITE, traceback="one\ntwo", step=4), end, spec={"learning_rate": 1000.0})
+    error = ErrorRaised(time=13.0, error=_NOT_FINITE, traceback="one\ntwo", step=4)
+    job = begun(error, end, spec={"learning_rate": 1000.0})
     assert store.jobs.move(job.id, ("running",), "failed", ended=13.0, reason=end.reason)
     return job
 

@@ -127,8 +127,9 @@ class Measurements:
         self._put({_batch_key(spec): content, **base, card: content})
 
     def base_bytes(self, backend: str) -> int | None:
-        """Return the memory of a framework alone, from the newest test batch on this machine, or else the usual one; None
-        if unknown.
+        """Return the memory of a framework alone: measured by the newest test batch here, or else the usual one.
+
+        It is None for a backend of which neither is known.
         """
         found = self._get(_base_key(backend))
         if found is not None:

@@ -124,9 +124,7 @@ class Preflight:
             "parameters": None if size is None else size.parameters,
         }
 
-    def _rough_s(
-        self, spec: TrainSpec, data: DataFacts, facts: NetworkFacts | None, steps: int | None
-    ) -> float | None:
+    def _rough_s(self, spec: TrainSpec, data: DataFacts, facts: NetworkFacts | None, steps: int | None) -> float | None:
         """Return a guess of the time on the CPU; None on an accelerator, whose speed is unknown."""
         info = backend_infos().get(spec.backend)
         may_accelerate = info is not None and bool(info.accelerators) and bool(self.machine.strip()["devices"])

@@ -311,7 +311,14 @@ def preview_look(studio: Studio, form: ModelForm, asked: Asked, kept: ImageCache
     }  # fmt: skip
 
 
-_EMPTY: Final[dict[str, Any]] = {"findings": [], "error": None, "steps": None, "parameters": None, "expected_s": None, "is_rough": False}
+_EMPTY: Final[dict[str, Any]] = {
+    "findings": [],
+    "error": None,
+    "steps": None,
+    "parameters": None,
+    "expected_s": None,
+    "is_rough": False,
+}
 _LEVELS: Final = {"ok": "passed", "unknown": "unknown", "warning": "warning", "error": "problem"}
 
 
