@@ -2,7 +2,8 @@
 
 The file says what each network takes at usual inputs, so that the studio need not build it: for each ``HxWxC`` the
 parameters without classes, the parameters of a class, the other variables, the numbers that its operations give for one
-sample, and the multiply-adds of a sample. Run it when a standard network changes; a test compares the file with networks that are built.
+sample, and the multiply-adds of a sample. Run it when a standard network changes; a test compares the file with
+networks that are built.
 """
 
 from __future__ import annotations
