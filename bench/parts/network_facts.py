@@ -1,8 +1,9 @@
 """Writer of ``facts.json`` beside the standard networks: ``python -m bench.parts.network_facts BACKEND``.
 
 The file says what each network takes at usual inputs, so that the studio need not build it: for each ``HxWxC`` the
-parameters without classes, the parameters of a class, the other variables, and the numbers that its operations give for
-one sample. Run it when a standard network changes; a test compares the file with networks that are built.
+parameters without classes, the parameters of a class, the other variables, the numbers that its operations give for one
+sample, and the multiply-adds of a sample. Run it when a standard network changes; a test compares the file with
+networks that are built.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _facts(backend: str, network: str) -> dict[str, list[int]]:
             per_class = (more.parameters - facts.parameters) // (_CLASSES[1] - _CLASSES[0])
             other = facts.variables - facts.parameters
             fixed = facts.parameters - per_class * _CLASSES[0]
-            found["x".join(map(str, shape))] = [fixed, per_class, other, facts.per_sample]
+            found["x".join(map(str, shape))] = [fixed, per_class, other, facts.per_sample, facts.multiply_adds]
             print(network, shape, facts, flush=True)
     return found
 

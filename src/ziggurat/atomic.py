@@ -20,6 +20,7 @@ __all__ = [
     "AtomicFile",
     "ProcessLock",
     "atomic_write_text",
+    "file_signature",
     "folder_mode",
     "private_files",
     "private_umask",
@@ -27,6 +28,19 @@ __all__ = [
     "storage_errors",
     "sync_path",
 ]
+
+
+def file_signature(path: str | os.PathLike[str]) -> tuple[int, ...]:
+    """Return what tells a file from another one that is or was at the same path, and from itself before a change.
+
+    The modification time and the size alone may be those of another file: a copy keeps the time of its original. The
+    time of the inode's change cannot be set.
+
+    Raises:
+        OSError: if there is no file.
+    """
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_ctime_ns, found.st_mtime_ns, found.st_size
 
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}

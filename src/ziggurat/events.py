@@ -256,6 +256,8 @@ class DivergenceNoticed(Event):
         state: ``diverged`` or ``recovered``.
         tag: the loss that shows it.
         value: its first value that does; None where that was no finite number.
+        non_finite: ``NaN`` or ``infinite``; empty for a finite value, or if it is not known which of both.
+        learning_rate: rate of that step; None if unknown.
         step: ``global_step`` of that value.
         epoch: epoch of that value, from 1.
         best: its best value before; None where there is none.
@@ -269,6 +271,8 @@ class DivergenceNoticed(Event):
     state: str
     tag: str
     value: float | None = None
+    non_finite: str = ""
+    learning_rate: float | None = None
     step: int = 0
     epoch: int = 0
     best: float | None = None

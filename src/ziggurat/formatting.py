@@ -16,6 +16,7 @@ __all__ = [
     "as_heading",
     "as_number",
     "as_percent",
+    "as_rough_duration",
     "as_time",
     "as_time_iso",
     "plural",
@@ -51,6 +52,15 @@ def as_duration(duration_s: float | None) -> str:
     if whole < 86400:
         return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
     return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+def as_rough_duration(duration_s: float) -> str:
+    """Return a guessed duration such as ``about 3 min``, with no more digits than a guess has."""
+    units = ((95, 1, "s"), (5700, 60, "min"), (172_800, 3600, "h"), (math.inf, 86400, "d"))
+    unit_s, unit = next((unit_s, unit) for limit_s, unit_s, unit in units if duration_s < limit_s)
+    count = duration_s / unit_s
+    step = 10 if unit == "s" else 1 if count < 10 else 5
+    return f"about {as_count(max(step, step * round(count / step)))} {unit}"
 
 
 def as_time(moment_s: float | None) -> str:

@@ -27,6 +27,7 @@ from ziggurat.cli.job_requests import (
 )
 from ziggurat.cli.output import Output, table
 from ziggurat.entities import JOB_KINDS, JOB_STATES
+from ziggurat.entities.jobs import DIVERGED
 from ziggurat.errors import (
     JobError,
     UnknownNameError,
@@ -238,7 +239,7 @@ def job_wait(application: Application, job_id: str, time_limit: float | None, **
     """Wait until the job ID is done; exit code 10 if it fails, is stopped, or is not done in time."""
     with studio_client(application, studio) as client:
         found = client.wait(job_id, timeout_s=time_limit)
-    application.output.document(found, f"{job_id} is {found['state']}.")
+    application.output.document(found, f"{job_id} is {_state(found)}.")
 
 
 @job.command("log")
@@ -308,8 +309,13 @@ def _queue_table(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _table(found: Sequence[Mapping[str, Any]]) -> str:
-    rows = [(each["id"], each["name"], each["kind"], each["state"], _progress(each), each["reason"]) for each in found]
+    rows = [(each["id"], each["name"], each["kind"], _state(each), _progress(each), each["reason"]) for each in found]
     return table(rows, ("id", "name", "kind", "state", "progress", "reason"))
+
+
+def _state(found: Mapping[str, Any]) -> str:
+    """Return the state of a job, and that it diverged; a server of an earlier release does not say that."""
+    return found["state"] + (f", {DIVERGED}" if found.get("outcome") == DIVERGED else "")
 
 
 def _progress(found: Mapping[str, Any]) -> str:
@@ -321,7 +327,8 @@ def _job_text(found: Mapping[str, Any], output: Output) -> str:
     rows = [
         ("job", f"{found['id']} {found['name']}"),
         ("state", output.word(found["state"]) + (f": {found['reason']}" if found["reason"] else "")),
-        ("diverged", found["divergence"]["text"] if found["divergence"] else ""),
+        ("outcome", found.get("outcome", "")),
+        ("diverged", found["divergence"]["text"].removeprefix("Diverged: ") if found["divergence"] else ""),
         ("progress", _progress(found)),
         ("time left", "" if found["remaining_s"] is None else as_duration(found["remaining_s"])),
         ("made", as_time(found["created"])),

@@ -19,6 +19,7 @@ from ziggurat.cli.spec import SpecFlagsCommand, note_former_names
 from ziggurat.cli.training import local_recipe, test_batch_text, with_fine_tuning, with_recipe
 from ziggurat.cli.weights import average, is_job, show_differences, show_weights, strip
 from ziggurat.entities import RUN_KINDS
+from ziggurat.entities.jobs import DIVERGED
 from ziggurat.errors import UnknownNameError
 from ziggurat.events import EVENT_TYPES, Event, UnknownEvent, encode_event
 from ziggurat.specs import TrainSpec, read_content, spec_from_flags, spec_json
@@ -264,8 +265,9 @@ def _number(value: float | None) -> str:
 def status_text(status: JobStatus, output: Output) -> str:
     """Return the state of a job in a few lines."""
     health = f" ({output.word(status.health)})" if status.health not in ("", "alive") else ""
+    diverged = f", {output.word(status.outcome)}" if status.outcome == DIVERGED else ""
     name = f" {status.name}" if status.name else ""
-    lines = [f"{status.folder}{name}: {output.word(status.state)}{health}, attempt {status.attempt}"]
+    lines = [f"{status.folder}{name}: {output.word(status.state)}{diverged}{health}, attempt {status.attempt}"]
     if status.reason:
         lines.append(f"  reason      {status.reason}")
     total = f" of {status.total_steps}" if status.total_steps else ""
@@ -289,8 +291,8 @@ def status_text(status: JobStatus, output: Output) -> str:
         lines.append(f"  used        {status.best_checkpoint}")
     if status.baselines:
         lines.append(f"  baselines   {status.baselines}")
-    if status.divergence is not None and status.is_active:  # the reason of an end says it already
-        lines.append(f"  {output.word('diverged')}    {status.divergence.text}")
+    if status.divergence is not None and status.divergence.text not in status.reason:
+        lines.append(f"  {output.word('diverged')}    {status.divergence.text.removeprefix('Diverged: ')}")
     if not status.is_active and status.can_resume:
         lines.append(f"  go on with  ziggurat resume {status.folder}")
     return "\n".join(lines)

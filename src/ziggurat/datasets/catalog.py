@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Self
 
 import numpy as np
 
-from ziggurat.atomic import AtomicFile
+from ziggurat.atomic import AtomicFile, file_signature
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError, StorageError, UnknownNameError
 from ziggurat.records.codec import pack, unpack
@@ -423,8 +423,7 @@ class Catalogue:
         It is counted once for all who open the file, until it changes: SQLite counts by looking at every sample.
         """
         try:
-            found = os.stat(self.path)
-            return _counted(self.path, (found.st_ino, found.st_size, found.st_mtime_ns))
+            return _counted(self.path, file_signature(self.path))
         except (OSError, sqlite3.DatabaseError) as error:
             raise damaged_catalog(self.path, error) from None
 
@@ -453,7 +452,7 @@ class Catalogue:
 
 
 @lru_cache(maxsize=256)
-def _counted(path: Path, _signature: tuple[int, int, int]) -> int | None:
+def _counted(path: Path, _signature: tuple[int, ...]) -> int | None:
     with closing(connect_for_reading(path)) as connection:
         total, last = connection.execute("SELECT count(*), max(number) FROM samples").fetchone()
     return total if last in (None, total - 1) else None

@@ -3,9 +3,9 @@
 A backend without any of them can still train, evaluate and predict, through its program. What a backend does beside
 training is named, by the name of the protocol, in the ``capabilities`` of its
 ``ziggurat.entities.backend_info.BackendInfo``, so that pages know it and only what is asked for is loaded. Of programs
-are ``HasEvaluationNames``, ``HasGraph``, ``HasMovingSummaries``, ``HasSummaries`` and ``SupportsSummaries``; of trained
-networks ``HasInferenceInputs`` and ``SupportsGradients``; of the backend's object ``SupportsCheckpoints``,
-``SupportsFineTuning`` and ``TrainsOnMixedLabels``.
+are ``HasEvaluationNames``, ``HasGraph``, ``HasMovingSummaries``, ``HasRivalLosses``, ``HasSummaries`` and
+``SupportsSummaries``; of trained networks ``HasInferenceInputs`` and ``SupportsGradients``; of the backend's object
+``SupportsCheckpoints``, ``SupportsFineTuning`` and ``TrainsOnMixedLabels``.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ __all__ = [
     "HasGraph",
     "HasInferenceInputs",
     "HasMovingSummaries",
+    "HasRivalLosses",
     "HasSummaries",
     "SupportsCheckpoints",
     "SupportsDebug",
@@ -70,6 +71,15 @@ class HasEvaluationNames(Protocol):
 
     def evaluation_names(self) -> Sequence[str]:
         """Return the names that ``evaluate`` can give a value for; of other programs, these are all of ``names()``."""
+        ...
+
+
+@runtime_checkable
+class HasRivalLosses(Protocol):
+    """A program that says whether its losses work against each other, as those of a GAN do: growth is no fault then."""
+
+    def has_rival_losses(self) -> bool:
+        """Return whether the network has several losses, each minimized over variables of its own."""
         ...
 
 

@@ -127,6 +127,7 @@ class BackendInfo:
         model_suffixes: how the names of model files end that ``SupportsForeign`` opens; the default backend opens what
             no name tells.
         environment: variables that are set before it is loaded, unless they are set already.
+        start_bytes: memory of a process that has imported it, on Linux; 0 if unknown. A test batch measures it.
         worker_variables: patterns of further variables of the studio that its workers get.
         requires: package to import → package to install; the first that is missing is named.
         extra: extra of Ziggurat that installs all of them; empty where none does.
@@ -150,6 +151,7 @@ class BackendInfo:
     weight_suffixes: tuple[str, ...] = ()
     model_suffixes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    start_bytes: int = 0
     worker_variables: tuple[str, ...] = ()
     requires: Mapping[str, str] = field(default_factory=dict)
     extra: str = ""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from ziggurat.atomic import file_signature
 from ziggurat.errors import CheckpointError, MissingCheckpointError, PluginError, UnknownNameError
 from ziggurat.formatting import as_number, as_percent
 from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, JobFolder, best_given_name, checkpoint_step
@@ -311,14 +312,14 @@ def _read(job: JobFolder, name: str) -> KeptCheckpoint:
     """Return what a checkpoint holds; only its name and step where its files are damaged, or removed meanwhile."""
     path = CheckpointFiles(job.checkpoints / name).state
     try:
-        found = path.stat()
+        signature = file_signature(path)
     except OSError:
         return KeptCheckpoint(name=name, step=checkpoint_step(name) or 0)
-    return _parsed(path, name, (found.st_ino, found.st_mtime_ns, found.st_size))
+    return _parsed(path, name, signature)
 
 
 @functools.lru_cache(maxsize=4096)
-def _parsed(path: Path, name: str, _stamp: tuple[int, int, int]) -> KeptCheckpoint:
+def _parsed(path: Path, name: str, _signature: tuple[int, ...]) -> KeptCheckpoint:
     """Return what a state file holds. A list of many jobs asks again and again; the file is only ever replaced."""
     step = checkpoint_step(name) or 0
     try:

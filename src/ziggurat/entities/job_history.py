@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from ziggurat.entities.jobs import DIVERGED, divergence_of_error
 from ziggurat.events import (
     AttemptEnded,
     AttemptStarted,
@@ -87,7 +88,9 @@ class JobHistory:
         error: that ended the newest attempt.
         progress: the newest report of the newest attempt.
         checkpoints: by name, in the order of saving.
-        divergence: the newest word on whether the training diverged; None where there is none that holds.
+        divergence: the newest word on whether the training diverged; None where there is none that holds. A divergence
+            stays as it was first noticed until the run recovers, whatever goes wrong after it.
+        has_recovered: whether it recovered from a divergence, be it one of earlier events.
     """
 
     scalars: Scalars
@@ -102,6 +105,7 @@ class JobHistory:
     progress: Progress | None = None
     checkpoints: dict[str, CheckpointSaved] = field(default_factory=dict)
     divergence: DivergenceNoticed | None = None
+    has_recovered: bool = False
 
     def apply(self, event: Event) -> None:
         """Take one event; those that say nothing of the state are passed over."""
@@ -116,6 +120,9 @@ class JobHistory:
                 self.reach(event.global_step, event.epoch)
             case ErrorRaised():
                 self.error = event
+                told = divergence_of_error(event.error, event.time, max(1, self.epoch))
+                if told is not None:
+                    self._note_divergence(told)
             case Progress():
                 known = 0 if self.progress is None else self.progress.max_epoch
                 self.progress = event if event.max_epoch or not known else replace(event, max_epoch=known)
@@ -127,7 +134,7 @@ class JobHistory:
             case CheckpointRemoved():
                 self.checkpoints.pop(event.name, None)
             case DivergenceNoticed():
-                self.divergence = event
+                self._note_divergence(event)
             case _:
                 pass
 
@@ -135,6 +142,11 @@ class JobHistory:
         """Take notice of a step that was done."""
         if step >= self.global_step:
             self.global_step, self.epoch = step, epoch
+
+    def _note_divergence(self, event: DivergenceNoticed) -> None:
+        self.has_recovered = self.has_recovered or event.state != DIVERGED
+        if event.state != DIVERGED or self.divergence is None or self.divergence.state != DIVERGED:
+            self.divergence = event
 
     def _begin(self, event: AttemptStarted) -> None:
         step, source = event.global_step, self.checkpoints.get(event.checkpoint)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ziggurat.entities.best_checkpoint import metric_title
+from ziggurat.errors import NonFiniteError
 from ziggurat.events import DivergenceNoticed
+from ziggurat.formatting import as_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,9 +20,11 @@ __all__ = [
     "ENDED_STATES",
     "INTERVENTION",
     "JOB_KINDS",
+    "JOB_OUTCOMES",
     "JOB_STATES",
     "RECOVERED",
     "RUN_KINDS",
+    "TRAINING_LOSSES",
     "Attempt",
     "Checkpoint",
     "Curve",
@@ -40,6 +44,9 @@ __all__ = [
     "SweepSummary",
     "disk_reserve_bytes",
     "divergence_after",
+    "divergence_of_error",
+    "outcome_of",
+    "rate_text",
 ]
 
 
@@ -119,6 +126,9 @@ def disk_reserve_bytes(total_bytes: int, chosen_mib: int | None = None) -> int:
     return min(max(_GIBIBYTE, total_bytes // 50), 5 * _GIBIBYTE)
 
 
+TRAINING_LOSSES: Final = ("cost", "loss")
+"""Names of the loss of a training step, as curves and errors have them."""
+
 DIVERGED = "diverged"
 RECOVERED = "recovered"
 
@@ -127,7 +137,8 @@ RECOVERED = "recovered"
 class Divergence:
     """A divergence; the fields are those of the event ``divergence``, and ``text`` says it in a sentence.
 
-    The sentence is such as: ``The run diverged at epoch 9: validation loss 948, best 1.21 at epoch 8.``
+    The sentence is such as ``Diverged: the loss became NaN at step 4, learning rate 1000.`` or
+    ``Diverged: the validation loss rose to 948 at epoch 9 (best 1.21 at epoch 8), learning rate 0.5.``
     """
 
     tag: str
@@ -138,13 +149,51 @@ class Divergence:
     best_step: int
     best_epoch: int
     noticed_step: int
+    non_finite: str = ""
+    learning_rate: float | None = None
     text: str = ""
 
     def __post_init__(self) -> None:
-        value = "is no finite number" if self.value is None else f"{self.value:.4g}"
-        best = "" if self.best is None else f", best {self.best:.4g} at epoch {self.best_epoch}"
-        text = f"The run diverged at epoch {self.epoch}: {metric_title(self.tag)} {value}{best}."
-        object.__setattr__(self, "text", text)
+        loss = "loss" if self.tag in TRAINING_LOSSES else metric_title(self.tag)
+        if self.value is None:
+            change = f"became {self.non_finite or 'NaN or infinite'} at step {as_number(self.step)}"
+        else:
+            best = "" if self.best is None else f" (best {self.best:.4g} at epoch {self.best_epoch})"
+            change = f"rose to {as_number(self.value)} at epoch {self.epoch}{best}"
+        rate = "" if self.learning_rate is None else f", learning rate {rate_text(self.learning_rate)}"
+        object.__setattr__(self, "text", f"Diverged: the {loss} {change}{rate}.")
+
+
+def rate_text(rate: float) -> str:
+    """Return a learning rate as people type it: ``1000``, ``0.01``, ``1e-5``."""
+    return as_number(rate).replace(",", "")
+
+
+def divergence_of_error(error: Mapping[str, Any], time_s: float, epoch: int) -> DivergenceNoticed | None:
+    """Return the divergence that an error tells of; None unless a loss of the training was not finite.
+
+    Args:
+        error: as JSON values, as the event ``error`` has it.
+        time_s: of the error, in seconds since 1970.
+        epoch: of the error, for errors of earlier releases, which do not say it.
+    """
+    details = error.get("details")
+    if error.get("error") != NonFiniteError.code or not isinstance(details, Mapping):
+        return None
+    tag, step, rate = details.get("tag"), details.get("step"), details.get("learning_rate")
+    if tag not in TRAINING_LOSSES or type(step) is not int:
+        return None
+    known, kind = details.get("epoch"), details.get("non_finite")
+    return DivergenceNoticed(
+        time=time_s,
+        state=DIVERGED,
+        tag=tag,
+        non_finite=kind if isinstance(kind, str) else "",
+        learning_rate=rate if isinstance(rate, float) else None,
+        step=step,
+        epoch=known if type(known) is int else epoch,
+        noticed_step=step,
+    )
 
 
 def divergence_after(event: DivergenceNoticed) -> Divergence | None:
@@ -160,6 +209,8 @@ def divergence_after(event: DivergenceNoticed) -> Divergence | None:
         best_step=event.best_step,
         best_epoch=event.best_epoch,
         noticed_step=event.noticed_step,
+        non_finite=event.non_finite,
+        learning_rate=event.learning_rate,
     )
 
 
@@ -169,6 +220,16 @@ RUN_KINDS: Final = ("train", "program")
 JOB_STATES: Final = ("queued", "running", "stopping", "done", "failed", "stopped")
 ACTIVE_STATES: Final = ("running", "stopping")
 ENDED_STATES: Final = ("done", "failed", "stopped")
+JOB_OUTCOMES: Final = (*ENDED_STATES, DIVERGED)
+
+
+def outcome_of(state: str, divergence: Divergence | None) -> str:
+    """Return how a job ended: ``diverged`` where it did, else its state; empty while it has not ended."""
+    if state not in ENDED_STATES:
+        return ""
+    return state if divergence is None else DIVERGED
+
+
 INTERVENTION: Final = "intervention"
 """Level of a message that says what a person changed in a running training."""
 
@@ -239,6 +300,8 @@ class Job:
         notes: free text.
         tags: words that people gave it.
         divergence: of a training that diverged, where and how; None where it did not, or recovered.
+        outcome: how it ended, a name in ``JOB_OUTCOMES``: ``diverged`` where it did, whatever its state is, else the
+            state; empty while it has not ended.
         scalars: tag → what its curve came to.
         baselines: of a single job that was asked for, if it is a finished training: its result beside that of simple
             models, in one line; else empty.
@@ -284,6 +347,7 @@ class Job:
     notes: str = ""
     tags: tuple[str, ...] = ()
     divergence: Divergence | None = None
+    outcome: str = ""
     scalars: Mapping[str, ScalarSummary] = field(default_factory=dict)
     baselines: str = ""
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from ziggurat.atomic import file_signature
 from ziggurat.entities.json_lines import read_lines
 
 __all__ = ["MOST_SAMPLES", "QUANTITIES", "LoadCurve", "MachineFacts", "MachineLoad", "read_machine_load", "thinned"]
@@ -100,14 +101,14 @@ class MachineLoad:
 def read_machine_load(path: Path) -> MachineLoad:
     """Return the load in the file of a job: empty if the file is missing; damaged lines are skipped."""
     try:
-        noted = path.stat()
+        signature = file_signature(path)
     except (FileNotFoundError, NotADirectoryError):
         return MachineLoad()
-    return _read(path, noted.st_mtime_ns, noted.st_size)
+    return _read(path, signature)
 
 
 @lru_cache(maxsize=16)  # each request of a job page reads it, and a full file takes 30 ms
-def _read(path: Path, _changed_ns: int, _size_bytes: int) -> MachineLoad:
+def _read(path: Path, _signature: tuple[int, ...]) -> MachineLoad:
     machine, samples = MachineFacts(), []
     for line in read_lines(path):
         if "machine" in line:

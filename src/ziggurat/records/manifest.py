@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ziggurat.atomic import AtomicFile, storage_errors
+from ziggurat.atomic import AtomicFile, file_signature, storage_errors
 from ziggurat.errors import DataError, UnknownNameError
 from ziggurat.records.schema import Schema
 
@@ -198,8 +198,7 @@ class Manifest:
         """
         path = folder / MANIFEST_NAME
         try:
-            found = path.stat()
-            return _parsed(path, (found.st_ino, found.st_size, found.st_mtime_ns))
+            return _parsed(path, file_signature(path))
         except OSError as error:
             raise DataError(
                 "A dataset is read from the folder that it was made in.",
@@ -233,7 +232,7 @@ class Manifest:
 
 
 @lru_cache(maxsize=64)
-def _parsed(path: Path, _signature: tuple[int, int, int]) -> Manifest:
+def _parsed(path: Path, _signature: tuple[int, ...]) -> Manifest:
     try:
         content = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError) as error:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from ziggurat.errors import SpecError, nearest_names
+from ziggurat.formatting import as_count
 from ziggurat.specs.describe import FieldDescription
 
 __all__ = [
@@ -160,7 +161,7 @@ def _shown(value: Any) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:g}"
+    return as_count(value) if isinstance(value, int) else f"{value:g}"
 
 
 _BETWEEN: Final = re.compile(r",\s+|\s+|;\s*")

@@ -175,6 +175,7 @@ class TrainSpec(SpecModel):
         unit="epochs",
         group="Duration",
         ge=1,
+        le=1_000_000,
     )
     steps_per_epoch: int | None = spec_field(
         None,
@@ -183,6 +184,7 @@ class TrainSpec(SpecModel):
         unit="steps",
         group="Duration",
         ge=1,
+        le=1_000_000_000,
     )
     early_stopping: Annotated[EarlyStopping, bare_text("tag")] | None = spec_field(
         None,

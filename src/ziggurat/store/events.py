@@ -200,7 +200,9 @@ def _write_divergence(connection: Connection, key: int, history: JobHistory) -> 
     held = facts.get(DIVERGENCE)
     if held is not None and history.cut is not None and held["noticed_step"] > history.cut:
         held = None
-    if history.divergence is not None:
+    if history.has_recovered:
+        held = None
+    if history.divergence is not None and held is None:
         divergence = divergence_after(history.divergence)
         held = None if divergence is None else asdict(divergence)
     if held != facts.pop(DIVERGENCE, None):

@@ -9,12 +9,14 @@ from dataclasses import asdict, fields
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import ColumnElement, Connection
 
-from ziggurat.entities import Divergence, Job, NewJob, ResourceRequest, ScalarSummary
-from ziggurat.errors import JobError, MissingJobError, UnknownNameError
+from ziggurat.entities import ENDED_STATES, Divergence, Job, NewJob, ResourceRequest, ScalarSummary
+from ziggurat.entities.jobs import DIVERGED, TRAINING_LOSSES, divergence_after, divergence_of_error, outcome_of
+from ziggurat.errors import JobError, MissingJobError, NonFiniteError, UnknownNameError
 from ziggurat.specs import present_names
 from ziggurat.store.database import Folders
+from ziggurat.store.dialects import position_in
 from ziggurat.store.tables import (
     Json,
     clean_text,
@@ -34,6 +36,7 @@ __all__ = [
     "key_of",
     "load_jobs",
     "no_such_job",
+    "outcome_column",
     "replace_job",
     "set_tags",
     "set_text",
@@ -48,7 +51,7 @@ CHANGEABLE: Final = frozenset(
 ) | {*_IN_CONTENTS, "facts"}  # fmt: skip
 """Names that ``move`` and ``note`` take; what people change goes through ``change``, places through ``reorder``."""
 
-_NOT_STORED: Final = ("scalars", "divergence", "baselines")
+_NOT_STORED: Final = ("scalars", "divergence", "outcome", "baselines")
 _FIELDS: Final = (*(part.name for part in fields(Job) if part.name not in _NOT_STORED), "facts")
 _COLUMNS: Final = tuple(jobs.c[name] if name in jobs.c else job_contents.c[name] for name in _FIELDS)
 _JSON_FIELDS: Final = frozenset(column.name for column in _COLUMNS if isinstance(column.type, Json))
@@ -61,6 +64,22 @@ _SUMMARY: Final = tuple(
 )
 DIVERGENCE: Final = "divergence"
 """Name of the divergence among the facts of a training."""
+
+
+def outcome_column() -> ColumnElement[str]:
+    """Return the outcome of a job as the ``outcome`` of ``Job`` has it; ``jobs`` is in the query around it."""
+    mine = spec_values.c.job_key == jobs.c.key
+    is_noted = sa.exists().where(mine, spec_values.c.name == f"{_FACTS}{DIVERGENCE}.tag")
+    error = sa.type_coerce(job_contents.c.error, sa.Text)
+    parts = (f'"error":"{NonFiniteError.code}"', *(f'"tag":"{tag}"' for tag in TRAINING_LOSSES))
+    is_not_finite, *is_loss = (position_in(error, part) > 0 for part in parts)
+    is_told = sa.exists().where(job_contents.c.job_key == jobs.c.key, is_not_finite, sa.or_(*is_loss))
+    return sa.case(
+        (jobs.c.state.not_in(ENDED_STATES), ""),
+        (sa.or_(is_noted, is_told), DIVERGED),
+        else_=jobs.c.state,
+    )
+
 
 _NAN: Final = float("nan")
 _NEEDS: Final = {part.name for part in fields(ResourceRequest)}
@@ -189,8 +208,22 @@ def _job(folders: Folders, values: Sequence[Any], summaries: Sequence[Sequence[A
     needs["device_indices"] = tuple(needs.get("device_indices", ()))
     lists = {name: tuple(row.pop(name)) for name in ("depends_on", "devices", "tags")}
     held = row.pop("facts").get(DIVERGENCE)
-    divergence = None if held is None else Divergence(**held)
-    return Job(scalars=scalars, needs=ResourceRequest(**needs), divergence=divergence, **lists, **row)
+    divergence = _divergence_of_error(row) if held is None else Divergence(**held)
+    outcome = outcome_of(row["state"], divergence)
+    return Job(
+        scalars=scalars,
+        needs=ResourceRequest(**needs),
+        divergence=divergence,
+        outcome=outcome,
+        **lists,
+        **row,
+    )
+
+
+def _divergence_of_error(row: Mapping[str, Any]) -> Divergence | None:
+    """Return the divergence that a stored error tells of: workers of earlier releases wrote no event of it."""
+    told = divergence_of_error(row["error"] or {}, row["ended"] or 0.0, max(1, row["epoch"]))
+    return None if told is None else divergence_after(told)
 
 
 def _summaries(connection: Connection, keys: Sequence[int]) -> dict[int, list[tuple[Any, ...]]]:

@@ -17,7 +17,16 @@ from ziggurat.specs import known_paths
 from ziggurat.store.database import Database
 from ziggurat.store.dialects import bytewise, position_in
 from ziggurat.store.job_lists import listed_jobs, pinned_keys, sweep_summaries
-from ziggurat.store.job_rows import insert_job, key_of, load_jobs, no_such_job, set_tags, set_text, update_fields
+from ziggurat.store.job_rows import (
+    insert_job,
+    key_of,
+    load_jobs,
+    no_such_job,
+    outcome_column,
+    set_tags,
+    set_text,
+    update_fields,
+)
 from ziggurat.store.projects import ensure_project
 from ziggurat.store.tables import clean_text, curves, dependencies, job_contents, job_tags, job_texts, jobs, spec_values
 
@@ -362,7 +371,9 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 _NUMBERS: Final = ("priority", "created", "started", "ended", "attempt", "epoch", "global_step", "steps_per_s")
 _TEXTS: Final = ("kind", "name", "id", "project", "owner", "framework", "network", "group", "parent")
 _GROUPS: Final = ("project", "group")
-_NEVER_MISSING: Final = frozenset({"state", "priority", "created", "attempt", "epoch", "global_step", *_TEXTS})
+_NEVER_MISSING: Final = frozenset(
+    {"state", "outcome", "priority", "created", "attempt", "epoch", "global_step", *_TEXTS}
+)
 
 
 def chosen_jobs(connection: Connection, wanted: JobFilter, now: float) -> Select[Any]:
@@ -458,6 +469,8 @@ def _own_value(name: str, now: float) -> ColumnElement[Any] | None:
     if name == "state":
         order = {state: place for place, state in enumerate(JOB_STATES)}
         return sa.case(order, value=jobs.c.state, else_=len(order))
+    if name == "outcome":
+        return outcome_column()
     if name in _NUMBERS:
         return jobs.c[name]
     if name == "name":
@@ -473,8 +486,9 @@ def _condition(connection: Connection, name: str, comparison: str, value: Any, n
     wanted = _comparable(value)
     if wanted is None:
         return sa.false()
-    if name == "state" or name in _TEXTS:
-        return compare(bytewise(jobs.c[name]), wanted) if isinstance(wanted, str) else sa.false()
+    if name in ("state", "outcome") or name in _TEXTS:
+        column = outcome_column() if name == "outcome" else bytewise(jobs.c[name])
+        return compare(column, wanted) if isinstance(wanted, str) else sa.false()
     own = _own_value(name, now)
     if own is not None:
         return compare(own, wanted) if isinstance(wanted, float) else sa.false()

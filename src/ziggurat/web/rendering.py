@@ -168,6 +168,7 @@ def _environment() -> Environment:
     made.filters.update(
         bytes=formatting.as_bytes,
         duration=formatting.as_duration,
+        rough_duration=formatting.as_rough_duration,
         time=formatting.as_time,
         time_iso=formatting.as_time_iso,
         ago=formatting.as_ago,

@@ -21,6 +21,7 @@ from ziggurat.engine.run_state import seed_global_random
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_DONE, EXIT_STOPPED
 from ziggurat.entities.heartbeat import reserve_last_words, write_last_words
+from ziggurat.entities.jobs import divergence_of_error
 from ziggurat.entities.parent_watch import ParentWatch
 from ziggurat.errors import JobError, StorageError, TrainingError, ZigguratError, memory_error
 from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, EventFile, Message, read_events
@@ -52,6 +53,7 @@ from ziggurat.worker.memory_advice import with_memory_advice
 from ziggurat.worker.program_trainings import JobTrainings, ProgramStopped
 from ziggurat.worker.source import convert_old_stores
 from ziggurat.worker.stopping import StopRequest, StopSignals
+from ziggurat.worker.unseen_samples import unseen_samples
 from ziggurat.zoo.backends import AUTO, with_backend
 
 __all__ = ["main"]
@@ -363,6 +365,10 @@ class _Attempt:
             checkpoint=name,
         )
         texts = [f"{problem} It goes on from {name}." for problem in problems]
+        unseen = unseen_samples(spec, built.data)
+        if unseen:
+            _LOG.warning("%s", unseen)
+            texts.append(unseen)
         said = [Message(time=time.time(), level="warning", text=text, step=trainer.global_step) for text in texts]
         told = [Message(time=time.time(), level="info", text=text, step=trainer.global_step) for text in notices]
         self._events.write(started, *told, *said)
@@ -440,7 +446,8 @@ def report_failure(
         time=now, outcome="failed", exit_code=known.exit_code, reason=str(known), global_step=step, epoch=epoch
     )
     try:
-        events.write(ErrorRaised(time=now, error=shape, traceback=text, step=step), ended)
+        told = divergence_of_error(shape, now, epoch)
+        events.write(*filter(None, [told]), ErrorRaised(time=now, error=shape, traceback=text, step=step), ended)
     except StorageError as full:
         write_last_words(folder.last_words, ended)
         sys.stderr.write(f"Error: {full}\n")

@@ -17,7 +17,7 @@ from ziggurat.entities.baselines import baselines_line
 from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.entities.heartbeat import read_last_words
 from ziggurat.entities.job_history import JobHistory, read_history
-from ziggurat.entities.jobs import divergence_after
+from ziggurat.entities.jobs import divergence_after, outcome_of
 from ziggurat.entities.pretrained_weights import WeightsUser
 from ziggurat.entities.processes import start_worker
 from ziggurat.errors import JobError, SpecError
@@ -254,6 +254,7 @@ class JobStatus:
         best_checkpoint: in words, the one that is used if none is named; empty where there is none.
         baselines: the result of a finished training beside those of simple models, in one line; else empty.
         divergence: of a training that diverged, where and how; None where it did not.
+        outcome: how it ended: ``diverged`` where it did, else its state; empty while it has not ended.
         heartbeat_age_s: age of the newest heartbeat; None where there is none.
         pid: process of the worker; None where none is alive.
         host: machine of the newest attempt.
@@ -281,6 +282,7 @@ class JobStatus:
     best_checkpoint: str
     baselines: str
     divergence: Divergence | None
+    outcome: str
     heartbeat_age_s: float | None
     pid: int | None
     host: str
@@ -345,6 +347,7 @@ def job_status(path: Path, now: float) -> JobStatus:
     started, progress, ended = history.started, history.progress if active else None, history.ended
     beat = heartbeat if heartbeat is not None and active else None
     best = best_checkpoint(folder)
+    divergence = None if history.divergence is None else divergence_after(history.divergence)
     return JobStatus(
         folder=str(path),
         name=str(spec.get("name", "")),
@@ -365,7 +368,8 @@ def job_status(path: Path, now: float) -> JobStatus:
         last_checkpoint=next(reversed(history.checkpoints), ""),
         best_checkpoint="" if best is None else best.text,
         baselines=baselines_line(folder),
-        divergence=None if history.divergence is None else divergence_after(history.divergence),
+        divergence=divergence,
+        outcome=outcome_of(state, divergence),
         heartbeat_age_s=None if heartbeat is None else max(0.0, now - heartbeat.time),
         pid=beat.pid if beat else None,
         host=heartbeat.host if heartbeat else started.host if started else "",

@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ziggurat.entities import Job
 from ziggurat.entities.backend_info import BackendInfo, StandardNetwork, backend_info, backend_infos
+from ziggurat.entities.jobs import rate_text
 from ziggurat.errors import ConfigurationError
 from ziggurat.records.schema import KINDS, Schema
 from ziggurat.tasks import AUTO_TASK, Task, tasks, tasks_for
@@ -17,12 +19,15 @@ __all__ = [
     "FEWEST_STEPS",
     "PHOTO_PX",
     "UNBALANCED",
+    "NextRate",
     "Recipe",
     "balanced_weights",
     "learned_task",
     "possible_tasks",
+    "rate_after_divergence",
     "recommend",
     "takes_class_weights",
+    "typical_rate",
 ]
 
 UNBALANCED: Final = 3.0
@@ -55,6 +60,10 @@ _STEPS_IN_ALL: Final = 2000
 """Updates that a small set should get: fewer epochs leave the networks of the zoo far from their best."""
 
 _FEWEST_EPOCHS, _MOST_EPOCHS = 15, 60
+_OPTIMIZER_RATES: Final = {"sgd": 0.01, "momentum": 0.01, "adagrad": 0.01, "adadelta": 1.0}
+_SMALL_RATE: Final = 0.001
+"""Typical rates of optimizers for networks that have none of their own; the second one of all others."""
+
 _WARM_UP_FROM: Final = 0.05
 """Rates from which the first steps are warmed up (Goyal et al., "Accurate, large minibatch SGD", 2017)."""
 
@@ -123,6 +132,57 @@ def recommend(data: KnownData, *, network: str | None = None, earlier: str = "")
         fields["class_weights"] = balanced_weights(data.class_counts)
     summary, reason = _summary(known, fields), _reason(data, fields, earlier)
     return Recipe(network=chosen, fields=fields, summary=summary, reason=reason)
+
+
+def typical_rate(network: StandardNetwork | None, optimizer: str) -> float | None:
+    """Return the typical learning rate of a network with an optimizer; None if there is none known."""
+    usual = "momentum" if network is None else network.recipe.get("optimizer.name", "momentum")
+    return None if network is None or optimizer != usual else network.learning_rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class NextRate:
+    """Learning rate to try after a divergence.
+
+    Args:
+        value: the rate.
+        reason: for it, one sentence.
+    """
+
+    value: float
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The rate as people type it."""
+        return rate_text(self.value)
+
+
+def rate_after_divergence(job: Job, *, by_hand: bool) -> NextRate | None:
+    """Return the learning rate to try after a training diverged; None if it did not, or has no rate.
+
+    It is the typical rate of the network with its optimizer, or that of the optimizer if the network has none, but at
+    most a tenth of the rate at which the training diverged.
+
+    Args:
+        job: a training.
+        by_hand: whether its rate was set while it ran; the rate of its spec is not what it diverged at then.
+    """
+    optimizer, asked = job.spec.get("optimizer"), job.spec.get("learning_rate")
+    name = optimizer.get("name") if isinstance(optimizer, Mapping) else optimizer
+    if job.divergence is None or not isinstance(name, str) or not isinstance(asked, int | float):
+        return None
+    used = job.divergence.learning_rate if by_hand else None
+    rate = float(asked if used is None else used)
+    infos = backend_infos()
+    network = infos[job.framework].network(job.network) if job.framework in infos else None
+    typical = typical_rate(network, name)
+    subject = network.title if network is not None and typical is not None else f"the optimizer {name}"
+    typical = _OPTIMIZER_RATES.get(name, _SMALL_RATE) if typical is None else typical
+    if typical <= rate / 10:
+        return NextRate(value=typical, reason=f"{rate_text(typical)} is a typical rate of {subject}.")
+    lower = float(f"{rate / 10:.1g}")
+    return NextRate(value=lower, reason=f"{rate_text(lower)} is a tenth of the rate at which it diverged.")
 
 
 def learned_task(data: KnownData, network: StandardNetwork | None, name: str = AUTO_TASK) -> Task | None:

@@ -110,6 +110,26 @@ def test_a_child_over_passes_resumes_exactly_after_a_broken_pass():
     assert got == expected
 
 
+@pytest.mark.parametrize("cut", [5, 8, 9, 10, 11, 19, 20, 29])
+@pytest.mark.parametrize(
+    "repeat",
+    [lambda ds: RepeatedData(ds, 3), lambda ds: FixedSizeData(ds, 30, keep_state=False)],
+    ids=["repeated", "fixed size"],
+)
+def test_a_repeated_child_goes_on_after_a_broken_pass(cut, repeat):
+    """What was read ahead of it may be in the next pass of the repeated flow."""
+    serial = MapData(repeat(numbers(10, shuffle=True)), noisy).seed(2)
+    expected = [plain(itertools.islice(serial, cut)), plain(serial), plain(serial)]
+    with MultiThreadMapData(repeat(numbers(10, shuffle=True)), 2, noisy, buffer_size=4).seed(2) as flow:
+        first = plain(itertools.islice(flow, cut))
+        state = flow.state()
+        assert [first, plain(flow), plain(flow)] == expected
+    whole = MapData(repeat(numbers(10, shuffle=True)), noisy).seed(2)
+    with MultiThreadMapData(repeat(numbers(10, shuffle=True)), 2, noisy, buffer_size=4) as flow:
+        flow.load_state(state)
+        assert [first + plain(flow), plain(flow)] == [plain(whole), plain(whole)]
+
+
 def test_the_position_of_the_child_is_that_of_what_was_delivered():
     with MultiThreadMapData(numbers(500), 2, double, buffer_size=100) as flow:
         iterator = iter(flow)

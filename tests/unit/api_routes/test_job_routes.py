@@ -170,7 +170,7 @@ def test_marks_and_divergence_are_there_by_rest(ask, studio, train):
 
     found = ask("GET", f"/api/v1/jobs/{job_id}").json()["divergence"]
     assert (found["epoch"], found["value"]) == (2, 90.0)
-    assert found["text"] == "The run diverged at epoch 2: training loss 90, best 0.5 at epoch 1."
+    assert found["text"] == "Diverged: the loss rose to 90 at epoch 2 (best 0.5 at epoch 1)."
     marks = ask("GET", f"/api/v1/jobs/{job_id}/marks").json()
     assert [(each["kind"], each["step"], each["time"]) for each in marks] == [
         ("intervention", 3, 2.0),

@@ -100,9 +100,10 @@ def test_memory_and_disk_follow_from_the_network(studio):
     assert size.layers_bytes == 4 * 10 * (256 + 10)
     averaged = parse(optimizer="adam", ema_decay=0.999)
     assert network_size(facts_of(described), averaged).slots_bytes == 12000
-    machine = {"memory": {"free_bytes": 20_000, "total_bytes": 30_000}, "devices": []}
+    machine = {"memory": {"free_bytes": 30_000, "total_bytes": 33_000}, "devices": []}
+    assert size.training_bytes == 4200 + 8000 + 4000 + 1.5 * size.layers_bytes, "with the gradients of the layers"
     assert memory_finding(spec, size, machine)["level"] == "warning"
-    machine["memory"]["total_bytes"] = 20_000
+    machine["memory"]["total_bytes"] = 30_000
     assert memory_finding(spec, size, machine)["level"] == "error"
     disk = {"free_bytes": 10**6, "reserve_bytes": 0}
     fits = disk_finding(spec, size.checkpoint_bytes, 100, 2, disk)

@@ -12,6 +12,11 @@ WRONG = {
         {"epochs": 0},
         "`epochs` must be at least 1. Received: 0. Epochs: Passes over the training split; typical: 10 to 100.",
     ),
+    "epochs without end": ({"epochs": 10**12}, "`epochs` must be at most 1,000,000. Received: 1000000000000. Epochs: "),
+    "steps without end": (
+        {"steps_per_epoch": 10**12},
+        "`steps_per_epoch` must be at most 1,000,000,000. Received: 1000000000000. Steps per epoch: ",
+    ),
     "above a bound": ({"heartbeat_s": 11}, "`heartbeat_s` must be at most 10. Received: 11. Heartbeat: "),
     "a decay that forgets nothing": (
         {"ema_decay": 1},

@@ -3,11 +3,40 @@
 import math
 
 import pytest
-from engine_fakes import PutEachEpoch, make_trainer, train
+from engine_fakes import FakeProgram, Memory, PutEachEpoch, make_trainer, train
 
-from ziggurat.callbacks import CheckpointStore, DivergenceWatch, ModelSaver
+from ziggurat.callbacks import Callback, CheckpointStore, DivergenceWatch, ModelSaver
 from ziggurat.errors import ConfigurationError
 from ziggurat.events import DivergenceNoticed, Message
+
+
+class PutEachStep(Callback):
+    """Puts one number after each step: the next of a list."""
+
+    def __init__(self, tag, values):
+        self.tag = tag
+        self.values = values
+
+    def after_run(self, _values):
+        self.trainer.put(self.tag, self.values[self.global_step - 1])
+
+
+class Stops(Callback):
+    """Asks for a stop at the end of an epoch."""
+
+    def __init__(self, epoch):
+        self.epoch = epoch
+
+    def trigger(self):
+        if self.epoch_num == self.epoch:
+            self.trainer.request_stop()
+
+
+class RivalsProgram(FakeProgram):
+    """Has losses that work against each other."""
+
+    def has_rival_losses(self):
+        return True
 
 
 def curves(**values):
@@ -134,8 +163,49 @@ def test_divergence_is_said_with_its_value_and_the_best_before():
     (said,) = memory.of_type(Message)
     assert (said.level, said.text) == (
         "warning",
-        "The run diverged at epoch 4: validation loss 948, best 1.21 at epoch 3.",
+        "Diverged: the validation loss rose to 948 at epoch 4 (best 1.21 at epoch 3), learning rate 0.5.",
     )
+
+
+ENDS = {
+    "one epoch": ([1.1, 3e9, 8e30, 8e30], "Diverged: the loss rose to 8e30 at epoch 1, learning rate 0.5."),
+    "an explosion before the first mean": ([2.3, *[9e5] * 15], "Diverged: the loss rose to 900,000 at epoch 1"),
+    "the last epoch": ([1.0] * 8 + [101.0] * 3 + [1001.0], "Diverged: the loss rose to 1,001 at epoch 3"),
+    "a first loss near 0": ([0.001] * 4 + [101.0] * 4, "Diverged: the loss rose to 101 at epoch 2"),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_divergence_is_judged_at_the_end_of_a_run(case):
+    values, text = ENDS[case]
+    memory = train(PutEachStep("cost", values), DivergenceWatch(), epochs=len(values) // 4)
+
+    assert [event.state for event in memory.of_type(DivergenceNoticed)] == ["diverged"]
+    assert memory.of_type(Message)[0].text.startswith(text.partition(" (")[0])
+
+
+@pytest.mark.parametrize("values", [[1.0] * 4 + [999.0] * 4, [0.001] * 4 + [99.0] * 4])
+def test_divergence_at_the_end_needs_a_thousand_times_the_first(values):
+    assert noticed(train(PutEachStep("cost", values), DivergenceWatch(), epochs=2)) == []
+
+
+def test_divergence_is_left_open_by_a_stop():
+    memory = Memory()
+    trainer = make_trainer(PutEachEpoch("cost", [1.0, 5000.0]), DivergenceWatch(), Stops(2), monitors=[memory])
+    trainer.train(9)
+
+    assert trainer.outcome == "stopped"
+    assert noticed(memory) == [], "the run may go on"
+
+
+def test_divergence_of_rival_losses_is_no_growth():
+    grown = {"cost": [1.0, *[1e9] * 5], "validation_cost": [1.0, *[1e9] * 5]}
+    lost = {"cost": [1.0, 2.0, math.nan]}
+
+    for values, expected in ((grown, []), (lost, [("diverged", 3, "cost")])):
+        program = RivalsProgram()
+        memory = train(*curves(**values), DivergenceWatch(), program=program, epochs=len(values["cost"]))
+        assert noticed(memory) == expected
 
 
 def test_divergence_that_ends_is_recovered():

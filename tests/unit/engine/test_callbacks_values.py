@@ -207,16 +207,25 @@ def test_a_value_that_is_not_finite_ends_the_training(value, tmp_path):
     with pytest.raises(NonFiniteError) as caught:
         trainer.train(1)
     error = caught.value
-    assert error.details == {"step": 4, "tag": "cost", "keys": ["a.png", "b.png"], "checkpoint": "step-00000002"}
+    kind = "NaN" if np.isnan(value).any() else "infinite"
+    assert error.details == {
+        "step": 4,
+        "epoch": 1,
+        "tag": "cost",
+        "non_finite": kind,
+        "learning_rate": 0.5,
+        "keys": ["a.png", "b.png"],
+        "checkpoint": "step-00000002",
+    }
     assert str(error) == (
-        "`cost` must be finite. Received: NaN or infinity after step 4 (epoch 1). Try decreasing the learning rate, "
+        f"The loss became {kind} at step 4 (epoch 1). Try decreasing the learning rate, "
         "and look at the last batches. The last checkpoint is step-00000002."
     )
 
 
 def test_by_default_only_the_last_step_of_an_epoch_is_looked_at():
     train(CheckNumerics(["cost"]), program=bad_at(3))
-    with pytest.raises(NonFiniteError, match="after step 4"):
+    with pytest.raises(NonFiniteError, match="NaN at step 4"):
         train(CheckNumerics(["cost"]), program=bad_at(4))
     train(CheckNumerics(["cost"], run_as_trigger=False), program=bad_at(4))
 
@@ -234,9 +243,8 @@ def test_without_names_the_weights_are_looked_at(options, step):
     if step is None:
         train(check, program=Explodes())
     else:
-        with pytest.raises(
-            NonFiniteError, match=f"`weight` must be finite. Received: NaN or infinity after step {step}"
-        ):
+        kind = "infinite" if step == 2 else "NaN"
+        with pytest.raises(NonFiniteError, match=f"`weight` became {kind} at step {step}"):
             train(check, program=Explodes())
 
 

@@ -8,7 +8,7 @@ import pytest
 from store_samples import ended, message, new_job, point, started
 
 from ziggurat.entities import JobFilter
-from ziggurat.events import DivergenceNoticed, HyperparameterChanged
+from ziggurat.events import DivergenceNoticed, ErrorRaised, HyperparameterChanged
 from ziggurat.store import Store
 
 
@@ -27,7 +27,7 @@ def test_divergence_is_a_part_of_the_job(store: Store) -> None:
 
     held = store.jobs.get("a").divergence
     assert held is not None
-    assert held.text == "The run diverged at epoch 2: validation loss 948, best 1.21 at epoch 1."
+    assert held.text == "Diverged: the validation loss rose to 948 at epoch 2 (best 1.21 at epoch 1)."
     (listed,) = store.jobs.page(JobFilter(conditions=(("facts.divergence.epoch", "=", 2),))).jobs
     assert listed.divergence == held
 
@@ -62,7 +62,71 @@ def test_divergence_without_a_number_is_said(store: Store) -> None:
 
     held = store.jobs.get("a").divergence
     assert held is not None
-    assert held.text == "The run diverged at epoch 2: validation loss is no finite number."
+    assert held.text == "Diverged: the validation loss became NaN or infinite at step 10."
+
+
+NOT_FINITE = {"step": 4, "tag": "cost", "epoch": 1, "non_finite": "NaN", "learning_rate": 1000.0}
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["now", "earlier release"])
+def test_outcome_is_diverged_if_the_loss_was_not_finite(store: Store, older: bool) -> None:
+    details = {"step": 4, "tag": "cost"} if older else NOT_FINITE
+    error = {"error": "not_finite", "message": "No.", "details": details}
+    for name, said in (("a", error), ("b", {**error, "details": {"step": 4, "tag": "model/w"}}), ("c", {"error": "x"})):
+        store.jobs.add(new_job(name))
+        raised = ErrorRaised(time=5.0, error=said, traceback='"error":"not_finite" "tag":"cost"', step=4)
+        store.events.take(name, 0, 1, [started(), raised, ended(outcome="failed")])
+        store.jobs.move(name, ("queued",), "failed")
+
+    job = store.jobs.get("a")
+    assert (job.state, job.outcome) == ("failed", "diverged")
+    assert job.divergence is not None
+    assert job.divergence.text == (
+        "Diverged: the loss became NaN or infinite at step 4."
+        if older
+        else "Diverged: the loss became NaN at step 4, learning rate 1000."
+    )
+    assert _with_outcome(store, "diverged") == ["a"]
+    assert _with_outcome(store, "failed") == ["c", "b"]
+    store.jobs.move("a", ("failed",), "queued")
+    assert store.jobs.get("a").outcome == "", "it is tried again"
+    assert _with_outcome(store, "diverged") == []
+
+
+def test_outcome_of_an_error_stored_earlier_is_diverged(store: Store) -> None:
+    store.jobs.add(new_job("a"))
+    store.jobs.move("a", ("queued",), "failed")
+    store.jobs.note("a", error={"error": "not_finite", "details": {"step": 4, "tag": "cost"}})
+
+    held = store.jobs.get("a").divergence
+    assert held is not None
+    assert held.text == "Diverged: the loss became NaN or infinite at step 4."
+    assert _with_outcome(store, "diverged") == ["a"]
+
+
+@pytest.mark.parametrize("in_one_batch", [True, False])
+def test_divergence_stays_as_it_was_first_noticed(store: Store, in_one_batch: bool) -> None:
+    store.jobs.add(new_job("a"))
+    error = {"error": "not_finite", "details": {"step": 60, "tag": "cost"}}
+    first, second = [started(), diverged(30)], [ErrorRaised(time=9.0, error=error, traceback="", step=60)]
+    if in_one_batch:
+        store.events.take("a", 0, 2, [*first, *second])
+    else:
+        store.events.take("a", 0, 1, first)
+        store.events.take("a", 1, 2, second)
+    held = store.jobs.get("a").divergence
+    assert held is not None
+    assert held.step == 10
+
+    store.events.take("a", 2, 3, [diverged(70, "recovered"), diverged(90, step=80)])
+    held = store.jobs.get("a").divergence
+    assert held is not None
+    assert held.step == 80, "one after it recovered is another one"
+
+
+def _with_outcome(store: Store, outcome: str) -> list[str]:
+    found = store.jobs.page(JobFilter(conditions=(("outcome", "=", outcome),), sort="outcome")).jobs
+    return [job.id for job in found]
 
 
 def test_divergence_is_forgotten_with_a_reset(store: Store) -> None:

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from ziggurat.entities import Job
 from ziggurat.entities.backend_info import backend_info
 from ziggurat.entities.jobs import ScalarSummary
+from ziggurat.formatting import as_rough_duration
 from ziggurat.specs import parse_spec
 from ziggurat.workspace.recipes import balanced_weights, recommend
 from ziggurat.workspace.studio.findings import (
     DataFacts,
     balance_finding,
+    batch_finding,
+    class_findings,
+    data_finding,
     fit_finding,
     loading_finding,
     memory_finding,
+    one_row,
     rate_finding,
     time_finding,
 )
 from ziggurat.workspace.studio.measurements import Measurements, network_key
 from ziggurat.workspace.studio.recipes import NetworkFigures, better_run, network_cards
 from ziggurat.workspace.training_checks import KnownData, known_data
-from ziggurat.workspace.training_estimates import earlier_jobs, network_size, whole_time
+from ziggurat.workspace.training_estimates import NetworkFacts, earlier_jobs, network_size, rough_time_s, whole_time
 
 _PHOTOS = KnownData(
     sizes={"train": 750, "val": 146},
@@ -169,6 +175,65 @@ def test_nothing_is_fine_where_nothing_is_known():
     for each in unknown:
         assert each["value"] == "unknown"
         assert any(word in each["sentence"] for word in ("test batch", "create one")), each["sentence"]
+
+
+_LENET = NetworkFacts(parameters=431_080, variables=431_080, per_sample=35_714, multiply_adds=2_298_000)
+
+
+def test_time_is_guessed_from_operations_and_speed():
+    spec = spec_of(epochs=10, batch_size=100)
+    guess = rough_time_s(_LENET, spec, steps=1000, validated=1000, multiply_adds_per_s=1e11)
+    # Three passes of a training sample, one of a validated sample: 10 validations and that of the untrained network.
+    assert guess == pytest.approx(5 + 1000 * 0.005 + (3 * 100_000 + 11 * 1000) * 2_298_000 / 0.35e11)
+
+    found = time_finding(spec, 10_000, 1, None, None, guess)
+    assert (found["level"], found["value"], found["expected_s"]) == ("ok", "about 30 s, rough", guess)
+    assert "A test batch measures it" in found["sentence"]
+    unknown = replace(_LENET, multiply_adds=0)
+    assert rough_time_s(unknown, spec, steps=1000, validated=0, multiply_adds_per_s=1e11) is None
+    measured = time_finding(spec, 10_000, 1, None, _MEASURED, guess)
+    assert measured["measured"]
+    assert "rough" not in measured
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(3, "10 s"), (94, "90 s"), (170, "3 min"), (1400, "25 min"), (7300, "2 h"), (9e4, "25 h"), (9e5, "10 d")],
+)
+def test_a_guess_has_few_digits(seconds, text):
+    assert as_rough_duration(seconds) == f"about {text}"
+
+
+def test_memory_has_the_share_of_the_framework(tmp_path):
+    spec, kept = spec_of(batch_size=64), Measurements(tmp_path / "none")
+    for backend in ("torch", "tensorflow"):
+        base = kept.base_bytes(backend)
+        assert base is not None
+        assert base > 300e6
+        found = memory_finding(spec, network_size(_LENET, spec), _MACHINE, None, base)
+        layers = 1.5 * 64 * 35_714 * 4
+        assert found["needed_bytes"] == pytest.approx(base + layers + 4 * 431_080 * 3, abs=2)
+        assert "for the framework itself" in found["sentence"]
+    kept.note_test_batch(spec, {**_MEASURED, "start_bytes": 5_000_000_000})
+    assert kept.base_bytes(spec.backend) == 5_000_000_000, "what was measured here goes before"
+
+
+def test_dataset_and_network_are_one_row():
+    spec, data = spec_of(), DataFacts(sizes={"train": 10}, classes=10)
+    rows = [*data_finding(spec, data), rate_finding(spec, None, None), *class_findings(spec, data, 7)]
+    assert [each["name"] for each in rows] == ["data", "rate", "data"]
+
+    row, rate = one_row(rows)
+    assert (row["level"], row["value"], rate["name"]) == ("error", "7 outputs, 10 classes", "rate")
+    assert one_row(rows[:2]) == rows[:2]
+
+
+def test_samples_that_are_never_seen_are_found():
+    (found,) = batch_finding(spec_of(batch_size=48, shuffle=False), DataFacts(sizes={"train": 50}), 1)
+    assert (found["level"], found["fix"]["fields"]) == ("warning", {"shuffle": True})
+    assert found["sentence"].startswith("2 samples are never trained on")
+    for fields in ({"batch_size": 25, "shuffle": False}, {"batch_size": 48}):
+        assert batch_finding(spec_of(**fields), DataFacts(sizes={"train": 50}), 1)[0]["level"] == "ok"
 
 
 def test_a_test_batch_makes_findings_measured():

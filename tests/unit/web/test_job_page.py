@@ -675,8 +675,8 @@ def test_divergence_is_said_with_the_way_back(visit, begun):
         write_checkpoint(job.folder, each.step, each.epoch)
     page = visit.get(f"/models/{job.id}").text
 
-    banner = re.search(r'id="job-diverged".*?</div>', page, re.S)[0]
-    assert _DIVERGED_TEXT in _words(banner)
+    banner = re.search(r'id="job-diverged".*?</section>', page, re.S)[0]
+    assert _DIVERGED_TEXT.removesuffix(".") in _words(banner)
     assert f'href="/models/new?model={job.id}&amp;checkpoint=step-00000016"' in banner, "the newest one before it"
     assert "diverged" in visit.get("/").text
 
@@ -685,6 +685,52 @@ def test_divergence_without_a_checkpoint_before_says_so(visit, begun):
     job = begun(_DIVERGED)
 
     assert html_of(visit.get(f"/models/{job.id}")).has("#job-no-sound-checkpoint")
+
+
+_NOT_FINITE = {
+    "error": "not_finite",
+    "message": "The loss became NaN at step 4 (epoch 1).",
+    "rule": "No.",
+    "details": {"step": 4, "epoch": 1, "tag": "cost", "non_finite": "NaN", "learning_rate": 1000.0},
+}
+
+
+@pytest.fixture
+def diverged(begun, store):
+    """Return a training that failed, for its loss became NaN."""
+    end = AttemptEnded(time=13.0, outcome="failed", exit_code=6, reason="The loss became NaN.", global_step=4)
+    error = ErrorRaised(time=13.0, error=_NOT_FINITE, traceback="one\ntwo", step=4)
+    job = begun(error, end, spec={"learning_rate": 1000.0})
+    assert store.jobs.move(job.id, ("running",), "failed", ended=13.0, reason=end.reason)
+    return job
+
+
+def test_a_diverged_run_has_one_main_action(visit, studio, diverged):
+    page = html_of(visit.get(f"/models/{diverged.id}"))
+
+    assert page.one("#job-diverged h2").text == "Diverged: the loss became NaN at step 4, learning rate 1000"
+    assert page.one("#job-chip").text == "diverged"
+    assert [each.text for each in page.all(".primary")] == ["Clone with learning rate 0.01"]
+    assert page.has("#job-more-menu #job-retry"), "to train the same again leads to the same"
+    assert not page.has("#failure-title"), "it is said once"
+    assert page.has("#job-trace")
+    events = [each.text for each in page.all("#job-events .event-text")]
+    assert "Failed epoch 1" in events, "without its reason, which the divergence says"
+
+    form = html_of(visit.get(page.one("#job-clone-slower")["href"]))
+    assert form.one("#learning_rate")["value"] == "0.01"
+    assert form.one("#epochs")["value"] == str(studio.jobs.get(diverged.id).spec["epochs"])
+
+
+@pytest.mark.parametrize("text", ["outcome = diverged", "state = diverged", "state != failed and outcome=diverged"])
+def test_diverged_runs_are_found(visit, begun, store, diverged, text):
+    other = begun(spec={"name": "another"})
+    assert store.jobs.move(other.id, ("running",), "done", ended=13.0)
+    page = visit.get("/", params={"q": text})
+
+    assert page.status_code == 200
+    assert f'"/models/{other.id}"' not in page.text
+    assert (f'"/models/{diverged.id}"' in page.text) is ("!=" not in text)
 
 
 def test_interventions_and_attempts_are_marks_in_a_table(visit, begun, studio, store):
@@ -705,7 +751,7 @@ def test_interventions_and_attempts_are_marks_in_a_table(visit, begun, studio, s
     assert [each["step"] for each in drawn] == [step for _, step, _ in marks]
 
 
-_DIVERGED_TEXT = "The run diverged at epoch 9: validation loss 948, best 1.21 at epoch 8."
+_DIVERGED_TEXT = "Diverged: the validation loss rose to 948 at epoch 9 (best 1.21 at epoch 8)."
 
 
 def test_a_rate_far_above_the_present_one_is_confirmed(visit, studio, begun):

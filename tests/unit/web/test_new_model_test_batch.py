@@ -59,6 +59,28 @@ def test_the_result_is_a_part_of_the_page(visit: Any) -> None:
     assert html_of(visit.get("/models/new")).one("#learning_rate")["value"] == chosen, "the draft has it too"
 
 
+def test_figures_follow_the_form_or_are_struck_out(visit: Any) -> None:
+    assert visit.post("/models/new/test-batch", data=_FORM, headers=_HTMX).status_code == 200
+
+    def figures(**changed: str) -> tuple[dict[str, str], Any]:
+        headers = {**_HTMX, "HX-Target": "div#test-batch-facts"}
+        page = html_of(visit.post("/models/new/test-batch/figures", data={**_FORM, **changed}, headers=headers))
+        titles, values = ([each.text for each in page.all(f"dl {name}")] for name in ("dt", "dd"))
+        return dict(zip(titles, values, strict=True)), page
+
+    (few, page), (many, _) = figures(), figures(epochs="100000")
+    assert not page.has("s")
+    assert not page.has("#test-batch-stale")
+    assert few["Peak memory"] == many["Peak memory"]
+    assert few["Whole training"] != many["Whole training"]
+    estimate = html_of(visit.post("/models/new/quick", data={**_FORM, "epochs": "100000"}, headers=_HTMX))
+    assert estimate.one("#estimate .large dd").text == many["Whole training"], "one page says one time"
+
+    _, other = figures(batch_size="32")
+    assert len(other.all("s")) == len(other.all("dd"))
+    assert other.has("#test-batch-stale")
+
+
 def test_what_is_wrong_is_said_in_its_place(visit: Any) -> None:
     wrong = visit.post("/models/new/test-batch", data={**_FORM, "epochs": "none"}, headers=_HTMX)
     assert not html_of(wrong).has("#test-batch dl")

@@ -41,6 +41,7 @@ INFO: Final = BackendInfo(
     networks=networks_in(ZOO / "tensorflow"),
     zoo=ZOO / "tensorflow",
     takes_network_files=True,
+    start_bytes=780_000_000,
     network_template=_TEMPLATE,
     file_names=("slim", "tensorflow", "tf", "tf_slim"),
     capabilities={

@@ -95,6 +95,10 @@ class TensorFlowProgram:
         """Return the values that can be fetched: those of training steps; evaluation has most of them."""
         return tuple(self.graph.train_values)
 
+    def has_rival_losses(self) -> bool:
+        """Return whether the network has several losses, each with variables of its own."""
+        return sum(loss.variables is not None for loss in self.graph.validation.losses) > 1
+
     def declare(self, names: Sequence[str]) -> None:
         """Check the names, finalize the graph and open the session.
 

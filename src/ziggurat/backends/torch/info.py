@@ -34,6 +34,7 @@ INFO: Final = BackendInfo(
     accelerators=("gpu",),
     networks=networks_in(ZOO / "torch"),
     zoo=ZOO / "torch",
+    start_bytes=380_000_000,
     takes_uint8=True,
     takes_network_files=True,
     network_template=_TEMPLATE,

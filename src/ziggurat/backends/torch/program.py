@@ -119,6 +119,10 @@ class TorchProgram(StepProgram):
         """Return the values that can be fetched: those of training steps; evaluation has most of them."""
         return (*self.evaluation_names(), "gradient_norm", "learning_rate")
 
+    def has_rival_losses(self) -> bool:
+        """Return whether the network has several losses, each with parameters of its own."""
+        return sum(part is not None for part in self.network.parts) > 1
+
     def evaluation_names(self) -> Sequence[str]:
         """Return the values that ``evaluate`` can give."""
         outputs = ["output", *(f"output_{number}" for number in range(1, len(self.network.output_shapes)))]

@@ -16,7 +16,7 @@ from ziggurat.dataflow.parallel.worker import Fault
 from ziggurat.dataflow.parallel.worker_pool import InlineWorkerPool, PoolLifetime, ThreadWorkerPool, WorkerPool, raised
 from ziggurat.dataflow.policy import ErrorPolicy, OnError
 from ziggurat.dataflow.stages.batching import stack_datapoints
-from ziggurat.dataflow.stages.repeating import RepeatedData
+from ziggurat.dataflow.stages.repeating import FixedSizeData, RepeatedData
 from ziggurat.errors import UsageError
 
 __all__ = [
@@ -191,13 +191,14 @@ class ParallelMap(ProxyDataFlow):
     def _settle(self) -> None:
         """After a pass that was broken off: forget what was read ahead.
 
-        A child that goes on from pass to pass must go on after what was *delivered*, so it is led there.
+        A child that goes on from pass to pass must go on after what was *delivered*, so it is led there; so is one that
+        repeats another flow, whose passes it counts: how far it was read ahead is a matter of time.
         """
         line, self._line = self._line, None
         if line is None:
             return
         line.close()
-        if spans_passes(self.ds):
+        if counts_passes(self.ds):
             position = line.position()
             self.ds._ziggurat_load_state(position.child)
             items = iter(self.ds)
@@ -207,9 +208,12 @@ class ParallelMap(ProxyDataFlow):
             self.ds._ziggurat_abandon()
 
 
-def spans_passes(flow: DataFlow) -> bool:
-    """Tell whether a pass of ``flow``, or of any flow that it reads, may begin where the last one stopped."""
-    return flow._ziggurat_spans_passes or any(spans_passes(child) for child in flow._ziggurat_children())
+def counts_passes(flow: DataFlow) -> bool:
+    """Tell whether a pass of ``flow``, or of any flow that it reads, may begin where the last one stopped, or may have
+    several passes of another flow in it.
+    """
+    repeats = isinstance(flow, RepeatedData | FixedSizeData)
+    return repeats or flow._ziggurat_spans_passes or any(map(counts_passes, flow._ziggurat_children()))
 
 
 class MultiThreadMapData(ParallelMap):

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 import cv2
 import numpy as np
 
-from ziggurat.atomic import AtomicFile, storage_errors
+from ziggurat.atomic import AtomicFile, file_signature, storage_errors
 from ziggurat.dataflow.image_codec import highest_value
 from ziggurat.datasets.catalog import Catalogue, Entry
 from ziggurat.datasets.creation.images import (
@@ -180,7 +180,7 @@ def make_chunk(plan: ChunkPlan, chunk: int, splits: np.ndarray, hashes: np.ndarr
         path.unlink(missing_ok=True)  # of an attempt that ended before its facts were written
     first = chunk * plan.chunk_size
     wanted = [first + place for place in range(len(splits)) if splits[place] >= 0]
-    catalog, reader = _tools(plan, _signature(plan.catalog))
+    catalog, reader = _tools(plan, file_signature(plan.catalog))
     facts = ChunkFacts()
     with create_records(records_path(plan.folder, chunk), "tfrecord") as records:
         for entry in catalog.entries(wanted):
@@ -208,12 +208,6 @@ def _unreadable(plan: ChunkPlan, entry: Entry, reason: str) -> Problem:
         class_name=names[number] if number is not None and 0 <= number < len(names) else "",
         split=entry.split,
     )
-
-
-def _signature(catalog: Path) -> tuple[int, ...]:
-    """Return what tells a catalog from another one that was made at the same path."""
-    stat = catalog.stat()
-    return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 @lru_cache(maxsize=2)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat import __version__
-from ziggurat.atomic import AtomicFile, storage_errors
+from ziggurat.atomic import AtomicFile, file_signature, storage_errors
 from ziggurat.dataflow.image_codec import DEPTHS
 from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation.assembling import INDEX_NAME, MEAN_NAME, Assembled, assemble
@@ -446,7 +446,7 @@ def _path(folder: Path, chunk: int) -> Path:
 
 
 def _hash_chunk(plan: _HashPlan, chunk: int, count: int) -> int:
-    catalog, reader = _tools(plan, _signature(plan.catalog))
+    catalog, reader = _tools(plan, file_signature(plan.catalog))
     first = chunk * CHUNK
     hashes = [
         _hash(plan.fitting, reader, entry.parts[0], entry.key) for entry in catalog.entries(range(first, first + count))
@@ -456,12 +456,6 @@ def _hash_chunk(plan: _HashPlan, chunk: int, count: int) -> int:
         np.save(file, np.array(hashes, np.int64), allow_pickle=False)
     target.publish()
     return chunk
-
-
-def _signature(catalog: Path) -> tuple[int, ...]:
-    """Return what tells a catalog from another one that was made at the same path."""
-    stat = catalog.stat()
-    return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 @lru_cache(maxsize=2)

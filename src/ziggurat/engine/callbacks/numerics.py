@@ -17,6 +17,7 @@ from ziggurat.engine.callbacks.saving import newest_checkpoint
 from ziggurat.engine.feed import held_batch
 from ziggurat.engine.monitors.json_writers import to_json
 from ziggurat.engine.step_values import StepSeries
+from ziggurat.entities.jobs import TRAINING_LOSSES
 from ziggurat.errors import ConfigurationError, NonFiniteError, StorageError
 from ziggurat.layout import JobFolder
 
@@ -64,7 +65,7 @@ class CheckNumerics(Callback):
         """Look at the values of the step."""
         for name in self._names or ():
             if name in values and not is_finite(values[name]):
-                raise non_finite_error(self.trainer, name)
+                raise non_finite_error(self.trainer, name, values[name])
 
     def trigger_step(self) -> None:
         """Look at the weights after a step."""
@@ -78,7 +79,7 @@ class CheckNumerics(Callback):
     def _check_state(self) -> None:
         for name, array in self.trainer.program.state().items():
             if not is_finite(array):
-                raise non_finite_error(self.trainer, name)
+                raise non_finite_error(self.trainer, name, array)
 
 
 def is_finite(value: Any) -> bool:
@@ -89,21 +90,32 @@ def is_finite(value: Any) -> bool:
     return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
 
 
-def non_finite_error(trainer: Trainer, tag: str, details: Mapping[str, Any] | None = None) -> NonFiniteError:
+def non_finite_error(
+    trainer: Trainer, tag: str, value: Any = None, details: Mapping[str, Any] | None = None
+) -> NonFiniteError:
     """Return the error for a value of the newest step.
 
     Args:
         trainer: whose step.
         tag: name of the value.
+        value: number or array; None if it is not known.
         details: further values for machines.
     """
     keys, checkpoint = batch_keys(trainer.batch), newest_checkpoint(trainer)
     resume = f" The last checkpoint is {checkpoint}." if checkpoint else ""
+    kind = "" if value is None else "NaN" if bool(np.isnan(plain_array(value)).any()) else "infinite"
+    what = "The loss" if tag in TRAINING_LOSSES else f"`{tag}`"
+    known = {
+        "step": trainer.global_step,
+        "epoch": trainer.epoch_num,
+        "tag": tag,
+        "non_finite": kind,
+        "learning_rate": trainer.program.hyperparameters().get("learning_rate"),
+    }
     return NonFiniteError(
-        f"`{tag}` must be finite.",
-        received=f"NaN or infinity after step {trainer.global_step} (epoch {trainer.epoch_num})",
+        f"{what} became {kind or 'NaN or infinite'} at step {trainer.global_step} (epoch {trainer.epoch_num}).",
         advice=f"Try decreasing the learning rate, and look at the last batches.{resume}",
-        details={"step": trainer.global_step, "tag": tag, "keys": keys, "checkpoint": checkpoint, **(details or {})},
+        details={**known, "keys": keys, "checkpoint": checkpoint, **(details or {})},
     )
 
 
@@ -193,8 +205,9 @@ class BlackBox(Callback, NeedsFolder):
         for name, column in ({} if self._series is None else self._series.take()).items():
             for (*_, values), value in zip(reversed(self._frames), reversed(column), strict=False):
                 values[name] = value
+        value = self._frames[-1][3].get(tag) if self._frames else None
         folder = self._write(tag)
-        raise non_finite_error(self.trainer, tag, {"black_box": str(folder)})
+        raise non_finite_error(self.trainer, tag, value, {"black_box": str(folder)})
 
     def _write(self, tag: str) -> Path:
         assert self._folder is not None

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ziggurat.engine.callback import Callback, innermost
+from ziggurat.engine.capabilities import HasRivalLosses
 from ziggurat.engine.monitor import ScalarWatch, better, say
 from ziggurat.entities.best_checkpoint import PRIMARY_METRIC, primary_metric
 from ziggurat.entities.jobs import DIVERGED, RECOVERED, Divergence
@@ -143,6 +144,10 @@ _EXPLODED_FOR_SURE: Final = 100.0
 """So many times its value at the start, a loss has exploded whatever the accuracy is: of two classes, one of which is
 rare, an accuracy at chance looks good."""
 
+_FAR_ABOVE_FIRST: Final = 1000.0
+"""So many times its very first value, a loss has exploded whatever came between: a run may explode in its first epoch,
+whose mean is then its start and its best."""
+
 _LEAST_START: Final = 0.1
 """A training that goes on from good weights begins with a loss near 0; what is below this is taken for this."""
 
@@ -159,9 +164,13 @@ class DivergenceWatch(Callback):
     """Notices that a training diverged, and says so by an event and a warning; it does not stop the training.
 
     It looks at each new value of the validation loss, or of the training loss where there is no validation: at numbers
-    that others put, so it fetches nothing. A run diverged where a loss is no finite number, or where for ``patience``
-    values in a row a loss is several times its value at the start, or all losses are back where they began. One that
-    is good again for as many values has recovered, which is said, too.
+    that others put, so it fetches nothing. A run diverged if a loss is no finite number, or if for ``patience`` values
+    in a row a loss is more than 1,000 times its first value (or above 100, if that is below 0.1), or several times its
+    value at the start, or all losses are back where they began. At the end of the training, one value that is more than
+    1,000 times the first is enough. A run that is good again for ``patience`` values has recovered, which is said, too.
+
+    Losses that work against each other, as those of a GAN, may grow: of a program that ``HasRivalLosses``, only a loss
+    that is no finite number is a divergence.
 
     Args:
         patience: values in a row, at least 1.
@@ -172,6 +181,7 @@ class DivergenceWatch(Callback):
             raise ConfigurationError("`patience` must be at least 1.", received=patience, advice="Set it so.")
         self._patience = patience
         self._last_step = 0
+        self._firsts: dict[str, float] = {}
         self._starts: dict[str, float] = {}
         self._bests: dict[str, list[Any]] = {}
         self._row = 0
@@ -188,10 +198,20 @@ class DivergenceWatch(Callback):
         """Judge once all callbacks have put their numbers."""
         self.trainer.at_boundary(self._judge)
 
+    def after_train(self) -> None:
+        """Judge the last value of a training that is complete: none follows that could show a recovery."""
+        if self._row <= 0 or self.divergence is not None:
+            return
+        trainer = self.trainer
+        is_complete = trainer.finish_reason is not None or trainer.epoch_num >= trainer.max_epoch
+        if is_complete and not trainer.in_epoch and self._far_above_first(trainer.monitors.latest()):
+            self._note_divergence()
+
     def state(self) -> Any:
         """Return what was seen so far."""
         return {
             "last_step": self._last_step,
+            "firsts": dict(self._firsts),
             "starts": dict(self._starts),
             "bests": dict(self._bests),
             "row": self._row,
@@ -202,6 +222,7 @@ class DivergenceWatch(Callback):
     def load_state(self, state: Any) -> None:
         """Take back what ``state()`` gave."""
         self._last_step, self._row, self._first = state["last_step"], state["row"], state["first"]
+        self._firsts = dict(state.get("firsts", {}))  # earlier releases had none
         self._starts, self._bests = dict(state["starts"]), dict(state["bests"])
         held = state["divergence"]
         self.divergence = None if held is None else Divergence(**held)
@@ -229,6 +250,11 @@ class DivergenceWatch(Callback):
         for tag in losses:
             if not math.isfinite(values[tag]):
                 return tag
+        if isinstance(self.trainer.program, HasRivalLosses) and self.trainer.program.has_rival_losses():
+            return None
+        far = self._far_above_first(values)
+        if far is not None:
+            return far
         ratios = {tag: values[tag] / max(self._starts[tag], _LEAST_START) for tag in losses}
         exploded = _EXPLODED_FOR_SURE if self._is_accuracy_kept(values) else _EXPLODED
         for tag in losses:
@@ -237,6 +263,11 @@ class DivergenceWatch(Callback):
         share, times = _LOST
         is_lost = all(ratios[tag] > share and values[tag] > times * self._best(tag) for tag in losses)
         return losses[0] if is_lost and not self._is_accuracy_kept(values) else None
+
+    def _far_above_first(self, values: Mapping[str, float]) -> str | None:
+        """Return the loss that is more than 1,000 times its first value, a validation loss first; None for none."""
+        limits = {tag: _FAR_ABOVE_FIRST * max(first, _LEAST_START) for tag, first in self._firsts.items()}
+        return next((tag for tag, limit in limits.items() if _base(tag) in _LOSS and values[tag] > limit), None)
 
     def _is_accuracy_kept(self, values: Mapping[str, float]) -> bool:
         tag = next((tag for tag in values if _base(tag) == "accuracy" and tag in self._bests), "")
@@ -260,6 +291,8 @@ class DivergenceWatch(Callback):
             self._first = {
                 "tag": tag,
                 "value": value if math.isfinite(value) else None,
+                "non_finite": "" if math.isfinite(value) else "NaN" if math.isnan(value) else "infinite",
+                "learning_rate": self.trainer.program.hyperparameters().get("learning_rate"),
                 "step": self.global_step,
                 "epoch": self.epoch_num,
                 "best": best,
@@ -267,9 +300,13 @@ class DivergenceWatch(Callback):
                 "best_epoch": epoch,
             }
         if self.divergence is None and (self._row >= self._patience or not math.isfinite(value)):
-            self.divergence = Divergence(**self._first, noticed_step=self.global_step)
-            self._tell(DIVERGED, self.divergence)
-            say(self.trainer, self.divergence.text, level="warning")
+            self._note_divergence()
+
+    def _note_divergence(self) -> None:
+        assert self._first is not None
+        self.divergence = Divergence(**self._first, noticed_step=self.global_step)
+        self._tell(DIVERGED, self.divergence)
+        say(self.trainer, self.divergence.text, level="warning")
 
     def _note_good(self) -> None:
         if self._row > 0:
@@ -297,6 +334,9 @@ class DivergenceWatch(Callback):
     def _note_starts(self, finite: Mapping[str, float]) -> None:
         for tag, value in finite.items():
             self._starts.setdefault(tag, value)
+            if tag not in self._firsts:  # of a new training, the value of its first step
+                history = (point[1] for point in self.trainer.monitors.get_history(tag))
+                self._firsts[tag] = next(filter(math.isfinite, history), value)
 
     def _note_bests(self, finite: Mapping[str, float]) -> None:
         for tag, value in finite.items():

@@ -19,6 +19,7 @@ from typing import IO, Any, Final
 import cv2
 import numpy as np
 
+from ziggurat.atomic import file_signature
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.engine.capabilities import TrainedNetwork
 from ziggurat.engine.checkpoints import CheckpointStore
@@ -46,7 +47,7 @@ __all__ = [
 ]
 
 
-_Stamp = tuple[dict[str, str], dict[str, int]]
+_Stamp = tuple[dict[str, str], dict[str, tuple[int, ...]]]
 """Given name → checkpoint, and checkpoint → when it was written, in nanoseconds."""
 
 
@@ -134,19 +135,19 @@ class WarmModel:
 
     def _look(self) -> _Stamp:
         store = CheckpointStore(JobFolder(self._folder).checkpoints, writable=False)
-        times = {info.name: _time_ns(CheckpointFiles(info.path).state) for info in store.list()}
+        times = {info.name: _signature(CheckpointFiles(info.path).state) for info in store.list()}
         return dict(store.names()), times
 
 
-def _written(stamp: _Stamp, job: TrainedJob) -> int | None:
+def _written(stamp: _Stamp, job: TrainedJob) -> tuple[int, ...] | None:
     return stamp[1].get(job.checkpoint)
 
 
-def _time_ns(path: Path) -> int:
+def _signature(path: Path) -> tuple[int, ...]:
     try:
-        return path.stat().st_mtime_ns
+        return file_signature(path)
     except OSError:
-        return 0
+        return ()
 
 
 _TOP: Final = 5

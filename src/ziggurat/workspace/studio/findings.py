@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from ziggurat.entities.backend_info import StandardNetwork
-from ziggurat.formatting import as_bytes, as_count, as_duration, as_percent, plural
+from ziggurat.formatting import as_bytes, as_count, as_duration, as_percent, as_rough_duration, plural
 from ziggurat.specs import TrainSpec
-from ziggurat.workspace.recipes import UNBALANCED, balanced_weights
+from ziggurat.workspace.recipes import UNBALANCED, balanced_weights, typical_rate
 from ziggurat.workspace.training_checks import problem_sentence
 from ziggurat.workspace.training_estimates import (
     EarlierJobs,
@@ -33,6 +33,7 @@ __all__ = [
     "fit_finding",
     "loading_finding",
     "memory_finding",
+    "one_row",
     "problem_finding",
     "rate_finding",
     "time_finding",
@@ -66,6 +67,8 @@ _TITLES: Final = {
     "device": "Device",
     "rate": "Learning rate",
 }
+
+_WORSE: Final = ("ok", "unknown", "warning", "error")
 
 _NAMES: Final = {
     "network": "network",
@@ -133,6 +136,19 @@ def finding(
         "field": field,
         **numbers,
     }
+
+
+def one_row(findings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return findings with those about the dataset and the network in one: a row that passed beside one that did not
+    contradicts it. The worst of them gives the mark, value and field.
+    """
+    rows = [each for each in findings if each["name"] == "data"]
+    if len(rows) < 2:
+        return list(findings)
+    worst = max(rows, key=lambda each: _WORSE.index(each["level"]))
+    others = [each["sentence"] for each in rows if each is not worst and each["level"] not in ("ok", "unknown")]
+    row = {**worst, "sentence": " ".join([worst["sentence"], *others])}
+    return [row if each is rows[0] else each for each in findings if each is rows[0] or each not in rows]
 
 
 def problem_finding(problem: Mapping[str, str]) -> dict[str, Any]:
@@ -301,6 +317,12 @@ def batch_finding(spec: TrainSpec, data: DataFacts, steps_per_epoch: int | None)
         split = f"the training split of {plural(train, 'sample')}"
         text = f"A batch of {as_count(batch)} is larger than {split}: reduce the batch size."
         return [finding("batch", "error", text, **numbers)]
+    left = train % batch
+    if left and not spec.shuffle and not spec.oversample_below:
+        verb = "is" if left == 1 else "are"
+        text = f"{plural(left, 'sample')} {verb} never trained on: the order is kept, and a last batch must be full."
+        fix = {"title": "Shuffle", "fields": {"shuffle": True}}
+        return [finding("batch", "warning", text, fix=fix, **numbers)]
     text = (
         f"A step takes {as_count(batch)} of {plural(train, 'sample')}, an epoch {plural(steps_per_epoch or 0, 'step')}."
     )
@@ -340,7 +362,7 @@ def memory_finding(
         size: of the network; None if unknown.
         machine: see ``Machine.strip``.
         measured: result of a test batch; None where there was none.
-        base_bytes: memory of the framework alone; None if unknown on this machine.
+        base_bytes: memory of the framework alone; None if unknown.
     """
     free, total, place = _memory_of(spec, machine)
     numbers: dict[str, Any] = {"field": "batch_size", "free_bytes": free, "total_bytes": total}
@@ -358,11 +380,12 @@ def memory_finding(
     elif size is not None:
         base = 0 if base_bytes is None or place != "The machine" else base_bytes
         needed = base + size.training_bytes
+        fixed_bytes = size.weights_bytes + size.slots_bytes + size.gradients_bytes
         start = f"{as_bytes(base)} for the framework itself" if base else "besides the framework itself"
         text = (
             f"It needs about {as_bytes(needed)}{', ' if base else ' '}{start}: "
-            f"{as_bytes(size.training_bytes - size.layers_bytes)} for {plural(size.parameters, 'parameter')}, "
-            f"{as_bytes(size.layers_bytes)} for the layers of a batch."
+            f"{as_bytes(fixed_bytes)} for {plural(size.parameters, 'parameter')}, "
+            f"{as_bytes(size.training_bytes - fixed_bytes)} for the layers of a batch and their gradients."
         )
     else:
         text = "The memory that it needs is unknown: Visualize estimates it, a test batch measures it."
@@ -436,8 +459,18 @@ def time_finding(
     jobs: int,
     earlier: EarlierJobs | None,
     measured: Mapping[str, Any] | None,
+    rough_s: float | None = None,
 ) -> dict[str, Any]:
-    """Return how long it will take, from a test batch or from earlier trainings."""
+    """Return how long it will take, from a test batch, from earlier trainings, or roughly from its operations.
+
+    Args:
+        spec: of the training.
+        epoch_samples: samples in one of its epochs; None if unknown.
+        jobs: how many trainings the sweep has.
+        earlier: trainings like it; None for none.
+        measured: result of a test batch; None where there was none.
+        rough_s: see ``rough_time_s``; None if unknown.
+    """
     each = " each" if jobs > 1 else ""
     if measured is not None:
         whole = whole_time(measured, spec)
@@ -445,6 +478,11 @@ def time_finding(
         value = f"{_seconds(whole.epoch_s)} per epoch, measured"
         numbers: dict[str, Any] = {"expected_s": whole.total_s, "epoch_s": whole.epoch_s, "measured": True}
         return finding("time", "ok", text, value=value, field="epochs", **numbers)
+    if (earlier is None or epoch_samples is None) and rough_s is not None:
+        took = as_rough_duration(rough_s)
+        text = f"It takes {took}{each}, a rough guess from its operations and the speed of this machine. {_TEST}"
+        numbers = {"expected_s": rough_s, "epoch_s": rough_s / spec.epochs, "measured": False, "rough": True}
+        return finding("time", "ok", text, value=f"{took}, rough", field="epochs", **numbers)
     if earlier is None or epoch_samples is None:
         text = f"How long it takes is unknown: no similar training has finished here. {_TEST}"
         return finding("time", "unknown", text, expected_s=None, epoch_s=None, measured=False)
@@ -462,8 +500,7 @@ def rate_finding(
     """Return whether the learning rate is likely to train."""
     rate, value = spec.learning_rate, f"{spec.learning_rate:g}"
     tried = None if measured is None else measured.get("rate")
-    usual = "momentum" if network is None else network.recipe.get("optimizer.name", "momentum")
-    typical = None if network is None or spec.optimizer.name != usual else network.learning_rate
+    typical = typical_rate(network, spec.optimizer.name)
     if tried is not None:
         suggested, largest = tried["suggested"], tried["largest_finite"]
         advice = "" if suggested is None else f" The test batch suggests {suggested:g}."

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Final, Protocol
 
 from ziggurat.entities import JOB_KINDS, JOB_STATES, JobFilter
+from ziggurat.entities.jobs import DIVERGED, JOB_OUTCOMES
 from ziggurat.errors import UsageError, nearest_names
 from ziggurat.formatting import as_number
 from ziggurat.specs import TrainSpec, describe_fields
@@ -28,8 +29,11 @@ _NUMBERS: Final = {
     "global_step": "steps done",
     "steps_per_s": "steps a second",
 }
-_TEXTS: Final = ("name", "id", "kind", "state", "project", "owner", "framework", "network", "group", "parent")
-_CHOICES: Final[dict[str, tuple[str, ...]]] = {"state": JOB_STATES, "kind": JOB_KINDS}
+_TEXTS: Final = (
+    *("name", "id", "kind", "state", "outcome", "project"),
+    *("owner", "framework", "network", "group", "parent"),
+)
+_CHOICES: Final[dict[str, tuple[str, ...]]] = {"state": JOB_STATES, "outcome": JOB_OUTCOMES, "kind": JOB_KINDS}
 _LISTED: Final = ("project", "owner", "framework", "network")
 _STATES: Final = {
     "finished": "done",
@@ -158,6 +162,8 @@ class JobNames:
 
     def _checked(self, condition: Condition) -> Condition:
         name, operator, value = condition
+        if name == "state" and str(value).lower() == DIVERGED:
+            return "outcome", operator, DIVERGED  # pages show it as a state
         if name in _CHOICES:
             return name, operator, _choice(name, value)
         if name in _TEXTS:
@@ -238,7 +244,7 @@ def _candidate(name: str, values: NameRange | None, before: str) -> NameCandidat
 
 def _choice(name: str, value: Any) -> str:
     wanted = str(value).lower()
-    wanted = _STATES.get(wanted, wanted) if name == "state" else wanted
+    wanted = _STATES.get(wanted, wanted) if name in ("state", "outcome") else wanted
     if wanted in _CHOICES[name]:
         return wanted
     nearest = nearest_names(wanted, _CHOICES[name], at_most=1)

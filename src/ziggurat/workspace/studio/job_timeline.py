@@ -26,6 +26,7 @@ from ziggurat.entities.best_checkpoint import (
     metric_title,
     primary_metric,
 )
+from ziggurat.errors import NonFiniteError
 from ziggurat.formatting import plural
 from ziggurat.layout import JobFolder
 from ziggurat.specs.parts import EarlyStopping
@@ -298,9 +299,16 @@ def _ends(job: Job, attempts: Sequence[Attempt]) -> list[TimelineEvent]:
             epoch=_epoch(job, last.last_step),
             time_s=last.ended,
             text=words[kind],
-            detail="" if kind == "done" and _rule(job) is not None and _is_early(job) else last.reason,
+            detail="" if _is_told(job, kind) else last.reason,
         )
     ]
+
+
+def _is_told(job: Job, kind: str) -> bool:
+    """Return whether another event says why the training ended: early stopping, or the divergence that ended it."""
+    if kind == "done":
+        return _rule(job) is not None and _is_early(job)
+    return job.divergence is not None and (job.error or {}).get("error") == NonFiniteError.code
 
 
 def _bests(store: Store, job: Job) -> list[TimelineEvent]:

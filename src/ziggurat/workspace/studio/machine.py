@@ -8,9 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import numpy as np
 import psutil
 
 from ziggurat.entities import Resources
@@ -25,6 +27,7 @@ UPLOADS_KEPT_S: Final = 7 * 24 * 3600
 """Default lifetime of uploaded files that did not become a dataset."""
 
 _KEPT_S: Final = 1.0
+_SIDE, _PRODUCTS = 64, 400
 _FIRST_LOOK_S: Final = 0.1
 _JOBS_MEMORY_SHARE: Final = 0.9
 _MEMORY_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
@@ -97,6 +100,21 @@ class Machine:
         self._read_at = 0.0
         self.cores = len(os.sched_getaffinity(0))
         self.memory_bytes = _memory_bytes()
+
+    @cached_property
+    def multiply_adds_per_s(self) -> float:
+        """Multiply-adds of all cores in a second, in matrix products of 32-bit floats; it takes some milliseconds once.
+
+        It is the quickest of many products that one core computes within microseconds: what else runs on the machine
+        does not slow that down, as it would many threads that wait for each other.
+        """
+        factor = np.ones((_SIDE, _SIDE), np.float32)
+        product, took_s = np.empty_like(factor), []
+        for _ in range(_PRODUCTS):
+            began = time.perf_counter()
+            np.matmul(factor, factor, out=product)
+            took_s.append(time.perf_counter() - began)
+        return self.cores * _SIDE**3 / max(min(took_s), 1e-9)
 
     def resources(self, settings: Mapping[str, Any] | None = None) -> Resources:
         """Return the machine's resources for jobs, in use or not.

@@ -127,9 +127,15 @@ class Measurements:
         self._put({_batch_key(spec): content, **base, card: content})
 
     def base_bytes(self, backend: str) -> int | None:
-        """Return the memory of a framework alone on this machine; None before its first test batch."""
+        """Return the memory of a framework alone: measured by the newest test batch here, or else the usual one.
+
+        It is None for a backend of which neither is known.
+        """
         found = self._get(_base_key(backend))
-        return None if found is None else int(found["bytes"])
+        if found is not None:
+            return int(found["bytes"])
+        info = backend_infos().get(backend)
+        return None if info is None else info.start_bytes or None
 
     def like(self, backend: str, network: str, source: str, batch_size: int) -> Mapping[str, Any] | None:
         """Return the result of the newest test batch of a network on this data, with any options; None if none."""
@@ -207,17 +213,21 @@ def _shipped(backend: str, network: str, shape: Sequence[int], classes: int | No
     known = _shipped_facts(backend).get(network, {}).get("x".join(map(str, shape)))
     if known is None or (classes is None and known[1]):  # of data without classes, those whose size needs none
         return None
-    parameters, per_class, other, per_sample = known
+    parameters, per_class, other, per_sample, multiply_adds = known
     trained = parameters + per_class * (classes or 0)
     return NetworkFacts(
-        parameters=trained, variables=trained + other, per_sample=per_sample, outputs=classes if per_class else None
+        parameters=trained,
+        variables=trained + other,
+        per_sample=per_sample,
+        outputs=classes if per_class else None,
+        multiply_adds=multiply_adds,
     )
 
 
 @functools.cache
 def _shipped_facts(backend: str) -> Mapping[str, Mapping[str, Sequence[int]]]:
-    """Return network → ``HxWxC`` → parameters without classes, parameters of a class, other variables, numbers of a
-    sample, of the standard networks of a backend.
+    """Return network → ``HxWxC`` → parameters without classes, parameters of a class, other variables, numbers
+    and multiply-adds of a sample, of the standard networks of a backend.
     """
     info = backend_infos().get(backend)
     if info is None or info.zoo is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Job
+from ziggurat.entities.backend_info import backend_infos
 from ziggurat.entities.leftovers import temporary_folder
 from ziggurat.errors import NetworkCodeError, ZigguratError
 from ziggurat.specs import FileNetwork, TrainSpec
@@ -27,6 +28,7 @@ from ziggurat.workspace.studio.findings import (
     fit_finding,
     loading_finding,
     memory_finding,
+    one_row,
     problem_finding,
     rate_finding,
     time_finding,
@@ -35,7 +37,7 @@ from ziggurat.workspace.studio.machine import Machine
 from ziggurat.workspace.studio.measurements import Measurements, key_of_spec
 from ziggurat.workspace.tasks import Tasks
 from ziggurat.workspace.training_checks import input_size, known_data, standard_network
-from ziggurat.workspace.training_estimates import NetworkFacts, earlier_jobs, network_size
+from ziggurat.workspace.training_estimates import NetworkFacts, earlier_jobs, network_size, rough_time_s
 from ziggurat.zoo.network_task import file_task
 
 __all__ = ["Preflight"]
@@ -70,7 +72,7 @@ class Preflight:
         machine = self.machine.strip()
         findings = [problem_finding(each) for each in problems]
         findings += [device_finding(spec, machine), disk_finding(spec, None, None, jobs, machine["disk"])]
-        return {"findings": findings, "steps": None, "steps_per_epoch": None, "parameters": None}
+        return {"findings": one_row(findings), "steps": None, "steps_per_epoch": None, "parameters": None}
 
     def check(self, spec: TrainSpec, *, jobs: int, dataset: Job | None, describe: bool) -> dict[str, Any]:
         """Return what is found.
@@ -104,7 +106,7 @@ class Preflight:
             checkpoint_bytes = measured["checkpoint_bytes"]
         findings += [
             memory_finding(spec, size, machine, measured, self.kept.base_bytes(spec.backend)),
-            time_finding(spec, samples, jobs, earlier, measured),
+            time_finding(spec, samples, jobs, earlier, measured, self._rough_s(spec, data, facts, steps)),
             *data_finding(spec, data),
             *fit_finding(network, data.input_shape, builds=facts is not None or measured is not None, failure=failure),
             *(class_findings(spec, data, outputs) if has_weights else ()),
@@ -116,11 +118,20 @@ class Preflight:
             device_finding(spec, machine),
         ]
         return {
-            "findings": findings,
+            "findings": one_row(findings),
             "steps": steps,
             "steps_per_epoch": steps_per_epoch,
             "parameters": None if size is None else size.parameters,
         }
+
+    def _rough_s(self, spec: TrainSpec, data: DataFacts, facts: NetworkFacts | None, steps: int | None) -> float | None:
+        """Return a guess of the time on the CPU; None on an accelerator, whose speed is unknown."""
+        info = backend_infos().get(spec.backend)
+        may_accelerate = info is not None and bool(info.accelerators) and bool(self.machine.strip()["devices"])
+        on_device = any("gpu" in each.lower() for each in spec.devices) or (not spec.devices and may_accelerate)
+        if facts is None or steps is None or on_device:
+            return None
+        return rough_time_s(facts, spec, steps, data.sizes.get("val", 0), self.machine.multiply_adds_per_s)
 
     def _data(self, spec: TrainSpec, dataset: Job | None, describe: bool, findings: list[dict[str, Any]]) -> DataFacts:
         """Return what is known of the data; what hinders is among the findings."""

@@ -30,6 +30,7 @@ from ziggurat.workspace.studio.recipes import CardFigures, NetworkCard, better_r
 from ziggurat.workspace.studio.test_batches import TEST_BATCH_LIMIT_S, StudioTestBatches
 from ziggurat.workspace.tasks import Tasks
 from ziggurat.workspace.training_checks import DIGITS, KnownData, Pending, known_data, obstacle_of
+from ziggurat.workspace.training_estimates import with_times
 from ziggurat.zoo.backends import with_backend
 
 __all__ = ["Training", "command_line", "short_content", "spec_document"]
@@ -184,6 +185,24 @@ class Training:
         self._refuse(complete)
         spec = with_backend(_specs(complete)[0])
         return self.test_batches.run(spec, find_rate=find_rate, ticket=ticket, time_limit_s=time_limit_s)
+
+    def measured(self, request: JobRequest) -> dict[str, Any] | None:
+        """Return what a test batch of a training found, with the times of the training as it is asked for now.
+
+        The number of epochs, the learning rate and the like may be others than in the test batch.
+
+        Args:
+            request: as for ``create``; of a sweep, the first training.
+
+        Returns:
+            As ``test_batch`` does; None if there was no test batch of it.
+
+        Raises:
+            SpecError: where the spec is not valid; it names the field.
+        """
+        spec = with_backend(_specs(self._complete(request))[0])
+        found = self._preflight.kept.test_batch(spec)
+        return None if found is None else with_times(found, spec)
 
     def recipe(self, dataset_id: str, *, network: str | None = None) -> Recipe | None:
         """Return what a training on a dataset should begin with; None where it is not known, or cannot be trained on.

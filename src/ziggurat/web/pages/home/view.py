@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ziggurat.entities import ACTIVE_STATES, ENDED_STATES, RUN_KINDS, Job, JobFilter, SweepSummary
+from ziggurat.entities.jobs import DIVERGED
 from ziggurat.errors import UsageError
-from ziggurat.formatting import as_clock
+from ziggurat.formatting import as_clock, as_number
 from ziggurat.web.columns import (
     Best,
     Column,
@@ -116,9 +117,9 @@ class Row:
         """The state that its glyph shows; of a sweep that of the jobs that are not done, if any."""
         if self.sweep is None:
             job = self.job
-            if job.divergence is not None and job.state in ("done", *ACTIVE_STATES):
-                return "diverged"
-            return "paused" if job.paused and job.state == "stopped" else job.state
+            if job.paused and job.state == "stopped":
+                return "paused"
+            return DIVERGED if job.divergence is not None and job.state != "queued" else job.state
         states = self.sweep.states
         if any(each in states for each in ACTIVE_STATES):
             return "running"
@@ -406,8 +407,9 @@ def _headings(query: HomeQuery, shown: Sequence[Job]) -> list[str | None]:
 def _why(job: Job, best: Best | None) -> Why | None:
     """Return what is said in place of a curve: why a job waits, failed or diverged, or that there is nothing yet."""
     if job.divergence is not None:
-        value = "" if job.divergence.value is None else f": loss {job.divergence.value:.4g}"
-        return Why(f"Diverged at epoch {job.divergence.epoch}{value}", "diverged")
+        value = job.divergence.value
+        loss = job.divergence.non_finite or "not finite" if value is None else as_number(value)
+        return Why(f"Diverged at epoch {job.divergence.epoch}: loss {loss}", DIVERGED)
     if job.state == "failed":
         return Why(_sentence(job.reason) or "Failed for an unknown reason", "failed")
     if job.is_active and job.health in ("hung", "silent"):

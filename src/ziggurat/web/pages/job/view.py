@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ziggurat.entities import RUN_KINDS, Attempt, Checkpoint, Job, ScalarSummary
 from ziggurat.entities.best_checkpoint import BestCheckpoint, metric_title, primary_metric
-from ziggurat.errors import JobError, UnknownNameError
+from ziggurat.errors import JobError, NonFiniteError, UnknownNameError
 from ziggurat.formatting import as_heading
 from ziggurat.layout import JobFolder
 from ziggurat.specs.describe import describe_fields
@@ -20,6 +20,7 @@ from ziggurat.specs.files import SPEC_KINDS
 from ziggurat.web.columns import Best, best_values
 from ziggurat.web.pages.job.program import program_text
 from ziggurat.workspace.checkpoints import best_of_model, checkpoint_marks, checkpoints_of_model
+from ziggurat.workspace.recipes import NextRate, rate_after_divergence
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.job_timeline import EarlyStoppingState, TimelineEvent
 from ziggurat.workspace.studio.networks import network_text
@@ -53,6 +54,7 @@ class Failure:
         line: of that file, from 1; None where it is not known.
         lines: number and text of the lines around it.
         trace: the whole stack trace; empty for none.
+        is_divergence: whether it failed because its loss was not finite, which the page says elsewhere.
     """
 
     cause: str
@@ -62,6 +64,7 @@ class Failure:
     line: int | None = None
     lines: tuple[tuple[int, str], ...] = ()
     trace: str = ""
+    is_divergence: bool = False
 
 
 def failure_of(job: Job) -> Failure | None:
@@ -83,6 +86,7 @@ def failure_of(job: Job) -> Failure | None:
         line=number,
         lines=_around(_source(job, file), number),
         trace=_text(error.get("traceback")) or _text(known.get("traceback")),
+        is_divergence=job.divergence is not None and error.get("error") == NonFiniteError.code,
     )
 
 
@@ -285,6 +289,7 @@ class JobNow:
         checkpoints: that are on the disk.
         best: its best value; None where it has none.
         sound_checkpoint: of a training that diverged, the newest one from before; None where none is left.
+        next_rate: of a training that diverged, the learning rate to try next; None for others.
         early_stopping: how it stands; None where it is off.
         messages: warnings and errors of the worker, the newest first.
         attempts: the newest first.
@@ -304,6 +309,7 @@ class JobNow:
     checkpoints: CheckpointTable
     best: Best | None
     sound_checkpoint: Checkpoint | None
+    next_rate: NextRate | None
     early_stopping: EarlyStoppingState | None
     messages: list[Any]
     attempts: list[Attempt]
@@ -396,6 +402,7 @@ def job_now(studio: Studio, job_id: str) -> JobNow:
         checkpoints=checkpoint_table(job, checkpoints),
         best=best_values(studio, [job]).get(job_id) if job.kind in RUN_KINDS else None,
         sound_checkpoint=_sound(job, checkpoints),
+        next_rate=rate_after_divergence(job, by_hand="learning_rate" in held),
         early_stopping=studio.jobs.early_stopping(job_id),
         messages=studio.jobs.messages(job_id, levels=("warning", "error"), limit=_MESSAGES)[::-1],
         attempts=studio.jobs.attempts(job_id)[::-1],

@@ -311,7 +311,14 @@ def preview_look(studio: Studio, form: ModelForm, asked: Asked, kept: ImageCache
     }  # fmt: skip
 
 
-_EMPTY: Final[dict[str, Any]] = {"findings": [], "error": None, "steps": None, "parameters": None, "expected_s": None}
+_EMPTY: Final[dict[str, Any]] = {
+    "findings": [],
+    "error": None,
+    "steps": None,
+    "parameters": None,
+    "expected_s": None,
+    "is_rough": False,
+}
 _LEVELS: Final = {"ok": "passed", "unknown": "unknown", "warning": "warning", "error": "problem"}
 
 
@@ -326,7 +333,7 @@ def preflight_look(studio: Studio, form: ModelForm, asked: Asked, *, whole: bool
 
     Returns:
         ``findings`` (``level``, ``title``, ``value``, ``why``, ``place``, ``fix``), ``count`` (how many of each level),
-        ``expected_s``, ``steps``, ``steps_per_epoch``, ``parameters``, ``error`` and ``whole``.
+        ``expected_s``, ``is_rough``, ``steps``, ``steps_per_epoch``, ``parameters``, ``error`` and ``whole``.
     """
     if asked.problems:
         return {**_EMPTY, "whole": whole, "count": plural(len(asked.problems), "problem")}
@@ -337,10 +344,12 @@ def preflight_look(studio: Studio, form: ModelForm, asked: Asked, *, whole: bool
     lines = [_finding_line(form, each) for each in found["findings"]]
     counts = {word: sum(each["level"] == level for each in lines) for level, word in _LEVELS.items()}
     words = [word if word in ("passed", "unknown") or count == 1 else f"{word}s" for word, count in counts.items()]
+    took = next((each for each in found["findings"] if each.get("expected_s")), {})
     return {
         **found,
         "findings": lines,
-        "expected_s": next((each["expected_s"] for each in found["findings"] if each.get("expected_s")), None),
+        "expected_s": took.get("expected_s"),
+        "is_rough": took.get("rough", False),
         "count": ", ".join(f"{count} {word}" for count, word in zip(counts.values(), words) if count),
         "error": None,
         "whole": whole,

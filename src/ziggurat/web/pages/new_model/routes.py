@@ -69,7 +69,7 @@ Sent = Annotated[FormData, Depends(_sent)]
 """What stands in the form that was sent."""
 
 
-_ORIGINS: Final = ("dataset", "clone", "model", "checkpoint", "weights")
+_ORIGINS: Final = ("dataset", "clone", "learning_rate", "model", "checkpoint", "weights")
 """What an address may say that a new form begins with."""
 
 
@@ -93,7 +93,9 @@ def show(request: Request, studio: StudioDep, _who: TrainerUser) -> Response:
     )
 
 
-def _new_form(studio: Studio, *, dataset: str, clone: str, model: str, checkpoint: str, weights: str) -> ModelForm:
+def _new_form(
+    studio: Studio, *, dataset: str, clone: str, learning_rate: str, model: str, checkpoint: str, weights: str
+) -> ModelForm:
     form = clone_form(studio, clone) if clone else first_form()
     if weights:
         form.values.update(weights="pretrained", pretrained_weights=weights, **_network_for(studio, weights))
@@ -108,6 +110,8 @@ def _new_form(studio: Studio, *, dataset: str, clone: str, model: str, checkpoin
     if dataset:
         form.values["dataset"] = dataset
     fill_in(studio, form)
+    if learning_rate:
+        form.values["learning_rate"] = learning_rate
     return form
 
 

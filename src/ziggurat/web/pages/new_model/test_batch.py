@@ -14,10 +14,12 @@ from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.new_model.kept import keep_draft
 from ziggurat.web.pages.new_model.looks import preflight_look
+from ziggurat.web.pages.new_model.request import Asked
 from ziggurat.web.pages.new_model.routes import Sent, posted_form, read_form, whole_page
 from ziggurat.web.rendering import is_part, part, see_other
 from ziggurat.web.spread import spread_indices
 from ziggurat.workspace.recipes import FEWEST_STEPS
+from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.test_batches import CANCELED
 
 __all__ = ["batch_look", "curve_picture", "router"]
@@ -79,13 +81,35 @@ def use(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> Re
     name, _, text = str(sent.get("use", "")).partition("=")
     if name in _FILLED and _is_value(name, text):
         form.values[name] = text
-    found = studio.training.test_batches.last(_ticket(who.name))
-    shown = None if found is None else batch_look(found)
     asked, draft = read_form(studio, form), keep_draft(request, form)
+    shown = _last_look(studio, who.name, asked)
     quick = preflight_look(studio, form, asked, whole=False)
     return whole_page(
         request, studio, form, asked, shows_problems=False, draft=draft, preflight=quick, test_batch=shown
     )
+
+
+@router.post("/models/new/test-batch/figures", include_in_schema=False)
+def figures(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> Response:
+    """Return the figures of the last test batch for the form as it is now."""
+    shown = _last_look(studio, who.name, read_form(studio, posted_form(studio, sent)))
+    if shown is None or not is_part(request):  # the studio was started again
+        return Response(status_code=204)
+    return part(request, "new_model/test_batch_facts.html", found=shown)
+
+
+def _last_look(studio: Studio, name: str, asked: Asked) -> dict[str, Any] | None:
+    """Return what the page shows of a user's last test batch: with the times of the form as it is now if the figures
+    hold for that, else as stale; None if there was none.
+    """
+    found = studio.training.test_batches.last(_ticket(name))
+    if found is None:
+        return None
+    try:
+        now = None if asked.problems else studio.training.measured(asked.request)
+    except ZigguratError:
+        now = None
+    return {**batch_look({**found, **(now or {}), "rate": found["rate"]}), "is_stale": now is None}
 
 
 def batch_look(found: Mapping[str, Any]) -> dict[str, Any]:
