@@ -334,7 +334,7 @@ def test_an_hdf5_file_of_other_programs_is_refused(tmp_path):
         open_records(tmp_path / "store.h5")
 
 
-def test_an_hdf5_file_that_cannot_be_made_leaves_nothing_to_close(tmp_path, monkeypatch):
+def test_an_hdf5_file_that_cannot_be_made_has_nothing_to_close(tmp_path, monkeypatch):
     (tmp_path / "store.h5").touch()
     told = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)  # from Python 3.13 on, it hears of a failing close
