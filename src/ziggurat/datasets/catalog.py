@@ -207,7 +207,11 @@ class Catalogue:
         self.path = Path(path)
         self._connection = connect_for_reading(self.path)
         self._lock = threading.Lock()  # a server's threads share one connection
-        self._has_objects = bool(self._all("SELECT 1 FROM object_classes LIMIT 1"))
+        try:
+            self._has_objects = bool(self._all("SELECT 1 FROM object_classes LIMIT 1"))
+        except BaseException:
+            self.close()
+            raise
 
     # ---- samples
 
@@ -475,8 +479,17 @@ class CatalogueWriter:
         self._objects: list[tuple[int, int, int]] = []
         self._problems: list[tuple[Any, ...]] = []
         with sql_errors(self._target.final):
-            self._connection = connect_for_writing(self._target.path, fresh=True)
-            self._connection.execute("BEGIN")
+            self._connection = sqlite3.connect(self._target.path, isolation_level=None)
+            try:
+                self._connection.execute("PRAGMA page_size = 8192")
+                # The file gets its name only when it is whole, and so needs no journal.
+                self._connection.execute("PRAGMA journal_mode = OFF")
+                self._connection.execute("PRAGMA synchronous = OFF")
+                self._connection.executescript(TABLES)
+                self._connection.execute("BEGIN")
+            except BaseException:
+                self.discard()
+                raise
 
     def add(self, entry: Entry) -> None:
         """Add a sample; numbers must differ."""
@@ -611,22 +624,6 @@ def _label_of_text(text: str | None) -> Any:
     if text is None:
         return None
     return int(text) if text.isdecimal() else json.loads(text)
-
-
-def connect_for_writing(path: Path, *, fresh: bool) -> sqlite3.Connection:
-    """Return a connection that writes.
-
-    Args:
-        path: the file.
-        fresh: whether it is a new file that gets its name only when it is whole, and so needs no journal.
-    """
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA page_size = 8192")
-    if fresh:
-        connection.execute("PRAGMA journal_mode = OFF")
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.executescript(TABLES)
-    return connection
 
 
 def connect_for_reading(path: Path) -> sqlite3.Connection:

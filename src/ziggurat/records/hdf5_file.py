@@ -104,7 +104,8 @@ class NewHDF5File:
 
     def __init__(self, path: Path) -> None:
         h5py = require_h5py()
-        self._disk = _QuietFile(path)
+        # It is opened first: Python closes a file object that fails to be made, too, and would find nothing to close.
+        self._disk = _QuietFile(open(path, "x+b", buffering=0))  # noqa: SIM115
         self.root: Any = h5py.File(self._disk, "w")
         self.check()
 
@@ -135,8 +136,8 @@ class NewHDF5File:
 class _QuietFile(io.RawIOBase):
     """A file whose writes never fail: after the first error they do nothing, and ``error`` tells it."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = open(path, "x+b", buffering=0)  # noqa: SIM115
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
         self.error: OSError | None = None
 
     def write(self, data: Any) -> int:

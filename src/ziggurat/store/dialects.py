@@ -7,7 +7,9 @@ import socket
 import ssl
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -168,10 +170,10 @@ def _connect(place: _Place, words: dict[str, Any], timeout_s: float, tls: ssl.SS
 
     try:
         if place.socket_path:
-            return pg8000.dbapi.connect(place.user, unix_sock=place.socket_path, ssl_context=False, **words)
+            return _driver_connection()(place.user, unix_sock=place.socket_path, ssl_context=False, **words)
         opened = _open(place, timeout_s)
         try:
-            return pg8000.dbapi.connect(place.user, host=place.host, sock=opened, ssl_context=tls, **words)
+            return _driver_connection()(place.user, host=place.host, sock=opened, ssl_context=tls, **words)
         except BaseException:
             opened.close()
             raise
@@ -179,6 +181,24 @@ def _connect(place: _Place, words: dict[str, Any], timeout_s: float, tls: ssl.SS
         raise
     except Exception as error:  # of the socket, of TLS, or of the driver's talk about the password
         raise pg8000.dbapi.InterfaceError(f"no connection: {error}") from error
+
+
+@cache
+def _driver_connection() -> Callable[..., Any]:
+    import pg8000.dbapi
+
+    class Connection(pg8000.dbapi.Connection):
+        def close(self) -> None:
+            file = self._sock
+            try:
+                super().close()
+            finally:
+                # The driver forgets its file without closing it; the error that told of a cut may hold it for long.
+                if file is not None:
+                    with suppress(OSError):  # what was not sent yet cannot be sent
+                        file.close()
+
+    return Connection
 
 
 def _open(place: _Place, timeout_s: float) -> socket.socket:

@@ -1,11 +1,14 @@
 """A catalog finds what a walk over a plain list would find, page by page, and the last page as fast as the first."""
 
 import itertools
+import resource
 import sqlite3
 import sys
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -248,6 +251,27 @@ def test_a_file_that_is_no_catalogue_is_refused(tmp_path):
     sqlite3.connect(tmp_path / "other.sqlite").close()
     with pytest.raises(DataError, match="no such table"):
         Catalogue(tmp_path / "other.sqlite")
+
+
+def test_a_catalogue_that_is_refused_is_closed(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "half.sqlite")) as connection:
+        connection.execute("CREATE TABLE samples (number, picture_hash)")
+    before = psutil.Process().num_fds()
+    with pytest.raises(DataError, match="no such table: object_classes") as _held:
+        Catalogue(tmp_path / "half.sqlite")
+    assert psutil.Process().num_fds() == before
+
+
+def test_nothing_stays_of_a_catalogue_that_cannot_be_begun(tmp_path):
+    before, limits = psutil.Process().num_fds(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(StorageError, match="free space") as _held:
+            CatalogueWriter(tmp_path / "c.sqlite")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert psutil.Process().num_fds() == before
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_catalogue_is_there_whole_or_not_at_all(tmp_path):

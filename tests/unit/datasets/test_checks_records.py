@@ -33,7 +33,8 @@ def test_records_whose_checksum_is_wrong_are_found(tmp_path):
         content = (dataset.folder / "train.lmdb").read_bytes()
         place = content.index(jpeg(picture(1))[900:1000]) + 40
         (dataset.folder / "train.lmdb").write_bytes(content[:place] + b"damaged!" + content[place + 8 :])
-        finding = check_dataset(Dataset(dataset.folder), verify=True)["corrupt-record"]
+        with Dataset(dataset.folder) as damaged:
+            finding = check_dataset(damaged, verify=True)["corrupt-record"]
     assert finding.exclude == {"train": (1,)}
     assert finding.severity == "error"
 
@@ -41,8 +42,9 @@ def test_records_whose_checksum_is_wrong_are_found(tmp_path):
 def test_a_store_that_is_gone_is_found_without_reading(tmp_path):
     with dataset_of(tmp_path / "set", {"train": points([jpeg(picture(seed)) for seed in range(3)])}) as dataset:
         (dataset.folder / "train.lmdb").unlink()
-        report = check_dataset(Dataset(dataset.folder))
-        verified = check_dataset(Dataset(dataset.folder), verify=True)
+        with Dataset(dataset.folder) as again:
+            report = check_dataset(again)
+            verified = check_dataset(again, verify=True)
     assert report["changed-store"].text == "1 file is not as it was made: `train.lmdb` is not there."
     assert verified["corrupt-record"].count == 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def _limits(_shared: None, _number: int) -> AllowedAddresses | None:
 def test_processes_that_are_started_keep_to_it_too() -> None:
     limit("nas")
     expected = AllowedAddresses("source_hosts", frozenset({"nas"}))
-    assert list(in_processes(_limits, None, [(1,), (2,)], 1)) == [expected, expected]
+    assert list(in_processes(_limits, nullcontext, [(1,), (2,)], 1)) == [expected, expected]
 
 
 def test_only_hosts_that_are_named_go_through_a_proxy(

@@ -40,8 +40,14 @@ def pictures(path: Path, count: int = 100) -> Catalogue:
     return Catalogue(path)
 
 
+def read(catalogue: Catalogue, schema: Schema | None = None) -> Statistics:
+    """Return the statistics of a catalog that nothing else reads."""
+    with catalogue:
+        return statistics_of(catalogue, schema)
+
+
 def test_counts_of_splits_and_classes(tmp_path: Path) -> None:
-    found = statistics_of(pictures(tmp_path / "c.sqlite"))
+    found = read(pictures(tmp_path / "c.sqlite"))
     assert (found.kind, found.total, found.samples) == ("image-classification", 100, {"train": 80, "val": 20})
     assert [(each.name, each.counts) for each in found.classes] == [
         ("cat", {"train": 60, "val": 15}),
@@ -53,7 +59,7 @@ def test_counts_of_splits_and_classes(tmp_path: Path) -> None:
 
 
 def test_sizes_of_pictures(tmp_path: Path) -> None:
-    found = statistics_of(pictures(tmp_path / "c.sqlite")).pictures
+    found = read(pictures(tmp_path / "c.sqlite")).pictures
     assert found is not None
     assert (found.width_px.minimum, found.width_px.maximum, found.height_px.mean) == (320, 640, 240)
     assert found.aspect.mean == pytest.approx(2.0)
@@ -61,7 +67,7 @@ def test_sizes_of_pictures(tmp_path: Path) -> None:
 
 
 def test_statistics_are_json(tmp_path: Path) -> None:
-    found = statistics_of(pictures(tmp_path / "c.sqlite"))
+    found = read(pictures(tmp_path / "c.sqlite"))
     content = json.loads(json.dumps(found.as_json(), allow_nan=False))
     assert content["classes"][0] == {"number": 0, "name": "cat", "counts": {"train": 60, "val": 15}}
     assert content["source_bytes"]["count"] == 100
@@ -78,7 +84,7 @@ def test_objects_of_a_detection_set(tmp_path: Path) -> None:
         for number, label in enumerate(labels):
             entry = Entry.of_sample(number, Sample(key=str(number), parts=(str(number),), label=label, split="train"))
             writer.add(replace(entry, width_px=100, height_px=40))
-    found = statistics_of(Catalogue(tmp_path / "c.sqlite"), schema)
+    found = read(Catalogue(tmp_path / "c.sqlite"), schema)
     objects = found.objects
     assert objects is not None
     assert (objects.total, objects.pictures_without, objects.crowds, objects.difficult) == (4, 1, 1, 1)
@@ -93,7 +99,7 @@ def test_columns_of_a_table(tmp_path: Path) -> None:
     rows = "".join(f"{number},{'red' if number % 3 else 'blue'},2020-01-01,{number}.5\n" for number in range(60))
     (tmp_path / "t.csv").write_text("a,colour,day,y\n,red,,1.25\n" + rows)
     scanned = Scanned(TableImporter(), tmp_path / "t.csv")
-    found = statistics_of(scanned.catalogue(tmp_path / "c.sqlite"))
+    found = read(scanned.catalogue(tmp_path / "c.sqlite"))
     number, colour, day, target = found.columns
     assert number.numbers is not None
     assert (number.count, number.missing, number.numbers.maximum, number.different) == (60, 1, 59, 60)
@@ -109,7 +115,7 @@ def test_words_of_texts(tmp_path: Path) -> None:
     (tmp_path / "a.neg").write_text("the film was bad\nthe plot was bad\nit was so bad\nthe end\n" * 5)
     (tmp_path / "a.pos").write_text("the film was good\na good plot it was\nthe actors were good\n" * 5)
     scanned = Scanned(TextImporter(), tmp_path)
-    found = statistics_of(scanned.catalogue(tmp_path / "c.sqlite")).texts
+    found = read(scanned.catalogue(tmp_path / "c.sqlite")).texts
     assert found is not None
     assert found.words is not None
     assert (found.looked_at, found.words.minimum, found.words.maximum) == (35, 2, 5)
@@ -120,7 +126,7 @@ def test_words_of_texts(tmp_path: Path) -> None:
 
 def test_numbers_that_are_to_be_predicted(tmp_path: Path) -> None:
     samples = [Sample(key=str(number), parts=("x",), label=[number, 0.5]) for number in range(5)]
-    found = statistics_of(catalogue_of(tmp_path / "c.sqlite", Schema(kind="image-regression"), samples))
+    found = read(catalogue_of(tmp_path / "c.sqlite", Schema(kind="image-regression"), samples))
     assert [label.mean for label in found.labels] == [2.0, 0.5]
     assert found.samples == {"": 5}
 
@@ -128,30 +134,31 @@ def test_numbers_that_are_to_be_predicted(tmp_path: Path) -> None:
 def test_a_choice_is_random_repeatable_and_said(tmp_path: Path) -> None:
     schema = Schema(kind="table", columns=(Column(name="x", type="number"),))
     samples = [Sample(key=str(number), parts=(f"[{number}]".encode(),)) for number in range(500)]
-    catalogue = catalogue_of(tmp_path / "c.sqlite", schema, samples)
+    with catalogue_of(tmp_path / "c.sqlite", schema, samples) as catalogue:
 
-    def mean(seed: int) -> float:
-        numbers = statistics_of(catalogue, samples=50, seed=seed).columns[0].numbers
-        assert numbers is not None
-        assert numbers.count == 50
-        return numbers.mean
+        def mean(seed: int) -> float:
+            numbers = statistics_of(catalogue, samples=50, seed=seed).columns[0].numbers
+            assert numbers is not None
+            assert numbers.count == 50
+            return numbers.mean
 
-    assert mean(1) == mean(1) != mean(2)
-    assert statistics_of(catalogue, samples=50).notes == ("Numbers of columns are those of 50 random samples of 500.",)
+        assert mean(1) == mean(1) != mean(2)
+        notes = statistics_of(catalogue, samples=50).notes
+    assert notes == ("Numbers of columns are those of 50 random samples of 500.",)
 
 
 def test_a_catalogue_without_a_schema_needs_one(tmp_path: Path) -> None:
     with CatalogueWriter(tmp_path / "c.sqlite"):
         pass
     with pytest.raises(DataError, match="Statistics need the schema of the samples"):
-        statistics_of(Catalogue(tmp_path / "c.sqlite"))
-    empty = statistics_of(Catalogue(tmp_path / "c.sqlite"), CATS)
+        read(Catalogue(tmp_path / "c.sqlite"))
+    empty = read(Catalogue(tmp_path / "c.sqlite"), CATS)
     assert (empty.total, empty.pictures) == (0, None)
     assert statistics_lines(empty)[0] == "0 samples of kind image-classification"
 
 
 def test_lines_for_a_terminal(tmp_path: Path) -> None:
-    lines = statistics_lines(statistics_of(pictures(tmp_path / "c.sqlite")))
+    lines = statistics_lines(read(pictures(tmp_path / "c.sqlite")))
     assert lines[:7] == [
         "100 samples of kind image-classification: train 80, val 20",
         "10 groups",

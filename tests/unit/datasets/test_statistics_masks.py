@@ -38,6 +38,9 @@ class MaskedDataset(MemoryDataset):
     def catalogue(self) -> Catalogue:
         return self.opened
 
+    def close(self) -> None:
+        self.opened.close()
+
     def sample(self, split: str, row: int) -> StoredSample:
         return StoredSample(key=f"{row}.png", split=split, row=row, parts=(b"", self.masks[row]), label=None)
 
@@ -45,8 +48,8 @@ class MaskedDataset(MemoryDataset):
 def test_shares_of_pixels_and_of_pictures(tmp_path: Path) -> None:
     first = np.array([[0, 0, 1, 1], [0, 0, 255, 255]], np.uint8)
     second = np.full((2, 4), 1, np.uint8)
-    masks = MaskedDataset(tmp_path, [encode_image(first, "png"), second, b"broken"])
-    found = statistics_of(masks)
+    with MaskedDataset(tmp_path, [encode_image(first, "png"), second, b"broken"]) as masks:
+        found = statistics_of(masks)
     assert found.masks is not None
     assert (found.masks.looked_at, found.masks.unreadable) == (2, 1)
     assert [(number, name) for number, name, _, _ in found.masks.shares] == [(0, "sky"), (1, "road"), (2, "car")]
@@ -61,11 +64,13 @@ def test_shares_of_pixels_and_of_pictures(tmp_path: Path) -> None:
 
 
 def test_a_choice_of_masks_is_said(tmp_path: Path) -> None:
-    found = statistics_of(MaskedDataset(tmp_path, [np.zeros((2, 2), np.uint8)] * 9), masks=4)
+    with MaskedDataset(tmp_path, [np.zeros((2, 2), np.uint8)] * 9) as masks:
+        found = statistics_of(masks, masks=4)
     assert found.masks is not None
     assert found.masks.looked_at == 4
     assert found.notes == ("Shares of pixels are those of 4 random samples of 9.",)
 
 
 def test_a_scan_knows_no_masks_yet(tmp_path: Path) -> None:
-    assert statistics_of(MaskedDataset(tmp_path, []).catalogue).masks is None
+    with MaskedDataset(tmp_path, []) as masks:
+        assert statistics_of(masks.catalogue).masks is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -114,6 +116,21 @@ def test_a_store_goes_on_after_the_server_ended_its_connections(empty_postgresql
             assert len(store.jobs.in_states(["queued"])) == number + 1
             every = "FROM pg_stat_activity WHERE application_name = 'studio'"
             on_server(empty_postgresql, f"SELECT pg_terminate_backend(pid, 5000) {every}")
+
+
+def test_a_connection_that_the_server_ended_keeps_no_file_open(empty_postgresql: str) -> None:
+    gc.collect()
+    gc.disable()  # errors that refer to each other would be kept for a while, and what they hold with them
+    try:
+        with Store.open(f"{empty_postgresql}?application_name=studio") as store:
+            store.jobs.add(new_job("j0"))
+            files = len(os.listdir("/dev/fd"))
+            every = "FROM pg_stat_activity WHERE application_name = 'studio'"
+            on_server(empty_postgresql, f"SELECT pg_terminate_backend(pid, 5000) {every}")
+            store.jobs.add(new_job("j1"))
+            assert len(os.listdir("/dev/fd")) == files
+    finally:
+        gc.enable()
 
 
 def test_a_broken_off_statement_leaves_the_next_no_answer(empty_postgresql: str) -> None:

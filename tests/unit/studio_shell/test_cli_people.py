@@ -4,6 +4,7 @@ import json
 import shutil
 import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
@@ -208,7 +209,7 @@ def test_a_database_that_is_none_is_told(ziggurat, workspace):
 
 
 def test_a_newer_database_is_refused(ziggurat, anna, workspace):
-    with sqlite3.connect(workspace / "studio.db") as connection:
+    with closing(sqlite3.connect(workspace / "studio.db")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     answer = ziggurat("user", "list")
     assert answer.code == 11

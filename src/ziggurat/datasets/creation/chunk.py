@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import multiprocessing
 import os
@@ -9,16 +10,17 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import astuple, dataclass, field, fields
-from functools import lru_cache
+from functools import cache
 from multiprocessing.connection import wait as wait_for_handles
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import cv2
 import numpy as np
 
-from ziggurat.atomic import AtomicFile, file_signature, storage_errors
+from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.dataflow.image_codec import highest_value
 from ziggurat.datasets.catalog import Catalogue, Entry
 from ziggurat.datasets.creation.images import (
@@ -44,7 +46,17 @@ from ziggurat.records.offered_folders import Watched, watch, watched
 from ziggurat.records.schema import Schema
 from ziggurat.records.stores import create_records
 
-__all__ = ["CHUNK", "ChunkFacts", "ChunkPlan", "facts_path", "in_processes", "make_chunk", "read_facts", "records_path"]
+__all__ = [
+    "CHUNK",
+    "ChunkFacts",
+    "ChunkPlan",
+    "SourcePlan",
+    "facts_path",
+    "in_processes",
+    "make_chunk",
+    "read_facts",
+    "records_path",
+]
 
 CHUNK: Final = 256
 """Samples in a chunk where each takes its time, such as images that are decoded."""
@@ -57,12 +69,12 @@ _Result = TypeVar("_Result")
 _AHEAD = 3
 """Tasks that wait for each process: enough that none is idle, few enough that a stop is quick."""
 
-_mine: tuple[Callable[..., Any], Any] | None = None
+_mine: tuple[Callable[..., Any], Callable[[], AbstractContextManager[Any]]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChunkPlan:
-    """What all chunks of a creation share.
+class SourcePlan:
+    """How any process reads the samples of a source.
 
     Args:
         folder: for the files of chunks.
@@ -70,11 +82,7 @@ class ChunkPlan:
         source: local folder or file.
         format: name of the importer.
         options: of the importer, complete.
-        schema: what the samples mean.
         fitting: how images are fitted; None where there are none.
-        hashes: whether perceptual hashes are computed, where they are not known from before the split.
-        sums: whether images of the training split are summed up, for their mean.
-        max_distance: bits in which hashes of near duplicates may differ, for the report on leaks.
     """
 
     folder: Path
@@ -82,14 +90,34 @@ class ChunkPlan:
     source: Path
     format: str
     options: Mapping[str, Any]
-    schema: Schema
     fitting: Fitting | None
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Self, Catalogue, PartReader]]:
+        """Give the plan with the catalog of the source and the reader of its parts; both are closed at the end.
+
+        Raises:
+            DataError: where one of them cannot be opened.
+        """
+        with Catalogue(self.catalog) as catalog, importer(self.format).reader(self.source, self.options) as reader:
+            yield self, catalog, reader
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkPlan(SourcePlan):
+    """What all chunks of a creation share, besides the source.
+
+    Args:
+        schema: what the samples mean.
+        hashes: whether perceptual hashes are computed, where they are not known from before the split.
+        sums: whether images of the training split are summed up, for their mean.
+        max_distance: bits in which hashes of near duplicates may differ, for the report on leaks.
+    """
+
+    schema: Schema
     hashes: bool
     sums: bool
     max_distance: int
-
-    def __hash__(self) -> int:
-        return hash((self.folder, self.catalog))
 
     @property
     def chunk_size(self) -> int:
@@ -164,11 +192,13 @@ def read_facts(folder: Path, chunk: int) -> ChunkFacts:
     return ChunkFacts(**content | {"problems": problems, "sums": ImageSums.from_parts(content["sums"])})
 
 
-def make_chunk(plan: ChunkPlan, chunk: int, splits: np.ndarray, hashes: np.ndarray | None) -> tuple[int, int]:
+def make_chunk(
+    opened: tuple[ChunkPlan, Catalogue, PartReader], chunk: int, splits: np.ndarray, hashes: np.ndarray | None
+) -> tuple[int, int]:
     """Make a chunk; return its number and how many samples it took.
 
     Args:
-        plan: of the creation.
+        opened: plan of the creation, with what it opened.
         chunk: its number; it has the samples from ``chunk * plan.chunk_size`` on.
         splits: (n) int8, the split of each of its samples, or -1 for one that is left out.
         hashes: (n) int64, the perceptual hash of each; None where they are not known yet.
@@ -176,11 +206,11 @@ def make_chunk(plan: ChunkPlan, chunk: int, splits: np.ndarray, hashes: np.ndarr
     Raises:
         ZigguratError: where something else than a sample is at fault.
     """
+    plan, catalog, reader = opened
     for path in (records_path(plan.folder, chunk), Path(f"{records_path(plan.folder, chunk)}.index")):
         path.unlink(missing_ok=True)  # of an attempt that ended before its facts were written
     first = chunk * plan.chunk_size
     wanted = [first + place for place in range(len(splits)) if splits[place] >= 0]
-    catalog, reader = _tools(plan, file_signature(plan.catalog))
     facts = ChunkFacts()
     with create_records(records_path(plan.folder, chunk), "tfrecord") as records:
         for entry in catalog.entries(wanted):
@@ -208,11 +238,6 @@ def _unreadable(plan: ChunkPlan, entry: Entry, reason: str) -> Problem:
         class_name=names[number] if number is not None and 0 <= number < len(names) else "",
         split=entry.split,
     )
-
-
-@lru_cache(maxsize=2)
-def _tools(plan: ChunkPlan, _catalog: tuple[int, ...]) -> tuple[Catalogue, PartReader]:
-    return Catalogue(plan.catalog), importer(plan.format).reader(plan.source, plan.options)
 
 
 def _record(
@@ -357,13 +382,16 @@ def _save(facts: ChunkFacts, path: Path) -> None:
 
 
 def in_processes(
-    function: Callable[..., _Result], shared: Any, tasks: Iterable[tuple[Any, ...]], workers: int
+    function: Callable[..., _Result],
+    opened: Callable[[], AbstractContextManager[Any]],
+    tasks: Iterable[tuple[Any, ...]],
+    workers: int,
 ) -> Iterator[_Result]:
     """Yield ``function(shared, *task)`` for all tasks, as they get ready.
 
     Args:
         function: of a module, so that a process can find it.
-        shared: what all calls get; sent to each process once.
+        opened: gives what all calls in a process share, and closes it at the end; sent to each process once.
         tasks: taken as they are needed.
         workers: processes; 0: everything is done in this one.
 
@@ -371,12 +399,13 @@ def in_processes(
         DataWorkerError: where a process was killed.
     """
     if workers == 0:
-        for task in tasks:
-            yield function(shared, *task)
+        with opened() as shared:
+            for task in tasks:
+                yield function(shared, *task)
         return
     # Spawned, not forked: a fork of a process with threads may hang, and OpenCV has some.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _begin, (function, shared, address_limits(), watched())) as pool:
+    with ProcessPoolExecutor(workers, context, _begin, (function, opened, address_limits(), watched())) as pool:
         waiting: set[Future[_Result]] = set()
         try:
             for task in tasks:
@@ -398,10 +427,13 @@ def in_processes(
 
 
 def _begin(
-    function: Callable[..., Any], shared: Any, addresses: AllowedAddresses | None, source: Watched | None
+    function: Callable[..., Any],
+    opened: Callable[[], AbstractContextManager[Any]],
+    addresses: AllowedAddresses | None,
+    source: Watched | None,
 ) -> None:
     global _mine
-    _mine = (function, shared)
+    _mine = (function, opened)
     limit_addresses(addresses)
     watch(source)
     cv2.setNumThreads(1)  # the processes are the parallelism
@@ -417,5 +449,13 @@ def _end_with(sentinel: int) -> None:
 
 def _call(*task: Any) -> Any:
     assert _mine is not None
-    function, shared = _mine
-    return function(shared, *task)
+    function, opened = _mine
+    return function(_shared(opened), *task)
+
+
+@cache
+def _shared(opened: Callable[[], AbstractContextManager[Any]]) -> Any:
+    """Open what the tasks of this process share: at the first task, which can tell what fails, until the end."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(opened())

@@ -7,18 +7,26 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from ziggurat import __version__
-from ziggurat.atomic import AtomicFile, file_signature, storage_errors
+from ziggurat.atomic import AtomicFile, storage_errors
 from ziggurat.dataflow.image_codec import DEPTHS
 from ziggurat.datasets.catalog import Catalogue, CatalogueWriter, Entry
 from ziggurat.datasets.creation.assembling import INDEX_NAME, MEAN_NAME, Assembled, assemble
-from ziggurat.datasets.creation.chunk import CHUNK, ChunkPlan, facts_path, in_processes, make_chunk, read_facts
+from ziggurat.datasets.creation.chunk import (
+    CHUNK,
+    ChunkPlan,
+    SourcePlan,
+    facts_path,
+    in_processes,
+    make_chunk,
+    read_facts,
+)
 from ziggurat.datasets.creation.images import Fitting, decoded_image
 from ziggurat.datasets.creation.losses import Losses, losses_of
 from ziggurat.datasets.creation.request import CreationRequest, CreationStopped, Watch
@@ -187,7 +195,7 @@ def _make_chunks(plan: ChunkPlan, splits: np.ndarray, hashes: np.ndarray | None,
         (chunk, _of_chunk(plan, splits, chunk), None if hashes is None else _of_chunk(plan, hashes, chunk))
         for chunk in _until_stopped(missing, watch)
     )
-    for _, samples in in_processes(make_chunk, plan, tasks, min(workers, len(missing))):
+    for _, samples in in_processes(make_chunk, plan.opened, tasks, min(workers, len(missing))):
         done += samples
         watch.progress("read", done, len(splits))
     if watch.stop_requested():
@@ -390,19 +398,6 @@ def _check_keys(path: Path) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _HashPlan:
-    folder: Path
-    catalog: Path
-    source: Path
-    format: str
-    options: Mapping[str, Any]
-    fitting: Fitting | None
-
-    def __hash__(self) -> int:
-        return hash((self.folder, self.catalog))
-
-
 def hash_all(
     scan: ScanResult, source: Path, folder: Path, workers: int, watch: Watch, fitting: Fitting | None
 ) -> np.ndarray:
@@ -421,7 +416,7 @@ def hash_all(
     """
     with storage_errors(folder):
         folder.mkdir(exist_ok=True)
-    plan = _HashPlan(
+    plan = SourcePlan(
         folder=folder,
         catalog=scan.catalog,
         source=source,
@@ -433,7 +428,7 @@ def hash_all(
     missing = [chunk for chunk in range(count) if not _path(folder, chunk).exists()]
     done = count - len(missing)
     tasks = ((chunk, min(CHUNK, scan.count - chunk * CHUNK)) for chunk in missing if not watch.stop_requested())
-    for _ in in_processes(_hash_chunk, plan, tasks, min(workers, len(missing))):
+    for _ in in_processes(_hash_chunk, plan.opened, tasks, min(workers, len(missing))):
         done += 1
         watch.progress("hash", min(done * CHUNK, scan.count), scan.count)
     if watch.stop_requested():
@@ -445,8 +440,8 @@ def _path(folder: Path, chunk: int) -> Path:
     return folder / f"{chunk:06d}.npy"
 
 
-def _hash_chunk(plan: _HashPlan, chunk: int, count: int) -> int:
-    catalog, reader = _tools(plan, file_signature(plan.catalog))
+def _hash_chunk(opened: tuple[SourcePlan, Catalogue, PartReader], chunk: int, count: int) -> int:
+    plan, catalog, reader = opened
     first = chunk * CHUNK
     hashes = [
         _hash(plan.fitting, reader, entry.parts[0], entry.key) for entry in catalog.entries(range(first, first + count))
@@ -456,11 +451,6 @@ def _hash_chunk(plan: _HashPlan, chunk: int, count: int) -> int:
         np.save(file, np.array(hashes, np.int64), allow_pickle=False)
     target.publish()
     return chunk
-
-
-@lru_cache(maxsize=2)
-def _tools(plan: _HashPlan, _catalog: tuple[int, ...]) -> tuple[Catalogue, PartReader]:
-    return Catalogue(plan.catalog), importer(plan.format).reader(plan.source, plan.options)
 
 
 def _hash(fitting: Fitting | None, reader: PartReader, address: str | bytes, key: str) -> int:
