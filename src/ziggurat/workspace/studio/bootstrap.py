@@ -23,7 +23,7 @@ from ziggurat.jobs.job_file import JobRecord, read_job_file
 from ziggurat.layout import WEIGHTS_FOLDER
 from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.services.tensorboard import TensorBoards
-from ziggurat.settings import FOLDERS_VARIABLE, Settings
+from ziggurat.settings import FOLDERS_VARIABLE, THREADS_VARIABLE, Settings
 from ziggurat.specs import Spec, TrainSpec, load_spec
 from ziggurat.store import JobOnDisk, ReindexReport, Store
 from ziggurat.workspace.accounts import Accounts
@@ -102,7 +102,10 @@ def open_studio(
             executor,
             root,
             resources=lambda: machine.resources(store.settings.all()),
-            environment=lambda _job: {FOLDERS_VARIABLE: json.dumps(paths.roots)},
+            environment=lambda _job: {
+                FOLDERS_VARIABLE: json.dumps(paths.roots),
+                THREADS_VARIABLE: str(machine.threads_of_a_job(store.settings.all())),
+            },
             grace=StopGrace(stop_s=settings.stop_grace_s, kill_s=settings.kill_grace_s),
         )
         made.callback(supervisor.close)
