@@ -118,6 +118,7 @@ class ArithmeticRecorded(Event):
         verdict: ``first`` (no checkpoint), ``same`` (the checkpoint records the same values: the training is exact),
             ``other``, or ``unknown`` (it records none).
         changed: of ``other``, name → [value in the checkpoint, value now]; null where one has none.
+        text: the comparison in one sentence; empty for ``first``.
     """
 
     type = "arithmetic"
@@ -126,6 +127,7 @@ class ArithmeticRecorded(Event):
     checkpoint: str = ""
     verdict: str = "first"
     changed: dict[str, Any] = field(default_factory=dict)
+    text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ziggurat.events import ArithmeticRecorded
+
 __all__ = ["NOT_RECORDED", "AttemptArithmetic", "arithmetic_after", "compare_arithmetic"]
 
 NOT_RECORDED: Final = "arithmetic not recorded"
@@ -51,34 +53,15 @@ class AttemptArithmetic:
         values: name → text, number or bool; see ``ziggurat.engine.arithmetic``.
         checkpoint: name of the checkpoint that the attempt went on from; empty if it began from the start.
         verdict: ``first`` (no checkpoint), ``same``, ``other``, or ``unknown`` (the checkpoint's is not recorded).
-        changed: name → value before and now, of the values that differ; None where one side has none.
+        changed: name → [value in the checkpoint, value now], of those that differ; None where one side has none.
+        text: one sentence on what the attempt shares with its checkpoint; empty for an attempt from the start.
     """
 
     values: Mapping[str, Any]
     checkpoint: str = ""
     verdict: str = "first"
     changed: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def text(self) -> str:
-        """One sentence on what the attempt shares with the one before; empty for an attempt from the start."""
-        match self.verdict:
-            case "same":
-                return "Exact: same state, data and arithmetic."
-            case "other":
-                return f"Same state and data, other arithmetic: {self.differences}."
-            case "unknown":
-                return f"Same state and data; {NOT_RECORDED} in {self.checkpoint}."
-            case _:
-                return ""
-
-    @property
-    def differences(self) -> str:
-        """What differs, such as ``threads 1 → 2, NumPy 2.1.0 → 2.2.0``; empty for nothing."""
-        return ", ".join(
-            f"{_TITLES.get(name, name.replace('_', ' '))} {_shown(before)} → {_shown(now)}"
-            for name, (before, now) in sorted(self.changed.items(), key=_order)
-        )
+    text: str = ""
 
 
 def compare_arithmetic(
@@ -94,25 +77,30 @@ def compare_arithmetic(
     if not checkpoint:
         return AttemptArithmetic(values=values)
     if not before:
-        return AttemptArithmetic(values=values, checkpoint=checkpoint, verdict="unknown")
+        text = f"Same state and data; {NOT_RECORDED} in {checkpoint}."
+        return AttemptArithmetic(values=values, checkpoint=checkpoint, verdict="unknown", text=text)
     names = dict.fromkeys([*before, *values])
     changed = {name: [before.get(name), values.get(name)] for name in names if before.get(name) != values.get(name)}
-    verdict = "other" if changed else "same"
-    return AttemptArithmetic(values=values, checkpoint=checkpoint, verdict=verdict, changed=changed)
+    if not changed:
+        text = "Exact: same state, data and arithmetic."
+        return AttemptArithmetic(values=values, checkpoint=checkpoint, verdict="same", text=text)
+    differences = ", ".join(
+        f"{_TITLES.get(name, name.replace('_', ' '))} {_shown(old)} → {_shown(new)}"
+        for name, (old, new) in sorted(changed.items(), key=_order)
+    )
+    text = f"Same state and data, other arithmetic: {differences}."
+    return AttemptArithmetic(values=values, checkpoint=checkpoint, verdict="other", changed=changed, text=text)
 
 
-def arithmetic_after(content: Any) -> AttemptArithmetic | None:
-    """Return the arithmetic of decoded JSON; None where it is none."""
-    try:
-        changed = {str(name): (before, now) for name, (before, now) in content["changed"].items()}
-        return AttemptArithmetic(
-            values=dict(content["values"]),
-            checkpoint=str(content["checkpoint"]),
-            verdict=str(content["verdict"]),
-            changed=changed,
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return None
+def arithmetic_after(event: ArithmeticRecorded) -> AttemptArithmetic:
+    """Return the arithmetic that an event records."""
+    return AttemptArithmetic(
+        values=event.values,
+        checkpoint=event.checkpoint,
+        verdict=event.verdict,
+        changed=event.changed,
+        text=event.text,
+    )
 
 
 def _order(item: tuple[str, Any]) -> tuple[int, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ziggurat.events import (
+    ArithmeticRecorded,
     AttemptEnded,
     AttemptStarted,
     CheckpointRemoved,
@@ -87,6 +88,7 @@ class JobHistory:
         error: that ended the newest attempt.
         progress: the newest report of the newest attempt.
         checkpoints: by name, in the order of saving.
+        arithmetic: number of an attempt → its arithmetic, of the attempts that recorded one.
         divergence: the newest word on whether the training diverged; None where there is none that holds.
     """
 
@@ -102,6 +104,7 @@ class JobHistory:
     progress: Progress | None = None
     checkpoints: dict[str, CheckpointSaved] = field(default_factory=dict)
     divergence: DivergenceNoticed | None = None
+    arithmetic: dict[int, ArithmeticRecorded] = field(default_factory=dict)
 
     def apply(self, event: Event) -> None:
         """Take one event; those that say nothing of the state are passed over."""
@@ -126,6 +129,8 @@ class JobHistory:
                 self.checkpoints[event.name] = event
             case CheckpointRemoved():
                 self.checkpoints.pop(event.name, None)
+            case ArithmeticRecorded():
+                self.arithmetic[self.attempt] = event
             case DivergenceNoticed():
                 self.divergence = event
             case _:

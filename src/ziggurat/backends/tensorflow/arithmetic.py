@@ -17,6 +17,9 @@ def tensorflow_arithmetic(config: Any, *, towers: int = 1) -> dict[str, str | in
         config: the ``tf.ConfigProto`` of the session; None for TensorFlow's own choices.
         towers: parts of a batch that are computed side by side.
     """
+    # Its public half can only turn it on.
+    from tensorflow.python.framework.config import is_op_determinism_enabled  # noqa: PLC0415
+
     config = tf.ConfigProto() if config is None else config
     rewrites = config.graph_options.rewrite_options
     gpus = [] if config.device_count.get("GPU") == 0 else tf2.config.list_physical_devices("GPU")
@@ -28,7 +31,7 @@ def tensorflow_arithmetic(config: Any, *, towers: int = 1) -> dict[str, str | in
         "devices": f"{towers} × {', '.join(kinds) or 'cpu'}" if towers > 1 else ", ".join(kinds) or "cpu",
         "precision": "bf16" if rewrites.auto_mixed_precision_onednn_bfloat16 == type(rewrites).ON else "float32",
         "compiled": config.graph_options.optimizer_options.global_jit_level > 0,
-        "deterministic": bool(tf2.config.experimental.is_op_determinism_enabled()),
+        "deterministic": is_op_determinism_enabled(),
     }
     # Operations that run side by side give the same numbers in any order, unless a graph was made for a number of them.
     if config.inter_op_parallelism_threads:
