@@ -3,9 +3,9 @@
 A backend without any of them can still train, evaluate and predict, through its program. What a backend does beside
 training is named, by the name of the protocol, in the ``capabilities`` of its
 ``ziggurat.entities.backend_info.BackendInfo``, so that pages know it and only what is asked for is loaded. Of programs
-are ``HasArithmetic``, ``HasEvaluationNames``, ``HasGraph``, ``HasMovingSummaries``, ``HasSummaries`` and ``SupportsSummaries``; of trained
-networks ``HasInferenceInputs`` and ``SupportsGradients``; of the backend's object ``SupportsCheckpoints``,
-``SupportsFineTuning`` and ``TrainsOnMixedLabels``.
+are ``HasArithmetic``, ``HasEvaluationNames``, ``HasGraph``, ``HasMovingSummaries``, ``HasSummaries`` and
+``SupportsSummaries``; of trained networks ``HasInferenceInputs`` and ``SupportsGradients``; of the backend's object
+``ChoosesThreads``, ``SupportsCheckpoints``, ``SupportsFineTuning`` and ``TrainsOnMixedLabels``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ziggurat.engine.backend import ArraySpec, ProgramRequest
 from ziggurat.tasks.base import TaskContext
 
 __all__ = [
+    "ChoosesThreads",
     "DescribedGraph",
     "ExportOrder",
     "ExportResult",
     "ForeignNetwork",
-    "ChoosesThreads",
     "HasArithmetic",
     "HasEvaluationNames",
     "HasGraph",

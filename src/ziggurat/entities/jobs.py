@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ziggurat.entities.best_checkpoint import metric_title
 from ziggurat.entities.arithmetic import AttemptArithmetic
+from ziggurat.entities.best_checkpoint import metric_title
 from ziggurat.events import DivergenceNoticed
 
 if TYPE_CHECKING:

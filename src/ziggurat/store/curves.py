@@ -187,8 +187,7 @@ class CurveRepository:
         found = [Attempt(**_own(row)) for row in self._of_job(attempts, job_id, attempts.c.number)]
         (contents,) = self._of_job(job_contents, job_id)
         recorded = {
-            int(number): AttemptArithmetic(**values)
-            for number, values in contents["facts"].get(ARITHMETIC, {}).items()
+            int(number): AttemptArithmetic(**values) for number, values in contents["facts"].get(ARITHMETIC, {}).items()
         }
         return [replace(each, arithmetic=recorded.get(each.number)) for each in found]
 

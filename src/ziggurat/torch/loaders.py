@@ -69,7 +69,7 @@ class LoaderPasses:
                 self._seed_batch(number)
 
     def arithmetic(self) -> dict[str, int]:
-        """Return the number of workers: datasets that draw at random, or share their samples among them, depend on it."""
+        """Return the number of workers, on which datasets depend that draw at random or share their samples."""
         return {"loader_workers": getattr(self.loader, "num_workers", 0)}
 
     def state(self) -> dict[str, Any]:

@@ -33,13 +33,13 @@ def arithmetic_events(
     found = compare_arithmetic(arithmetic_of(trainer.program, trainer.batches.source), checkpoint, before)
     now, step = time.time(), trainer.global_step
     events: list[Event] = [ArithmeticRecorded(time=now, **asdict(found))]
-    if found.text:
-        level = "info" if found.verdict == "same" else "warning"
-        _LOG.log(logging.INFO if level == "info" else logging.WARNING, "%s", found.text)
-        events.append(Message(time=now, level=level, text=found.text, step=step))
+    texts = [found.text] if found.verdict in ("other", "unknown") else []
     cores = usable_cores()
     if threads > cores:
-        text = f"The training computes with {threads} threads on {plural(cores, 'core')}: slower, with the same bits."
+        texts.append(f"It computes with {threads} threads on {plural(cores, 'core')}: slower, with the same bits.")
+    for text in texts:
         _LOG.warning("%s", text)
         events.append(Message(time=now, level="warning", text=text, step=step))
+    if found.verdict == "same":
+        _LOG.info("%s", found.text)
     return events

@@ -18,7 +18,7 @@ def tensorflow_arithmetic(config: Any, *, towers: int = 1) -> dict[str, str | in
         towers: parts of a batch that are computed side by side.
     """
     # Its public half can only turn it on.
-    from tensorflow.python.framework.config import is_op_determinism_enabled  # noqa: PLC0415
+    from tensorflow.python.framework.config import is_op_determinism_enabled
 
     config = tf.ConfigProto() if config is None else config
     rewrites = config.graph_options.rewrite_options
