@@ -63,6 +63,11 @@ class AttemptArithmetic:
     changed: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
 
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """Words for each value, and the value as text; the versions first."""
+        return [(_title(name), _shown(value)) for name, value in sorted(self.values.items(), key=_order)]
+
 
 def compare_arithmetic(
     values: Mapping[str, Any], checkpoint: str, before: Mapping[str, Any] | None
@@ -85,8 +90,7 @@ def compare_arithmetic(
         text = "Exact: same state, data and arithmetic."
         return AttemptArithmetic(values=values, checkpoint=checkpoint, verdict="same", text=text)
     differences = ", ".join(
-        f"{_TITLES.get(name, name.replace('_', ' '))} {_shown(old)} → {_shown(new)}"
-        for name, (old, new) in sorted(changed.items(), key=_order)
+        f"{_title(name)} {_shown(old)} → {_shown(new)}" for name, (old, new) in sorted(changed.items(), key=_order)
     )
     text = f"Same state and data, other arithmetic: {differences}."
     return AttemptArithmetic(values=values, checkpoint=checkpoint, verdict="other", changed=changed, text=text)
@@ -101,6 +105,10 @@ def arithmetic_after(event: ArithmeticRecorded) -> AttemptArithmetic:
         changed=event.changed,
         text=event.text,
     )
+
+
+def _title(name: str) -> str:
+    return _TITLES.get(name, name.replace("_", " "))
 
 
 def _order(item: tuple[str, Any]) -> tuple[int, str]:
