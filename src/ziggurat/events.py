@@ -19,6 +19,7 @@ from ziggurat.errors import JobError, StorageError
 
 __all__ = [
     "EVENT_TYPES",
+    "ArithmeticRecorded",
     "AttemptEnded",
     "AttemptStarted",
     "CheckpointRemoved",
@@ -104,6 +105,29 @@ class AttemptEnded(Event):
     reason: str = ""
     global_step: int = 0
     epoch: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArithmeticRecorded(Event):
+    """What decides the last bits of the attempt that started before this line, beside those of its checkpoint.
+
+    Args:
+        values: name → text, number or bool: versions, instructions, threads, devices and switches. The state of each
+            checkpoint that the attempt writes has the same.
+        checkpoint: name of the checkpoint that the attempt went on from; empty for none.
+        verdict: ``first`` (no checkpoint), ``same`` (the checkpoint records the same values: the training is exact),
+            ``other``, or ``unknown`` (it records none).
+        changed: of ``other``, name → [value in the checkpoint, value now]; null where one has none.
+        text: the comparison in one sentence; empty for ``first``.
+    """
+
+    type = "arithmetic"
+
+    values: dict[str, Any]
+    checkpoint: str = ""
+    verdict: str = "first"
+    changed: dict[str, Any] = field(default_factory=dict)
+    text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,6 +357,7 @@ EVENT_TYPES: Final[dict[str, type[Event]]] = {
     for kind in (
         AttemptStarted,
         AttemptEnded,
+        ArithmeticRecorded,
         ScalarLogged,
         ImageLogged,
         Progress,

@@ -43,7 +43,10 @@ _OTHERS_VARIABLE: Final = "ZIGGURAT_FOR_OTHERS"
 OUTPUT_IS_LOG_VARIABLE: Final = "ZIGGURAT_OUTPUT_IS_LOG"
 """Told to a worker whose output goes to the log of its job, so that it logs nothing twice; users do not set it."""
 
-_INTERNAL: Final = (_FILE_VARIABLE, _OTHERS_VARIABLE, FOLDERS_VARIABLE, OUTPUT_IS_LOG_VARIABLE)
+THREADS_VARIABLE: Final = "ZIGGURAT_MOST_THREADS"
+"""Told to the worker of a studio: the most threads that a training may choose; users do not set it."""
+
+_INTERNAL: Final = (_FILE_VARIABLE, _OTHERS_VARIABLE, FOLDERS_VARIABLE, OUTPUT_IS_LOG_VARIABLE, THREADS_VARIABLE)
 """Variables that are no settings."""
 
 WORKER_VARIABLES: Final = (
@@ -103,7 +106,8 @@ class Settings:
     ``origins`` says for each setting where its value came from: ``default``, a file, a variable or a flag.
     ``is_for_others`` is no setting: it says that this process works for the people of a studio, and not for who
     started it. The studio says so to its workers. Nor is ``offered_folders``: the folders of this machine below which
-    it may read for them; None for all. Nor is ``output_is_log``: whether the output goes to the log of its job.
+    it may read for them; None for all. Nor is ``output_is_log``: whether the output goes to the log of its job. Nor is
+    ``most_threads``: the most threads that a training may choose for its operations; 0 for all cores.
     """
 
     workspace: Path = field(default=Path("~/ziggurat"), metadata=_about("Folder of new jobs.", kind=Path))
@@ -221,6 +225,7 @@ class Settings:
     is_for_others: bool = False
     offered_folders: tuple[str, ...] | None = None
     output_is_log: bool = False
+    most_threads: int = 0
 
     def token_for(self, server: str) -> str:
         """Return the secret to send to a studio; empty where ``server`` says that the token is another one's."""
@@ -308,6 +313,7 @@ def load_settings(
         is_for_others=bool(variables.get(_OTHERS_VARIABLE)),
         offered_folders=_folders(variables),
         output_is_log=bool(variables.get(OUTPUT_IS_LOG_VARIABLE)),
+        most_threads=int(variables.get(THREADS_VARIABLE) or 0),
     )
 
 
@@ -334,7 +340,8 @@ def child_environment(
     if settings.is_for_others and not with_secrets:
         named = settings.worker_environment.split(",")
         variables = {name: value for name, value in variables.items() if _is_for_workers(name, value, named, patterns)}
-    variables.pop(OUTPUT_IS_LOG_VARIABLE, None)
+    for name in (OUTPUT_IS_LOG_VARIABLE, THREADS_VARIABLE):
+        variables.pop(name, None)
     for setting in describe_settings():
         if setting.kind is Secret and not with_secrets:
             variables.pop(setting.variable, None)

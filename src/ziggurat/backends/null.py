@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.engine.arithmetic import blas_threads
 from ziggurat.engine.backend import ProgramRequest, single_arrays
 from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed
 from ziggurat.engine.program import Program
@@ -184,6 +186,10 @@ class NullProgram:
         for name in self._hyperparameters:
             self._hyperparameters[name] = float(state[f"hyperparameter/{name}"])
         _load_generator_words(self._random, state["random/pcg64"])
+
+    def arithmetic(self) -> dict[str, str | int | bool]:
+        """Return what decides the last bits: NumPy's BLAS and its threads."""
+        return {"backend": "null", "blas_threads": blas_threads(os.environ), "devices": "cpu", "precision": "float32"}
 
     def close(self) -> None:
         """Do nothing: there is nothing to free."""
@@ -395,6 +401,7 @@ def _refuse_unsupported(request: ProgramRequest) -> None:
             request.gradient_accumulation_steps,
         ),
         ("ema_decay", request.ema_decay is None, "left out", request.ema_decay),
+        ("threads", not request.threads, "left out: NumPy chooses them when it is loaded", request.threads),
         ("devices", len(request.devices) <= 1, "at most one", ", ".join(request.devices)),
     )
     for name, holds, rule, received in rules:

@@ -26,7 +26,8 @@ from ziggurat.cli.job_requests import (
     studio_client,
 )
 from ziggurat.cli.output import Output, table
-from ziggurat.entities import JOB_KINDS, JOB_STATES
+from ziggurat.entities import JOB_KINDS, JOB_STATES, RUN_KINDS
+from ziggurat.entities.arithmetic import NOT_RECORDED
 from ziggurat.entities.jobs import DIVERGED
 from ziggurat.errors import (
     JobError,
@@ -42,7 +43,7 @@ _NAME: Final = "learning_rate"
 _ENDINGS = (".tar", ".tar.gz", ".tar.bz2", ".zip")
 _PAGE: Final = 200
 _ACTIONS: Final = {
-    "pause": "Save jobs and free their devices; `resume` goes on at the exact step.",
+    "pause": "Save jobs and free their devices; `resume` goes on with the same state and data.",
     "resume": "Put jobs that were stopped, paused or failed back into the queue.",
     "retry": "Put jobs that failed back into the queue.",
 }
@@ -182,7 +183,8 @@ def job_show(application: Application, job_id: str, **studio: Any) -> None:
     """Show the job ID in detail."""
     with studio_client(application, studio) as client:
         found = client.job(job_id)
-    application.output.document(found, _job_text(found, application.output))
+        attempts = client.attempts(job_id) if found["kind"] in RUN_KINDS else []
+    application.output.document(found, _job_text(found, application.output, attempts))
 
 
 @job.command("stop")
@@ -323,13 +325,14 @@ def _progress(found: Mapping[str, Any]) -> str:
     return f"step {found['global_step']}{total}"
 
 
-def _job_text(found: Mapping[str, Any], output: Output) -> str:
+def _job_text(found: Mapping[str, Any], output: Output, attempts: Sequence[Mapping[str, Any]] = ()) -> str:
     rows = [
         ("job", f"{found['id']} {found['name']}"),
         ("state", output.word(found["state"]) + (f": {found['reason']}" if found["reason"] else "")),
         ("outcome", found.get("outcome", "")),
         ("diverged", found["divergence"]["text"].removeprefix("Diverged: ") if found["divergence"] else ""),
         ("progress", _progress(found)),
+        ("arithmetic", _arithmetic(attempts)),
         ("time left", "" if found["remaining_s"] is None else as_duration(found["remaining_s"])),
         ("made", as_time(found["created"])),
         ("owner", found["owner"]),
@@ -341,6 +344,14 @@ def _job_text(found: Mapping[str, Any], output: Output) -> str:
         ("notes", found["notes"]),
     ]
     return "\n".join(f"{title:<11}{text}" for title, text in rows if text)
+
+
+def _arithmetic(attempts: Sequence[Mapping[str, Any]]) -> str:
+    """Return how the newest attempt compares with its checkpoint; empty for the first one."""
+    if len(attempts) < 2:
+        return ""
+    recorded = attempts[-1].get("arithmetic")
+    return str(recorded["text"]) if recorded else f"{NOT_RECORDED}."
 
 
 def _last(curve: Mapping[str, Any]) -> float:

@@ -19,6 +19,7 @@ from ziggurat.cli.spec import SpecFlagsCommand, note_former_names
 from ziggurat.cli.training import local_recipe, test_batch_text, with_fine_tuning, with_recipe
 from ziggurat.cli.weights import average, is_job, show_differences, show_weights, strip
 from ziggurat.entities import RUN_KINDS
+from ziggurat.entities.arithmetic import NOT_RECORDED
 from ziggurat.entities.jobs import DIVERGED
 from ziggurat.errors import UnknownNameError
 from ziggurat.events import EVENT_TYPES, Event, UnknownEvent, encode_event
@@ -291,6 +292,9 @@ def status_text(status: JobStatus, output: Output) -> str:
         lines.append(f"  used        {status.best_checkpoint}")
     if status.baselines:
         lines.append(f"  baselines   {status.baselines}")
+    if status.kind in RUN_KINDS and status.attempt > 1:
+        said = f"{NOT_RECORDED}." if status.arithmetic is None else status.arithmetic.text
+        lines += [f"  arithmetic  {said}"] if said else []
     if status.divergence is not None and status.divergence.text not in status.reason:
         lines.append(f"  {output.word('diverged')}    {status.divergence.text.removeprefix('Diverged: ')}")
     if not status.is_active and status.can_resume:

@@ -188,7 +188,7 @@ class Client:
         return self._connection.ask("POST", f"/jobs/{job_id}/stop", params={"now": True} if now else {})
 
     def pause(self, job_id: str) -> dict[str, Any]:
-        """Save, and free the device; ``resume`` goes on at the exact step."""
+        """Save, and free the device; ``resume`` goes on with the same state and data."""
         return self._connection.ask("POST", f"/jobs/{job_id}/pause")
 
     def resume(self, job_id: str) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class ProgramRequest:
             for no averages. ``state()`` names an average ``ziggurat/averages/`` and the name of its weight.
         precision: ``float32``, ``bf16`` or ``fp16``.
         devices: names of devices; empty for the backend's choice.
+        threads: of the CPU that operations compute with, in each process; 0 for the framework's choice.
         freeze: patterns (``conv*``) of variable names that are not trained.
         pretrained: variable name → array to start from; None to start from fresh weights.
         fine_tuning: rates of backbone and head; None for one rate. A program that fine-tunes has a hyperparameter more,
@@ -66,6 +67,7 @@ class ProgramRequest:
     ema_decay: float | None = None
     precision: str = "float32"
     devices: tuple[str, ...] = ()
+    threads: int = 0
     freeze: tuple[str, ...] = ()
     pretrained: Mapping[str, np.ndarray] | None = None
     fine_tuning: FineTuningRequest | None = None

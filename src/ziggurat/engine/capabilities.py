@@ -3,9 +3,9 @@
 A backend without any of them can still train, evaluate and predict, through its program. What a backend does beside
 training is named, by the name of the protocol, in the ``capabilities`` of its
 ``ziggurat.entities.backend_info.BackendInfo``, so that pages know it and only what is asked for is loaded. Of programs
-are ``HasEvaluationNames``, ``HasGraph``, ``HasMovingSummaries``, ``HasRivalLosses``, ``HasSummaries`` and
-``SupportsSummaries``; of trained networks ``HasInferenceInputs`` and ``SupportsGradients``; of the backend's object
-``SupportsCheckpoints``, ``SupportsFineTuning`` and ``TrainsOnMixedLabels``.
+are ``HasArithmetic``, ``HasEvaluationNames``, ``HasGraph``, ``HasMovingSummaries``, ``HasRivalLosses``,
+``HasSummaries`` and ``SupportsSummaries``; of trained networks ``HasInferenceInputs`` and ``SupportsGradients``; of the
+backend's object ``ChoosesThreads``, ``SupportsCheckpoints``, ``SupportsFineTuning`` and ``TrainsOnMixedLabels``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from ziggurat.engine.backend import ArraySpec, ProgramRequest
 from ziggurat.tasks.base import TaskContext
 
 __all__ = [
+    "ChoosesThreads",
     "DescribedGraph",
     "ExportOrder",
     "ExportResult",
     "ForeignNetwork",
+    "HasArithmetic",
     "HasEvaluationNames",
     "HasGraph",
     "HasInferenceInputs",
@@ -45,6 +47,32 @@ __all__ = [
     "TrainedNetwork",
     "TrainsOnMixedLabels",
 ]
+
+
+@runtime_checkable
+class HasArithmetic(Protocol):
+    """A program, or a source of batches, that says what decides the last bits of its numbers."""
+
+    def arithmetic(self) -> Mapping[str, str | int | bool]:
+        """Return name → value, such as ``framework``, ``threads``, ``devices`` and ``deterministic``.
+
+        ``ziggurat.engine.arithmetic`` adds what holds for the whole process: NumPy, image libraries, processor.
+        """
+        ...
+
+
+@runtime_checkable
+class ChoosesThreads(Protocol):
+    """A backend whose programs compute with ``threads`` of a request, and that knows how many are worth it."""
+
+    def choose_threads(self, request: ProgramRequest, most: int) -> int:
+        """Return the threads to compute with, from 1 on.
+
+        Args:
+            request: of the training.
+            most: what the job may use.
+        """
+        ...
 
 
 @runtime_checkable

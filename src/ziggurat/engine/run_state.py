@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ziggurat.engine.arithmetic import arithmetic_of
 from ziggurat.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def run_state(trainer: Trainer) -> RunState:
         "latest": trainer.monitors.state(),
         "batches": trainer.batches.state() if trainer.feed is None else trainer.feed.position(),
         "random": global_random_state(),
+        "arithmetic": arithmetic_of(trainer.program, trainer.batches.source),
     }
     return RunState(meta, trainer.program.state())
 

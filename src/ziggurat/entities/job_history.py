@@ -12,6 +12,7 @@ from typing import Protocol
 
 from ziggurat.entities.jobs import DIVERGED, divergence_of_error
 from ziggurat.events import (
+    ArithmeticRecorded,
     AttemptEnded,
     AttemptStarted,
     CheckpointRemoved,
@@ -88,6 +89,7 @@ class JobHistory:
         error: that ended the newest attempt.
         progress: the newest report of the newest attempt.
         checkpoints: by name, in the order of saving.
+        arithmetic: number of an attempt → its arithmetic, of the attempts that recorded one.
         divergence: the newest word on whether the training diverged; None where there is none that holds. A divergence
             stays as it was first noticed until the run recovers, whatever goes wrong after it.
         has_recovered: whether it recovered from a divergence, be it one of earlier events.
@@ -106,6 +108,7 @@ class JobHistory:
     checkpoints: dict[str, CheckpointSaved] = field(default_factory=dict)
     divergence: DivergenceNoticed | None = None
     has_recovered: bool = False
+    arithmetic: dict[int, ArithmeticRecorded] = field(default_factory=dict)
 
     def apply(self, event: Event) -> None:
         """Take one event; those that say nothing of the state are passed over."""
@@ -133,6 +136,8 @@ class JobHistory:
                 self.checkpoints[event.name] = event
             case CheckpointRemoved():
                 self.checkpoints.pop(event.name, None)
+            case ArithmeticRecorded():
+                self.arithmetic[self.attempt] = event
             case DivergenceNoticed():
                 self._note_divergence(event)
             case _:

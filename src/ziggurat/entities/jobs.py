@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from ziggurat.entities.arithmetic import AttemptArithmetic
 from ziggurat.entities.best_checkpoint import metric_title
 from ziggurat.errors import NonFiniteError
 from ziggurat.events import DivergenceNoticed
@@ -519,6 +520,7 @@ class Attempt:
         host: machine.
         first_step: step that it went on from.
         last_step: step that it reached.
+        arithmetic: what decides the last bits of its numbers, beside that of its checkpoint; None if not recorded.
     """
 
     number: int
@@ -531,6 +533,7 @@ class Attempt:
     host: str = ""
     first_step: int = 0
     last_step: int = 0
+    arithmetic: AttemptArithmetic | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

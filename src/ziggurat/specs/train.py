@@ -49,7 +49,7 @@ class TrainSpec(SpecModel):
     on_stop: Literal["save", "leave"] = spec_field(
         "save",
         title="When stopped",
-        help="Whether a stop request saves a checkpoint first; `save` resumes at the exact step.",
+        help="Whether a stop request saves a checkpoint first; `save` resumes with the state and data of that step.",
         group="Job",
     )
     heartbeat_s: float = spec_field(
@@ -301,6 +301,16 @@ class TrainSpec(SpecModel):
         help="One tower on each, such as `cpu:0`; if empty, the backend chooses.",
         group="Devices",
     )
+    threads: int | None = spec_field(
+        None,
+        title="Threads",
+        help="CPU threads of the network's operations, without those that load data; chosen at the first start by "
+        "default, 1 for a small network. A resume keeps them.",
+        unit="threads",
+        group="Devices",
+        ge=1,
+        le=256,
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -311,11 +321,12 @@ class TrainSpec(SpecModel):
         return content
 
     @model_serializer(mode="wrap")
-    def _without_fine_tuning(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # A spec without it is byte for byte what it was before the field existed, and releases before it can read it.
+    def _without_later_fields(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # A spec without them is byte for byte what it was before they existed, and releases before them can read it.
         content: dict[str, Any] = whole(self)
-        if content.get("fine_tuning", ...) is None:
-            del content["fine_tuning"]
+        for name in ("fine_tuning", "threads"):
+            if content.get(name, ...) is None:
+                del content[name]
         return content
 
     @field_validator("learning_rate")
@@ -330,6 +341,21 @@ class TrainSpec(SpecModel):
     def _name_gpus_alike(cls, value: list[str]) -> list[str]:
         # PyTorch's name of a GPU; the queue counts those that are called gpu:N.
         return [f"gpu{name[4:]}" if name == "cuda" or name.startswith("cuda:") else name for name in value]
+
+    @model_validator(mode="after")
+    def _threads_are_said_once(self) -> TrainSpec:
+        if self.threads is not None and "intra_threads" in self.backend_options:
+            raise PydanticCustomError(
+                "rule",
+                "rule",
+                {
+                    "field": "threads",
+                    "rule": "must be left out beside `intra_threads` of the backend options",
+                    "received": self.threads,
+                    "advice": "Give one of them.",
+                },
+            )
+        return self
 
     @model_validator(mode="after")
     def _batches_divide(self) -> TrainSpec:

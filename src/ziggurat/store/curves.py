@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -10,13 +11,14 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, RowMapping
 
 from ziggurat.entities import Attempt, Checkpoint, Curve, ScalarSummary
+from ziggurat.entities.arithmetic import AttemptArithmetic
 from ziggurat.errors import UnknownNameError, UsageError
 from ziggurat.events import Message
 from ziggurat.store.database import Database
 from ziggurat.store.dialects import bytewise, read_columns
 from ziggurat.store.events import MESSAGES_KEPT
-from ziggurat.store.job_rows import key_of
-from ziggurat.store.tables import attempts, checkpoints, curves, jobs, messages, points
+from ziggurat.store.job_rows import ARITHMETIC, key_of
+from ziggurat.store.tables import attempts, checkpoints, curves, job_contents, jobs, messages, points
 
 __all__ = [
     "CurveRepository",
@@ -182,7 +184,12 @@ class CurveRepository:
         Raises:
             JobError: where there is no such job.
         """
-        return [Attempt(**_own(row)) for row in self._of_job(attempts, job_id, attempts.c.number)]
+        found = [Attempt(**_own(row)) for row in self._of_job(attempts, job_id, attempts.c.number)]
+        (contents,) = self._of_job(job_contents, job_id)
+        recorded = {
+            int(number): AttemptArithmetic(**values) for number, values in contents["facts"].get(ARITHMETIC, {}).items()
+        }
+        return [replace(each, arithmetic=recorded.get(each.number)) for each in found]
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         """Return the checkpoints of a job by step.

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, RowMapping
 
 from ziggurat.entities import INTERVENTION
+from ziggurat.entities.arithmetic import arithmetic_after
 from ziggurat.entities.job_history import JobHistory
 from ziggurat.entities.jobs import divergence_after
 from ziggurat.events import (
@@ -28,7 +29,7 @@ from ziggurat.events import (
 )
 from ziggurat.store.database import Database
 from ziggurat.store.dialects import write_rows
-from ziggurat.store.job_rows import DIVERGENCE, key_of, no_such_job, update_fields
+from ziggurat.store.job_rows import ARITHMETIC, DIVERGENCE, key_of, no_such_job, update_fields
 from ziggurat.store.tables import (
     attempts,
     checkpoints,
@@ -113,8 +114,9 @@ class EventRepository:
                 connection.execute(sa.delete(table).where(table.c.job_key == key))
             update_fields(connection, key, _EMPTY)
             facts = _facts(connection, key)
-            if facts.pop(DIVERGENCE, None) is not None:
-                update_fields(connection, key, {"facts": facts})
+            if facts.keys() & {DIVERGENCE, ARITHMETIC}:
+                rest = {name: value for name, value in facts.items() if name not in (DIVERGENCE, ARITHMETIC)}
+                update_fields(connection, key, {"facts": rest})
             connection.execute(sa.update(jobs).where(jobs.c.key == key).values(events_offset=0))
 
     def lose_attempt(self, job_id: str, reason: str) -> None:
@@ -146,6 +148,7 @@ def _write(connection: Connection, key: int, batch: EventBatch) -> None:
     _write_checkpoints(connection, key, batch)
     _write_messages(connection, key, batch.messages, history.cut)
     _write_divergence(connection, key, history)
+    _write_arithmetic(connection, key, history)
     update_fields(connection, key, batch.fields)
 
 
@@ -209,6 +212,16 @@ def _write_divergence(connection: Connection, key: int, history: JobHistory) -> 
         update_fields(connection, key, {"facts": facts if held is None else {**facts, DIVERGENCE: held}})
 
 
+def _write_arithmetic(connection: Connection, key: int, history: JobHistory) -> None:
+    if not history.arithmetic:
+        return
+    new = {str(number): asdict(arithmetic_after(each)) for number, each in history.arithmetic.items()}
+    facts = _facts(connection, key)
+    held = {**facts.get(ARITHMETIC, {}), **new}
+    newest = sorted(held, key=int)[-_ARITHMETIC_KEPT:]
+    update_fields(connection, key, {"facts": {**facts, ARITHMETIC: {number: held[number] for number in newest}}})
+
+
 def _facts(connection: Connection, key: int) -> dict[str, Any]:
     return dict(connection.execute(sa.select(job_contents.c.facts).where(job_contents.c.job_key == key)).scalar_one())
 
@@ -230,6 +243,9 @@ def _write_messages(connection: Connection, key: int, new: Sequence[Message], cu
     if oldest is not None:
         connection.execute(sa.delete(messages).where(mine, messages.c.key < oldest))
 
+
+_ARITHMETIC_KEPT: Final = 50
+"""Attempts whose arithmetic is stored; those of earlier ones stay in the events."""
 
 _BY_HAND: Final = "person"
 

@@ -31,6 +31,7 @@ from ziggurat.store.tables import (
 )
 
 __all__ = [
+    "ARITHMETIC",
     "DIVERGENCE",
     "insert_job",
     "key_of",
@@ -62,6 +63,9 @@ _READ: Final = tuple(
 _SUMMARY: Final = tuple(
     curves.c[name] for name in ("job_key", "tag", "last", "minimum", "maximum", "count", "last_step")
 )
+ARITHMETIC: Final = "arithmetic"
+"""Name of the arithmetic of the attempts among the facts of a training: number → fields of ``AttemptArithmetic``."""
+
 DIVERGENCE: Final = "divergence"
 """Name of the divergence among the facts of a training."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ziggurat.backends.tensorflow.arithmetic import tensorflow_arithmetic
 from ziggurat.backends.tensorflow.calls import StepRecorder, ThreadChoice, is_number, prepared_call
 from ziggurat.backends.tensorflow.describe import light_graph
 from ziggurat.backends.tensorflow.runtime import tf, tf2
@@ -123,6 +124,10 @@ class GraphProgram:
             known = [*self._values, *(each.name for each in self.graph.get_operations())]
             raise UnknownNameError("tensor of the graph", name, known)
         return found
+
+    def arithmetic(self) -> dict[str, str | int | bool]:
+        """Return what decides the last bits: TensorFlow, its threads, devices and switches."""
+        return tensorflow_arithmetic(getattr(self._creator, "config", None))
 
     def names(self) -> Sequence[str]:
         """Return the names that a step can give a value for: all of the graph, asked for by ``in``."""

@@ -68,6 +68,10 @@ class LoaderPasses:
             if draws_here:
                 self._seed_batch(number)
 
+    def arithmetic(self) -> dict[str, int]:
+        """Return the number of workers, on which datasets depend that draw at random or share their samples."""
+        return {"loader_workers": getattr(self.loader, "num_workers", 0)}
+
     def state(self) -> dict[str, Any]:
         """Return where the passes stand, as JSON values."""
         return {"seed": self._seed, "pass": self._pass, "taken": self._taken, "random": self._random}

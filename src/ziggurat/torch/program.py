@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from ziggurat.backends.torch.arithmetic import torch_arithmetic
 from ziggurat.backends.torch.batches import on_device, row_count, rows_of
 from ziggurat.backends.torch.feeds import make_feed, taken
 from ziggurat.backends.torch.steps import COST_ALONE, StepOptions, StepProgram
@@ -152,6 +153,16 @@ class ModuleProgram(StepProgram):
         self._replica: DistributedDataParallel | None = None
 
     # ---- the contract
+
+    def arithmetic(self) -> dict[str, str | int | bool]:
+        """Return what decides the last bits: PyTorch, its instructions, threads, devices and switches."""
+        return torch_arithmetic(
+            self.processes.device,
+            count=self.processes.size,
+            precision=self.options.precision,
+            channels_last=self.options.channels_last,
+            is_compiled=self.options.compile,
+        )
 
     def names(self) -> Sequence[str]:
         """Return the values that can be fetched: those of training steps; evaluation has most of them."""

@@ -18,6 +18,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from ziggurat.dataflow.preprocessing import Augmentation
+from ziggurat.engine.arithmetic import usable_cores
 from ziggurat.engine.backend import Backend, ProgramRequest
 from ziggurat.engine.callback import Callback, bind_folder
 from ziggurat.engine.callbacks.learning_rate import HumanHyperParamSetter, LearningRateSchedule
@@ -30,6 +31,7 @@ from ziggurat.engine.callbacks.summaries import LogScalars, SummariseBatch
 from ziggurat.engine.callbacks.timing import StepTimes, ThroughputTracker
 from ziggurat.engine.callbacks.validation import Inferencer, InferenceRunner, MetricStats, ScalarStats
 from ziggurat.engine.capabilities import (
+    ChoosesThreads,
     HasEvaluationNames,
     HasSummaries,
     SupportsCheckpoints,
@@ -40,6 +42,7 @@ from ziggurat.engine.checkpoints import CheckpointStore, with_averages
 from ziggurat.engine.fine_tuning import BACKBONE_RATE, FineTuningRequest
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.program import Program
+from ziggurat.engine.run_state import global_random_state, load_global_random_state
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities.backend_info import BackendInfo, backend_info, checkpoint_advice, open_backend
 from ziggurat.entities.best_checkpoint import PRIMARY_METRIC, best_checkpoint
@@ -49,7 +52,7 @@ from ziggurat.layout import JobFolder, checkpoint_step
 from ziggurat.plugins import load
 from ziggurat.schedules.registry import make_schedule
 from ziggurat.settings import Settings
-from ziggurat.specs import FileNetwork, TrainSpec
+from ziggurat.specs import FileNetwork, TrainSpec, save_spec
 from ziggurat.tasks import AUTO_TASK, Task, TaskContext
 from ziggurat.worker.context import load_context, new_context, save_context, task_of
 from ziggurat.worker.job_network import keep_network, kept_network
@@ -65,6 +68,7 @@ __all__ = [
     "BuildLimit",
     "BuiltJob",
     "build_job",
+    "choose_threads",
     "data_of",
     "data_options",
     "load_backend",
@@ -85,11 +89,13 @@ class BuiltJob:
         trainer: ready to train or to take a state back.
         store: the job's checkpoints.
         data: its batches.
+        threads: that its operations compute with; 0 for the framework's choice.
     """
 
     trainer: Trainer
     store: CheckpointStore
     data: JobData
+    threads: int = 0
 
 
 def build_job(
@@ -98,6 +104,8 @@ def build_job(
     clock: Callback,
     settings: Settings,
     limit: AbstractContextManager[Any] | None = None,
+    *,
+    is_new: bool = False,
 ) -> BuiltJob:
     """Build everything that a spec asks for.
 
@@ -107,6 +115,7 @@ def build_job(
         clock: the callback that notes when steps end; it comes first.
         settings: how progress is shown.
         limit: entered while the network is built.
+        is_new: whether no attempt began before: then threads that the spec leaves open are chosen and written into it.
 
     Raises:
         ZigguratError: where something that was asked for cannot be.
@@ -123,6 +132,10 @@ def build_job(
     _check_mixing(request, backend)
     _check_fine_tuning(request, backend)
     with limit or nullcontext():
+        if is_new and spec.threads is None:
+            spec = spec.model_copy(update={"threads": choose_threads(request, backend, settings)})
+            save_spec(spec, folder.spec)
+            request = replace(request, threads=spec.threads or 0)
         program = backend.build(request)
     steps = spec.steps_per_epoch or len(data.train)
     monitors, shows = _monitors(spec, settings)
@@ -130,7 +143,27 @@ def build_job(
     bind_folder([*callbacks, *monitors], folder)
     trainer = Trainer(program, data.train, callbacks=callbacks, monitors=monitors, steps_per_epoch=steps)
     trainer.batches.may_run_apart = data.decodes
-    return BuiltJob(trainer, store, data)
+    return BuiltJob(trainer, store, data, request.threads)
+
+
+def choose_threads(request: ProgramRequest, backend: Backend, settings: Settings) -> int | None:
+    """Return how many threads a training computes with; None where the backend or its options decide.
+
+    Args:
+        request: of the training.
+        backend: of the training.
+        settings: how many threads it may choose.
+
+    Raises:
+        NetworkCodeError: where the user's network fails.
+    """
+    if request.threads or "intra_threads" in request.options or not isinstance(backend, ChoosesThreads):
+        return request.threads or None
+    before = global_random_state()
+    try:
+        return backend.choose_threads(request, settings.most_threads or usable_cores())
+    finally:
+        load_global_random_state(before)  # the code of the network may have drawn from it
 
 
 def data_of(spec: TrainSpec, context: TaskContext | None = None, folder: JobFolder | None = None) -> JobData:
@@ -241,6 +274,7 @@ def program_request(
         ema_decay=spec.ema_decay,
         precision=spec.precision,
         devices=visible_devices(spec.devices, os.environ),
+        threads=spec.threads or 0,
         freeze=tuple(spec.freeze),
         pretrained=_pretrained(spec, data, backend, weights),
         fine_tuning=_fine_tuning(spec),

@@ -39,6 +39,7 @@ from ziggurat.specs import (
     load_spec,
     save_spec,
 )
+from ziggurat.worker.arithmetic_events import arithmetic_events
 from ziggurat.worker.baselines import keep_baselines
 from ziggurat.worker.build import BuildLimit, BuiltJob, build_job
 from ziggurat.worker.commands.evaluation import evaluate_split
@@ -262,7 +263,7 @@ class _Attempt:
         notices = convert_old_stores(spec.data.source)
         for notice in notices:
             _LOG.info("%s", notice)
-        built = build_job(spec, self._folder, clock, settings, limit)
+        built = build_job(spec, self._folder, clock, settings, limit, is_new=not _attempts(self._folder))
         with closing(built.trainer.program):
             if self._request.reason is not None:
                 return
@@ -346,12 +347,12 @@ class _Attempt:
         trainer, store = built.trainer, built.store
         trainer.max_epoch = spec.epochs
         newest = store.latest()
-        name, problems = "", []
+        name, problems, before = "", [], None
         if newest is not None:
             info, state, problems = newest
             trainer.load_state(state)
             store.remove_after(info.step)
-            name = info.name
+            name, before = info.name, state.meta.get("arithmetic")
         started = AttemptStarted(
             time=time.time(),
             attempt=1 + _attempts(self._folder),
@@ -371,7 +372,8 @@ class _Attempt:
             texts.append(unseen)
         said = [Message(time=time.time(), level="warning", text=text, step=trainer.global_step) for text in texts]
         told = [Message(time=time.time(), level="info", text=text, step=trainer.global_step) for text in notices]
-        self._events.write(started, *told, *said)
+        recorded = arithmetic_events(trainer, name, before, built.threads)
+        self._events.write(started, *recorded, *told, *said)
 
     def _end(self) -> int:
         """Say that the attempt ended in order; return the exit code."""

@@ -24,6 +24,7 @@ from ziggurat.entities import EXIT_STOPPED
 from ziggurat.errors import CheckpointError
 from ziggurat.events import EventFile, Message, Progress
 from ziggurat.layout import JobFolder
+from ziggurat.worker.arithmetic_events import arithmetic_events
 from ziggurat.worker.heartbeat_thread import StepClock
 from ziggurat.worker.stopping import StopRequest
 
@@ -124,7 +125,10 @@ class JobTrainings:
     def begin(self, trainer: Trainer) -> None:
         """Go on from the newest checkpoint, say what is known now, and pass requests to stop on."""
         if trainer is self.trainer:
+            newest = self._newest
             self._go_on(trainer)
+            name, before = ("", None) if newest is None else (newest[0].name, newest[1].meta.get("arithmetic"))
+            self._events.write(*arithmetic_events(trainer, name, before))
             self._say_length(trainer)
         self._request.listen(trainer.request_stop, trainer.break_off_waiting)
 

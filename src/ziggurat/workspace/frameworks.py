@@ -143,4 +143,7 @@ def worker_environment(settings: Settings, environment: Mapping[str, str] | None
         environment: the environment variables; those of the process where it is not given.
     """
     patterns = [pattern for info in backend_infos().values() for pattern in info.worker_variables]
-    return child_environment(settings, environment, patterns=patterns)
+    variables = child_environment(settings, environment, patterns=patterns)
+    # Idle threads of PyTorch sleep. By default they spin, and take the cores from others on a busy machine.
+    variables.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    return variables

@@ -13,6 +13,7 @@ import psutil
 
 from ziggurat.atomic import atomic_write_text
 from ziggurat.entities import Divergence, Heartbeat, Pulse, judge_pulse, read_heartbeat
+from ziggurat.entities.arithmetic import AttemptArithmetic, arithmetic_after
 from ziggurat.entities.baselines import baselines_line
 from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.entities.heartbeat import read_last_words
@@ -255,6 +256,7 @@ class JobStatus:
         baselines: the result of a finished training beside those of simple models, in one line; else empty.
         divergence: of a training that diverged, where and how; None where it did not.
         outcome: how it ended: ``diverged`` where it did, else its state; empty while it has not ended.
+        arithmetic: of the newest attempt of a training, beside that of its checkpoint; None if not recorded.
         heartbeat_age_s: age of the newest heartbeat; None where there is none.
         pid: process of the worker; None where none is alive.
         host: machine of the newest attempt.
@@ -283,6 +285,7 @@ class JobStatus:
     baselines: str
     divergence: Divergence | None
     outcome: str
+    arithmetic: AttemptArithmetic | None
     heartbeat_age_s: float | None
     pid: int | None
     host: str
@@ -370,12 +373,18 @@ def job_status(path: Path, now: float) -> JobStatus:
         baselines=baselines_line(folder),
         divergence=divergence,
         outcome=outcome_of(state, divergence),
+        arithmetic=_arithmetic(history),
         heartbeat_age_s=None if heartbeat is None else max(0.0, now - heartbeat.time),
         pid=beat.pid if beat else None,
         host=heartbeat.host if heartbeat else started.host if started else "",
         exit_code=None if active or ended is None else ended.exit_code,
         error=None if active or history.error is None else history.error.error,
     )
+
+
+def _arithmetic(history: JobHistory) -> AttemptArithmetic | None:
+    newest = history.arithmetic.get(history.attempt)
+    return None if newest is None else arithmetic_after(newest)
 
 
 def _reason(folder: JobFolder, history: JobHistory, state: str, health: str) -> str:

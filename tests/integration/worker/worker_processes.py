@@ -110,15 +110,18 @@ class Workers:
             )
         return self._keep(Worker(process.pid, output, process.poll))
 
-    def execute(self, folder: Path, strike: str = "", **options: Any) -> int:
+    def execute(
+        self, folder: Path, strike: str = "", *, variables: dict[str, str] | None = None, **options: Any
+    ) -> int:
         """Start a worker and wait for its end; return the exit code.
 
         Args:
             folder: the job folder.
             strike: how and when it is ended, see ``worker_plugins``.
+            variables: further ones of its environment.
             options: of ``start``.
         """
-        return self.start(folder, environment={"TEST_STRIKE": strike}, **options).wait()
+        return self.start(folder, environment={"TEST_STRIKE": strike, **(variables or {})}, **options).wait()
 
     def close(self) -> None:
         """End the workers that are left, and the process that forks."""

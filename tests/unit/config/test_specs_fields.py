@@ -4,6 +4,7 @@ from dataclasses import MISSING, fields
 
 import pytest
 
+from ziggurat.errors import SpecError
 from ziggurat.schedules.registry import SCHEDULES
 from ziggurat.specs import TrainSpec, describe_fields, parse_spec
 
@@ -101,3 +102,16 @@ def test_the_tag_of_a_default_says_all_of_it():
         if field.is_top and field.kind == "object" and field.default is not None:
             tagged = {**plain, field.path: {field.tag: field.default[field.tag]} if field.tag else {}}
             assert parse_spec(tagged).model_dump(mode="json") == whole, field.path
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ({"threads": 0}, "`threads` must be at least 1"),
+        ({"threads": 257}, "`threads` must be at most 256"),
+        ({"threads": 2, "backend_options": {"intra_threads": 1}}, "`threads` must be left out beside `intra_threads`"),
+    ],
+)
+def test_threads_out_of_bounds_or_given_twice_are_refused(fields, rule):
+    with pytest.raises(SpecError, match=rule):
+        parse_spec({"kind": "train", "version": 1, "network": "mlp", "data": "digits", **fields})

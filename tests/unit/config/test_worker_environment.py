@@ -15,6 +15,7 @@ SERVER = {
     "CUDA_VISIBLE_DEVICES": "0",
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "OMP_NUM_THREADS": "4",
+    "OMP_WAIT_POLICY": "ACTIVE",
     "https_proxy": "http://proxy.example.org:3128",
     "NO_PROXY": "localhost",
 }
@@ -84,3 +85,9 @@ def test_a_number_is_kept_to_its_bounds():
     assert load_settings({"ZIGGURAT_BUILD_LIMIT_S": "0"}).build_limit_s == 0
     with pytest.raises(SettingsError, match="`stop_grace_s` must be a whole number from 1 to 86400"):
         load_settings({"ZIGGURAT_STOP_GRACE_S": "0"})
+
+
+def test_idle_threads_of_workers_sleep_unless_the_user_says_else():
+    assert for_workers({"PATH": "/usr/bin"})["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert worker_environment(load_settings({}), {})["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert for_workers({"OMP_WAIT_POLICY": "ACTIVE"})["OMP_WAIT_POLICY"] == "ACTIVE"

@@ -16,6 +16,7 @@ from tests.unit.web.html_page import html_of
 from ziggurat.entities import JobFilter, NewJob
 from ziggurat.entities.baselines import JobBaseline, JobBaselines, write_baselines
 from ziggurat.events import (
+    ArithmeticRecorded,
     AttemptEnded,
     AttemptStarted,
     CheckpointSaved,
@@ -749,6 +750,40 @@ def test_interventions_and_attempts_are_marks_in_a_table(visit, begun, studio, s
     assert sorted(flags) == ["1", "2", "3"]
     drawn = json.loads(page.one("#job-metrics")["data-marks"])
     assert [each["step"] for each in drawn] == [step for _, step, _ in marks]
+
+
+_OTHER = "Same state and data, other arithmetic: threads 1 → 2."
+
+
+def _recorded(**fields: Any) -> ArithmeticRecorded:
+    return ArithmeticRecorded(time=20.0, values={"threads": 2}, **fields)
+
+
+def test_other_arithmetic_of_a_resume_is_on_page_rest_and_timeline(visit, begun, studio, store):
+    job = begun(_recorded(), AttemptEnded(time=13.0, outcome="stopped", exit_code=75, reason="paused by ann"))
+    again = AttemptStarted(time=20.0, attempt=2, pid=8, host="here", backend="null", release="1", global_step=20)
+    changed = {"threads": [1, 2]}
+    recorded = _recorded(checkpoint="step-00000020", verdict="other", changed=changed, text=_OTHER)
+    store.events.take(job.id, 1, 2, [again, recorded])
+
+    assert _OTHER in _text(visit.get(f"/models/{job.id}?tab=log"))
+    answer = visit.get(f"/api/v1/jobs/{job.id}/attempts").json()
+    assert [(each["arithmetic"] or {}).get("text") for each in answer] == ["", _OTHER]
+    (resumed,) = [each for each in studio.jobs.timeline(job.id) if each.kind == "resumed"]
+    assert resumed.detail == f"after: paused by ann; {_OTHER}"
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [([], "need not be exact: arithmetic not recorded"), ([_recorded()], "exact with the same arithmetic")],
+)
+def test_only_a_job_with_a_record_is_said_to_resume_exactly(visit, begun, studio, store, events, said):
+    job = begun(*events, AttemptEnded(time=13.0, outcome="stopped", exit_code=75, reason="paused by ann"))
+    assert store.jobs.move(job.id, ("running",), "stopped")
+    page = html_of(visit.get(f"/models/{job.id}"))
+    assert said in page.one("#job-resume-form button")["title"]
+    text = _text(visit.get(f"/models/{job.id}?tab=log"))
+    assert ("Arithmetic not recorded." in text) == (not events)
 
 
 _DIVERGED_TEXT = "Diverged: the validation loss rose to 948 at epoch 9 (best 1.21 at epoch 8)."

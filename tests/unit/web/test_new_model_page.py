@@ -134,6 +134,15 @@ def test_weight_averaging_is_asked_for_in_the_form(visit: Any, studio: Any) -> N
     assert sorted(found) == [("null", None), ("tensorflow", 0.999)]
 
 
+def test_threads_are_asked_for_in_the_form_of_a_training(visit: Any, studio: Any) -> None:
+    field = html_of(visit.get("/models/new")).one('[name="threads"]')
+    assert field["value"] == "", "left out, they are chosen at the first start"
+    visit.post("/models/new", data={**SMALL, "threads": "3", "standard_network": "torch/lenet"})
+    visit.post("/models/new", data={**SMALL, "threads": ""})
+    found = [(_spec(job)["backend"], _spec(job).get("threads")) for job in _jobs(studio)]
+    assert sorted(found) == [("null", None), ("torch", 3)]
+
+
 def test_a_form_with_former_names_is_read(visit: Any, studio: Any) -> None:
     former = {"average_weights": "0.999", "checkpoints-keep_every_hours": "2"}
     visit.post("/models/new", data={**SMALL, **former, "standard_network": "tensorflow/lenet"})
@@ -200,6 +209,7 @@ def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) ->
         ({"method": "previous"}, "previous_model", "Choose a model that was trained."),
         ({"dataset": "20200101-000000-aaaa"}, "dataset", "This dataset does not exist any more."),
         ({"schedule": "steep"}, "schedule", "Schedule must be one of"),
+        ({"threads": "0"}, "threads", "Threads must be at least 1."),
         ({"batch_size": "33", "device": ["gpu:0", "gpu:1"]}, "batch_size", "must be divisible by the 2 towers"),
     ],
 )

@@ -126,7 +126,7 @@ def stop_job(studio: StudioDep, who: TrainerUser, job_id: str, now: bool = False
 
 @router.post("/jobs/{job_id}/pause", response_model=JobShape)
 def pause_job(studio: StudioDep, who: TrainerUser, job_id: str) -> Response:
-    """Save, and free the device; ``resume`` goes on at the exact step."""
+    """Save, and free the device; ``resume`` goes on with the same state and data."""
     job = studio.jobs.pause(job_id, who=who.name)
     studio.people.note(who, "job.pause", job_id)
     return answer(job)

@@ -62,6 +62,15 @@ class TensorFlowBackend:
                 _logger.info(sentence)
         return program
 
+    def choose_threads(self, request: ProgramRequest, most: int) -> int:
+        """Return all threads that the job may use: TensorFlow gives a small operation to one of them anyway.
+
+        Args:
+            request: of the training.
+            most: what the job may use.
+        """
+        return most
+
     def read_checkpoint(self, path: Path) -> dict[str, Any]:
         """Return variable name → array of a TensorFlow checkpoint.
 
@@ -134,7 +143,7 @@ def session_config(request: ProgramRequest) -> Any:
         device_count=counts,
         allow_soft_placement=True,
         log_device_placement=bool(request.options.get("log_device_placement", False)),
-        intra_op_parallelism_threads=int(request.options.get("intra_threads", 0)),
+        intra_op_parallelism_threads=int(request.options.get("intra_threads", 0)) or request.threads,
         inter_op_parallelism_threads=int(request.options.get("inter_threads", 0)),
     )
     config.gpu_options.allow_growth = True

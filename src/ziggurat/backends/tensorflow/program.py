@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.backends.tensorflow.arithmetic import tensorflow_arithmetic
 from ziggurat.backends.tensorflow.calls import (
     Placeholder,
     StepRecorder,
@@ -90,6 +91,10 @@ class TensorFlowProgram:
         return self._session
 
     # ---- the contract
+
+    def arithmetic(self) -> dict[str, str | int | bool]:
+        """Return what decides the last bits: TensorFlow, its threads, devices and switches."""
+        return tensorflow_arithmetic(self._config, towers=len(self.graph.training))
 
     def names(self) -> Sequence[str]:
         """Return the values that can be fetched: those of training steps; evaluation has most of them."""

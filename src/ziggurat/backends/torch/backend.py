@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from ziggurat.backends.torch.data_parallel import FirstProgram, ReplicaProgram
+from ziggurat.backends.torch.describe import describe_network
 from ziggurat.backends.torch.device_group import DeviceGroup
 from ziggurat.backends.torch.devices import device_of, devices_of
 from ziggurat.backends.torch.network import MODEL, Network, make_network
@@ -48,6 +49,9 @@ _OPTIONS: Final = frozenset(
         "sync_batch_norm",
     }
 )
+_SMALL_STEP: Final = 500_000_000
+"""Multiply-adds of a forward pass below which two threads take more than 1.15 times the CPU time of one thread."""
+
 _DEVICE_TIMEOUT_S: Final = 300.0
 _PATIENCE_MORE_S: Final = 3600.0
 
@@ -100,6 +104,24 @@ class TorchBackend:
         if options.sync_batch_norm:
             synchronize_batch_norms(network.module, group)
         return ReplicaProgram(network, request, options, is_frozen, group)
+
+    def choose_threads(self, request: ProgramRequest, most: int) -> int:
+        """Return one thread for a small step: starting and joining others costs more than they save.
+
+        Args:
+            request: of the training.
+            most: what the job may use.
+
+        Raises:
+            NetworkCodeError: where the user's network fails.
+        """
+        devices = devices_of(request)
+        most = max(1, most // len(devices)) if devices[0].type == "cpu" else most
+        if most == 1 or devices[0].type != "cpu":
+            return most
+        with torch.random.fork_rng(devices=[]):  # a network may draw at random when it is made
+            sample = describe_network(request)["multiply_adds"]
+        return 1 if sample * request.batch_size < _SMALL_STEP * len(devices) else most
 
     def read_checkpoint(self, path: Path) -> dict[str, Any]:
         """Return variable name → array of a file of weights.
@@ -192,7 +214,7 @@ def _options(request: ProgramRequest) -> ProgramOptions:
             "`device_timeout_s` is above 0, in seconds.", received=patience_s, advice="300 is the default."
         )
     device = device_of(request)
-    threads = int(options.get("intra_threads", 0))
+    threads = int(options.get("intra_threads", 0)) or request.threads
     if threads:
         torch.set_num_threads(threads)
     if options.get("deterministic", False):

@@ -222,7 +222,9 @@ class FirstProgram(SharedProgram):
         super().__init__(network, request, options, is_frozen, group)
         self._needs_every_row = options.sync_batch_norm
         self._threads = torch.get_num_threads()
-        self._replicas: Replicas | None = start(_threads_of_each(options, group.size))
+        each = _threads_of_each(options, group.size)
+        self._process_threads = each or self._threads
+        self._replicas: Replicas | None = start(each)
         self._patience_s = options.device_timeout_s
         self._has_met = False
 
@@ -352,7 +354,7 @@ class FirstProgram(SharedProgram):
         if self.options.device.type == "cuda":
             replicas.watch(self.group.break_off, self._patience_s)
         else:
-            torch.set_num_threads(_threads_of_each(self.options, self.group.size) or self._threads)
+            torch.set_num_threads(self._process_threads)
         self._has_met = True
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from ziggurat.backends.torch.arithmetic import torch_arithmetic
 from ziggurat.backends.torch.batch_sums import Weight
 from ziggurat.backends.torch.feeds import make_feed
 from ziggurat.backends.torch.frozen_features import frozen_features, sample_keys
@@ -69,6 +70,9 @@ class TorchProgram(StepProgram):
         ConfigurationError: where a network that is fine-tuned has no head, or no backbone.
     """
 
+    _process_threads = 0
+    """Of this process while it trains; 0 for those that it has."""
+
     def __init__(self, network: Network, request: ProgramRequest, options: ProgramOptions, is_frozen: Any) -> None:
         self.network = network
         self.options = options
@@ -114,6 +118,17 @@ class TorchProgram(StepProgram):
         self._weight_scales = network.weight_scales
 
     # ---- the contract
+
+    def arithmetic(self) -> dict[str, str | int | bool]:
+        """Return what decides the last bits: PyTorch, its instructions, threads, devices and switches."""
+        return torch_arithmetic(
+            self.options.device,
+            count=max(1, len(self._request.devices)),
+            precision=self._request.precision,
+            channels_last=self.options.channels_last,
+            is_compiled=self.options.compile,
+            threads=self._process_threads,
+        )
 
     def names(self) -> Sequence[str]:
         """Return the values that can be fetched: those of training steps; evaluation has most of them."""

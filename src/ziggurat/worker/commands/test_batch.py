@@ -96,7 +96,7 @@ def run_test_batch(request: Mapping[str, Any]) -> dict[str, Any]:
     settings = replace(load_settings(), progress="none")
     folder = Path(request["folder"])
     watch = _Watch(float(request.get("began") or time.time()))
-    built = build_job(_short(spec), JobFolder(folder), watch, settings)
+    built = build_job(_short(spec), JobFolder(folder), watch, settings, is_new=True)
     # Set after the callbacks were made: they choose by the length of an epoch how often they work.
     built.trainer.steps_per_epoch = _WARM_UP
     with closing(built.trainer.program):

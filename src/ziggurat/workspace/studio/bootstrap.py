@@ -24,7 +24,7 @@ from ziggurat.layout import WEIGHTS_FOLDER, JobFolder
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.services.tensorboard import TensorBoards
-from ziggurat.settings import FOLDERS_VARIABLE, Settings
+from ziggurat.settings import FOLDERS_VARIABLE, THREADS_VARIABLE, Settings
 from ziggurat.specs import Spec, TrainSpec, load_spec, parse_spec
 from ziggurat.store import JobOnDisk, ReindexReport, Store
 from ziggurat.workspace.accounts import Accounts
@@ -103,7 +103,10 @@ def open_studio(
             executor,
             root,
             resources=lambda: machine.resources(store.settings.all()),
-            environment=lambda _job: {FOLDERS_VARIABLE: json.dumps(paths.roots)},
+            environment=lambda _job: {
+                FOLDERS_VARIABLE: json.dumps(paths.roots),
+                THREADS_VARIABLE: str(machine.threads_of_a_job(store.settings.all())),
+            },
             grace=StopGrace(stop_s=settings.stop_grace_s, kill_s=settings.kill_grace_s),
         )
         made.callback(supervisor.close)

@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from ziggurat.entities import INTERVENTION, RUN_KINDS, Attempt, Curve, Job
+from ziggurat.entities.arithmetic import NOT_RECORDED
 from ziggurat.entities.best_checkpoint import (
     PRIMARY_METRIC,
     Mode,
@@ -231,6 +232,9 @@ def _resumptions(job: Job, attempts: Sequence[Attempt]) -> list[TimelineEvent]:
     found = []
     for before, each in itertools.pairwise(attempts):
         why = before.reason or before.outcome
+        said = [f"after: {why}"] if why else []
+        if each.first_step:
+            said.append(f"{NOT_RECORDED.capitalize()}." if each.arithmetic is None else each.arithmetic.text)
         found.append(
             TimelineEvent(
                 kind="resumed",
@@ -238,7 +242,7 @@ def _resumptions(job: Job, attempts: Sequence[Attempt]) -> list[TimelineEvent]:
                 epoch=_epoch(job, each.first_step),
                 time_s=each.started,
                 text=f"Resumed, attempt {each.number}",
-                detail=f"after: {why}" if why else "",
+                detail="; ".join(each for each in said if each),
             )
         )
     return found

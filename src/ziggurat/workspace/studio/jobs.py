@@ -302,7 +302,7 @@ class Jobs:
         return self.get(job_id)
 
     def pause(self, job_id: str, who: str = "") -> Job:
-        """Save, and free the device; ``resume`` goes on at the exact step."""
+        """Save, and free the device; ``resume`` goes on with the same state and data."""
         self._supervisor.pause(job_id, f"paused by {who}" if who else "paused")
         return self.get(job_id)
 

@@ -136,6 +136,17 @@ class Machine:
             disk_reserve_bytes=self._disk_reserve_bytes(chosen, reading),
         )
 
+    def threads_of_a_job(self, settings: Mapping[str, Any]) -> int:
+        """Return the cores for each of the jobs that may run on the CPU at a time.
+
+        Args:
+            settings: as in ``resources``.
+
+        Raises:
+            ConfigurationError: where ``cpu_slots`` is no number.
+        """
+        return max(1, self.cores // max(1, _number(settings, "cpu_slots", max(1, self.cores // 2))))
+
     def strip(self) -> dict[str, Any]:
         """Return what the strip on every page shows, as JSON values; frameworks once they were checked."""
         reading = self._read()

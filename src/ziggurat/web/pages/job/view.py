@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import RUN_KINDS, Attempt, Checkpoint, Job, ScalarSummary
+from ziggurat.entities.arithmetic import NOT_RECORDED
 from ziggurat.entities.best_checkpoint import BestCheckpoint, metric_title, primary_metric
 from ziggurat.errors import JobError, NonFiniteError, UnknownNameError
 from ziggurat.formatting import as_heading
@@ -391,9 +392,10 @@ def job_now(studio: Studio, job_id: str) -> JobNow:
     job, now = studio.jobs.with_baselines(job_id), studio.clock()
     held = studio.jobs.hyperparameters(job_id) if job.kind in RUN_KINDS else {}
     checkpoints = studio.jobs.checkpoints(job_id)
+    attempts = studio.jobs.attempts(job_id)
     return JobNow(
         job=job,
-        actions=actions_of(job),
+        actions=actions_of(job, attempts),
         expected_start=studio.jobs.expected_start(job_id) if job.state == "queued" else None,
         expected_end=now + job.remaining_s if job.is_active and job.remaining_s is not None else None,
         elapsed_s=None if job.started is None else (job.ended or now) - job.started,
@@ -405,7 +407,7 @@ def job_now(studio: Studio, job_id: str) -> JobNow:
         next_rate=rate_after_divergence(job, by_hand="learning_rate" in held),
         early_stopping=studio.jobs.early_stopping(job_id),
         messages=studio.jobs.messages(job_id, levels=("warning", "error"), limit=_MESSAGES)[::-1],
-        attempts=studio.jobs.attempts(job_id)[::-1],
+        attempts=attempts[::-1],
         rate=job.scalars.get("learning_rate"),
         rate_asked=held.get("learning_rate"),
         why_no_rate=why_no_learning_rate(job),
@@ -494,11 +496,14 @@ _STATES: Final = {
 _TITLES: Final = {"stop": "Stop", "pause": "Pause", "stop_now": "Stop now", "resume": "Resume", "retry": "Retry"}
 _HINTS: Final = {
     "stop": "Saves a checkpoint and ends; it can be resumed.",
-    "pause": "Saves a checkpoint and frees its devices; Resume continues at the exact step.",
+    "pause": "Saves a checkpoint and frees its devices; Resume continues from it.",
     "stop_now": "Kills its processes; anything after the last checkpoint is lost. Its folder stays; it can be resumed.",
-    "resume": "Continues from the newest checkpoint, at the exact step.",
+    "resume": "Continues from the newest checkpoint: same state and data.",
     "retry": "Continues from the newest checkpoint, or from the start if there is none.",
 }
+
+
+_GOES_ON: Final = ("pause", "resume", "retry")
 
 
 @dataclass(frozen=True)
@@ -516,13 +521,26 @@ class JobAction:
     hint: str
 
 
-def actions_of(job: Job) -> list[JobAction]:
-    """Return what can be done with a job now; in the queue, a stop takes it out."""
+def actions_of(job: Job, attempts: Sequence[Attempt] = ()) -> list[JobAction]:
+    """Return what can be done with a job now; in the queue, a stop takes it out.
+
+    Args:
+        job: the job.
+        attempts: of the job, the oldest first; the newest says whether a resume can be exact.
+    """
     return [
-        JobAction(name, _TITLES[name], "Takes it out of the queue." if job.state == "queued" else _HINTS[name])
+        JobAction(name, _TITLES[name], "Takes it out of the queue." if job.state == "queued" else _hint(name, attempts))
         for name in ACTIONS
         if job.state in _STATES[name]
     ]
+
+
+def _hint(name: str, attempts: Sequence[Attempt]) -> str:
+    if name not in _GOES_ON or not attempts:
+        return _HINTS[name]
+    if attempts[-1].arithmetic is None:
+        return f"{_HINTS[name]} It need not be exact: {NOT_RECORDED}."
+    return f"{_HINTS[name]} It is exact with the same arithmetic; if that differs, the page says how."
 
 
 def why_no_learning_rate(job: Job) -> str:

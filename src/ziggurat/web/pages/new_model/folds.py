@@ -71,7 +71,7 @@ def folds_of(form: ModelForm, problems: Mapping[str, str], data: KnownData | Non
         ("preprocessing", "Preprocessing", _below("preprocessing"), _preprocessing(form, input_form(data))),
         ("early_stopping", "Early stopping", _below("early_stopping"), _early_stopping(form, learned_by(form, data))),
         ("checkpoints", "Checkpoints", _below("checkpoints"), _checkpoints(form, learned_by(form, data))),
-        ("devices", "Devices, loading", ("device", *_LOADING), _devices(form, unused)),
+        ("devices", "Devices, loading", ("device", "threads", *_LOADING), _devices(form, unused)),
         ("data", "Validation, samples", _DATA, _data(form, unused)),
         ("process", "Process, plug-ins", _others(), _process(form)),
         ("notes", "Project, tags, notes", _NOTES, _notes(form)),
@@ -211,7 +211,10 @@ def _devices(form: ModelForm, unused: Set[str]) -> str:
     shown = {"cpu:0": "CPU only"}
     names = ", ".join(shown.get(each, each.replace("gpu:", "GPU ")) for each in form.devices)
     return ", ".join(
-        [names or "A free GPU, else the CPU", *_differing(form, [each for each in _LOADING if each not in unused])]
+        [
+            names or "A free GPU, else the CPU",
+            *_differing(form, ["threads", *(each for each in _LOADING if each not in unused)]),
+        ]
     )
 
 
@@ -238,7 +241,7 @@ def _others() -> tuple[str, ...]:
         "early_stopping.",
         "checkpoints.",
     )
-    placed = {*_BASICS, *_UPDATE, *_LOADING, *_DATA, "schedule", "optimizer"}
+    placed = {*_BASICS, *_UPDATE, *_LOADING, *_DATA, "threads", "schedule", "optimizer"}
     return tuple(
         name for name, each in model_fields().items() if name not in placed and not each.path.startswith(owners)
     )
