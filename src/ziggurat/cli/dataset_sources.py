@@ -54,19 +54,19 @@ def create(
     out: Path | None,
     options: tuple[str, ...],
     assignments: tuple[str, ...],
-    strict: bool,
     dry_run: bool,
     detach: bool,
-    **flags: str | None,
+    **flags: Any,
 ) -> int:
     """Create a dataset from SOURCE: a folder, a file, an archive, or a URL.
 
     The format is guessed and shown where --format does not name it; a guess that is less than 50 % sure, or would drop
     labels, is an error that lists the likely formats. `ziggurat resume FOLDER` goes on with one that was stopped.
     """
+    is_strict = flags.pop("strict")
     shares = {name: flags.pop(name) for name in ("val_share", "test_share")}
     given = {name: text for name, text in flags.items() if text is not None}
-    if strict and given.setdefault("losses", "none") != "none":
+    if is_strict and given.setdefault("losses", "none") != "none":
         raise UsageError(
             "`--strict` and `--losses` say different things.", received=given["losses"], advice="Give one of them."
         )
