@@ -91,7 +91,7 @@ def test_what_runs_too_long_is_ended_with_all_that_it_started(tmp_path: Path) ->
         "child = subprocess.Popen([sys.executable, '-c', 'import threading; threading.Event().wait(600)'])\n"
         f"open({str(child)!r}, 'w').write(str(child.pid))\nwhile True: pass"
     )
-    with pytest.raises(NetworkCodeError, match=r"it ran longer than 2 s\. Look for a loop without an end"):
+    with pytest.raises(NetworkCodeError, match=r"it ran longer than 2 s\."):
         run_task("debug", {}, time_limit_s=2, command=command(code))
     wait_for_the_end_of(int(child.read_text()))
 

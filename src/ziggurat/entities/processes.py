@@ -34,6 +34,7 @@ __all__ = [
     "kill_group",
     "kill_process",
     "last_line",
+    "processor_s",
     "shim_of",
     "start_here",
     "start_worker",
@@ -273,6 +274,14 @@ def birth_of(pid: int) -> float | None:
 def is_alive(pid: int, birth: float) -> bool:
     """Return whether a process is alive and is the one that had that birth."""
     return birth_of(pid) == birth and not _is_zombie(pid)
+
+
+def processor_s(pid: int) -> float | None:
+    """Return the processor time that a process and its ended children used; None where there is no such process."""
+    try:
+        return sum(psutil.Process(pid).cpu_times()[:4])
+    except psutil.Error:
+        return None
 
 
 def began_at(pid: int) -> float | None:

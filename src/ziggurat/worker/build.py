@@ -7,6 +7,7 @@ import linecache
 import os
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -541,6 +542,9 @@ def _renumbered(name: str, visible: Sequence[str]) -> str:
     return f"{head}{colon}{visible.index(number)}" if "gpu" in name.lower() and colon else name
 
 
+_LEAST_SHARE: Final = 0.1
+"""Part of the limit that a loop without an end computes at least; a process with less processor time had to wait."""
+
 _BACKSTOP_S: Final = 15
 """How much later the process is ended where a call of C lets no other thread run."""
 
@@ -560,10 +564,12 @@ class BuildLimit:
         self._end = end
         self._lock = threading.Lock()
         self._is_over = False
+        self._began_s = 0.0
         self._timer = threading.Timer(limit_s, self._expire)
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
+        self._began_s = time.process_time()
         if self._limit_s:
             self._timer.start()
             # A thread of C: it needs no turn of Python to write the stacks and to end the process.
@@ -591,9 +597,18 @@ class BuildLimit:
         place = users[-1] if users else stack[-1]
         line = place.lineno or 0
         source = linecache.getline(place.filename, line).strip()
+        where = f"it was still at {place.filename}, line {line}" + (f": {source}" if source else "")
+        used_s = time.process_time() - self._began_s
+        advice = "Look for a loop without an end there; where it needs more time, raise the setting `build_limit_s`."
+        if used_s < self._limit_s * _LEAST_SHARE:
+            where += f"; it got {used_s:.0f} s of processor time"
+            advice = (
+                "The machine is full, or the code waits for something: try it again when less is running, or raise "
+            )
+            advice += "the setting `build_limit_s`."
         return NetworkCodeError(
             f"Building the network must end within `build_limit_s`, {self._limit_s:g} s.",
-            received=f"it was still at {place.filename}, line {line}" + (f": {source}" if source else ""),
-            advice="Look for a loop without an end there; where it needs more time, raise the setting `build_limit_s`.",
+            received=where,
+            advice=advice,
             details={"file": place.filename, "line": line, "source": source},
         )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from ziggurat.entities.leftovers import temporary_folder
-from ziggurat.entities.processes import start_here
+from ziggurat.entities.processes import processor_s, start_here
 from ziggurat.errors import JobError, NetworkCodeError, error_of_family
 from ziggurat.formatting import as_bytes
 from ziggurat.settings import FOLDERS_VARIABLE, Settings
@@ -31,6 +31,9 @@ TASK_COMMAND: Final = (sys.executable, "-m", "ziggurat.worker.commands")
 
 _WATCH_S: Final = 0.1
 _ENDS_WITHIN_S: Final = 15.0
+_LEAST_SHARE: Final = 0.1
+"""Part of its time limit that a loop without an end computes at least; a task with less processor time had to wait."""
+
 _MOST_ANSWER_BYTES: Final = 64 << 20
 
 
@@ -285,7 +288,7 @@ def run_task(
         try:
             code = _watched(name, shim, answer, time_limit_s, None if watch is None else lambda: watch(pid))
         except subprocess.TimeoutExpired:
-            raise _too_long(name, time_limit_s) from None
+            raise _too_long(name, time_limit_s, processor_s(pid)) from None
         finally:
             _end(pid, shim)
         _check_length(name, answer)
@@ -350,12 +353,17 @@ def _result(name: str, code: int, text: bytes) -> dict[str, Any]:
     return content
 
 
-def _too_long(name: str, time_limit_s: float | None) -> NetworkCodeError:
-    return NetworkCodeError(
-        f"The task `{name}` must end within its time limit: it ran longer than {time_limit_s:g} s.",
-        advice="Look for a loop without an end in the network file, or give it more time with --time-limit.",
-        details={"time_limit_s": time_limit_s},
-    )
+def _too_long(name: str, time_limit_s: float | None, used_s: float | None) -> NetworkCodeError:
+    """Return the error for a task that used so much processor time, None where that is not known."""
+    limit_s = time_limit_s or 0.0
+    rule = f"The task `{name}` must end within its time limit: it ran longer than {limit_s:g} s."
+    details = {"time_limit_s": time_limit_s}
+    if used_s is not None and used_s < limit_s * _LEAST_SHARE:
+        advice = "The machine is full, or the network file waits for something: try it again when less is running, or "
+        advice += "give it more time with --time-limit."
+        return NetworkCodeError(rule, received=f"{used_s:.1f} s of processor time", advice=advice, details=details)
+    advice = "Look for a loop without an end in the network file, or give it more time with --time-limit."
+    return NetworkCodeError(rule, advice=advice, details=details)
 
 
 def _ended_by_itself(name: str, code: int) -> NetworkCodeError:

@@ -41,3 +41,16 @@ def test_task_ends_processes_of_other_sessions():
 def test_task_refuses_an_answer_beyond_64_mib(then):
     with pytest.raises(NetworkCodeError, match="The answer of the task `describe` is too long: at most 6"):
         run_task("describe", {}, command=command(MUCH + then))
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("while True: pass", "Look for a loop without an end"),
+        ("import signal; signal.pause()", "The machine is full, or"),
+    ],
+)
+def test_only_a_task_that_computed_is_called_a_loop(code, said):
+    with pytest.raises(NetworkCodeError, match="it ran longer than 1") as caught:
+        run_task("describe", {}, command=command(code), time_limit_s=1.5)
+    assert caught.value.advice.startswith(said)
