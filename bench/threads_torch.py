@@ -1,7 +1,7 @@
 """Benchmark of threads: two jobs on PyTorch side by side, with a core that is busy and on a quiet machine.
 
-Each side is two processes that train LeNet, one step after another, as two jobs of a studio do. The busy core is a process
-that counts, and belongs to no side.
+Each side is two processes that train LeNet, one step after another, as two jobs of a studio do. The busy core is a
+process that counts, and belongs to no side.
 """
 
 from __future__ import annotations

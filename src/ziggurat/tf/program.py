@@ -36,6 +36,9 @@ __all__ = ["GraphProgram", "HookedSession"]
 _STEP: Final = "train"
 
 
+_OTHER_GRAPH: Final = "Build the graph as it was, or load the checkpoint by `session_init=SaverRestore(path)`."
+
+
 class GraphProgram:
     """Runs the steps of a ``ziggurat.tf`` trainer in a session over its graph.
 
@@ -255,8 +258,7 @@ class GraphProgram:
         Raises:
             CheckpointError: where names or shapes are of another graph.
         """
-        advice = "Build the graph as it was, or load the checkpoint by `session_init=SaverRestore(path)`."
-        check_state(self._variables, state, advice)
+        check_state(self._variables, state, _OTHER_GRAPH)
         self.assign({name: state[name] for name in self._variables})
         self._run_after_init()
 
@@ -318,8 +320,7 @@ class GraphProgram:
 
     @property
     def _placeholders(self) -> Sequence[Any]:
-        source = self._trainer.input
-        return () if source is None else source.fed
+        return () if self._trainer.input is None else self._trainer.input.fed
 
     def _require_open_graph(self) -> None:
         if self.session is not None:
