@@ -140,6 +140,7 @@ def test_first_bad_step_ends_the_training(gradient_accumulation_steps: int, tmp_
         trained(program, after, BlackBox(["cost"], tmp_path, last_n=2), LogScalars(["cost"], mean=True))
     assert caught.value.details["step"] == 4
     assert caught.value.details["tag"] == "cost"
+    assert caught.value.details["non_finite"] == "NaN"
     assert caught.value.__notes__ == ["Raised by after_run of callback BlackBox, epoch 1, step 4."]
     assert program.state()["global_step"] == 4
     assert len(after.seen) == 3

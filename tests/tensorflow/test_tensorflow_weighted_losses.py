@@ -105,6 +105,7 @@ def test_weighted_cost_does_not_depend_on_the_batch_size(text):
     program, data = build(text), rows(50)
     whole = float(program.evaluate(data, ("cost",))["cost"])
     assert [validation_cost(program, data, size) for size in (3, 16, 50)] == pytest.approx([whole] * 3, rel=1e-5)
+    assert program.has_rival_losses() is (text is TWO_LOSSES)
     program.close()
 
 

@@ -68,6 +68,8 @@ def test_loss_of_a_gan_moves_its_own_weights(name: str) -> None:
     assert sorted(part for part, _ in network.module.named_children()) == sorted(parts)
     for part, variables in zip(parts, network.parts, strict=True):
         assert set(map(id, variables or ())) == set(map(id, network.module.get_submodule(part).parameters()))
+    assert program.has_rival_losses()
+    assert not program_of("lenet").has_rival_losses()
     before = program.state()
     first = program.step(batch, network.scalar_names)
     assert sorted(first) == sorted(f"{part}_loss" for part in parts)

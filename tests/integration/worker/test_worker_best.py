@@ -75,7 +75,8 @@ def test_divergence_stands_in_the_reason_of_the_end(ruined):
     end = end_of(ruined)
 
     assert end.outcome == "done"
-    assert end.reason.startswith(f"all epochs are done. The run diverged at epoch {noticed.epoch}: ")
+    assert end.reason.startswith("all epochs are done. Diverged: the validation loss rose to ")
+    assert f" at epoch {noticed.epoch} (best" in end.reason
     assert EPOCHS // 2 < noticed.epoch < EPOCHS
     assert open_folders(Settings()).jobs.get(str(ruined)).divergence.text in end.reason
 
