@@ -109,7 +109,7 @@ def moved_details(
     if is_list and all(isinstance(each, int | float) for each in values):
         triples = np.array(values, np.float64).reshape(-1, 3)
         seen = triples.any(axis=1)
-        triples[seen, :2] = points(triples[seen, :2])
+        triples[seen, :2] = np.asarray(points(triples[seen, :2]), np.float64).round(3)
         moved[_POINTS] = triples.ravel().tolist()
     return moved
 
