@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Final, Self
 
-__all__ = ["ImageObject", "objects_from_json", "objects_to_json"]
+import numpy as np
+
+__all__ = ["ImageObject", "moved_details", "objects_from_json", "objects_to_json"]
+
+_POINTS: Final = "keypoints"
+_SIDES: Final = ("xmin", "ymin", "xmax", "ymax")
+_ONLY_THERE: Final = frozenset(("bbox", "polygon", "robndbox"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,3 +86,44 @@ def objects_to_json(objects: Iterable[ImageObject]) -> list[dict[str, Any]]:
 def objects_from_json(label: Iterable[Mapping[str, Any]]) -> list[ImageObject]:
     """Return the objects of a label."""
     return [ImageObject.from_json(content) for content in label]
+
+
+def moved_details(
+    details: Mapping[str, Any], points: Callable[[Any], np.ndarray], *, scaled: bool = True
+) -> dict[str, Any]:
+    """Return the details of an object whose image is moved.
+
+    Key points (x, y, visibility, …) move, but not those that are missing (0, 0, 0), and so do the boxes of VOC's parts.
+    Boxes and outlines as a file wrote them no longer hold and are left out, as is the area where sizes change; box,
+    outlines and mask of the object say the same.
+
+    Args:
+        details: of the object.
+        points: moves points (N, 2) of x and y.
+        scaled: whether sizes change.
+    """
+    without = _ONLY_THERE | ({"area"} if scaled else set())
+    moved = {name: _moved(value, points) for name, value in details.items() if name not in without}
+    values = moved.get(_POINTS)
+    is_list = isinstance(values, list) and values and len(values) % 3 == 0
+    if is_list and all(isinstance(each, int | float) for each in values):
+        triples = np.array(values, np.float64).reshape(-1, 3)
+        seen = triples.any(axis=1)
+        triples[seen, :2] = np.asarray(points(triples[seen, :2]), np.float64).round(3)
+        moved[_POINTS] = triples.ravel().tolist()
+    return moved
+
+
+def _moved(value: Any, points: Callable[[Any], np.ndarray]) -> Any:
+    """Return a value with all boxes of VOC in it moved."""
+    if isinstance(value, list):
+        return [_moved(each, points) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    moved = {name: _moved(each, points) for name, each in value.items()}
+    try:
+        left, top, right, bottom = (float(value[side]) for side in _SIDES)
+    except (KeyError, TypeError, ValueError):
+        return moved
+    corners = points([(left, top), (right, bottom)])
+    return moved | dict(zip(_SIDES, (*corners.min(axis=0).tolist(), *corners.max(axis=0).tolist()), strict=True))

@@ -51,7 +51,7 @@ class ImporterConformance(ABC):
     """What the importer must be told to read the source of ``write_source``."""
 
     most_pictures_opened: float = 0
-    """How many images a scan may look into; ``math.inf`` where labels are relative to the size of each."""
+    """How many images a scan may look into; ``math.inf`` where labels depend on the size of each."""
 
     most_opened: int = 64
     """How many files ``guess`` may open, however large the source is."""

@@ -97,9 +97,7 @@ def test_a_mask_of_another_picture_is_listed_and_left_out(tmp_path: Path) -> Non
         label = dataset.sample("train", 0).label
         problems = dataset.catalogue.problems("bad-mask")
     assert ["mask" in each for each in label] == [False, True]
-    assert [each.reason for each in problems] == [
-        "1 of 2 objects with a mask that is not as large as the image: stored without it."
-    ]
+    assert [each.reason for each in problems] == ["annotation 1: its mask is 3 x 4 pixels, not as large as its image."]
 
 
 @pytest.mark.parametrize(

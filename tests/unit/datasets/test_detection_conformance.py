@@ -25,6 +25,8 @@ def pets(count):
 
 
 class TestCoco(ImporterConformance):
+    most_pictures_opened = math.inf  # the header of each tells the frame of its labels
+
     def importer(self):
         return CocoImporter()
 
@@ -34,6 +36,8 @@ class TestCoco(ImporterConformance):
 
 
 class TestVoc(ImporterConformance):
+    most_pictures_opened = math.inf  # the header of each tells the frame of its labels
+
     def importer(self):
         return VocImporter()
 
@@ -44,7 +48,7 @@ class TestVoc(ImporterConformance):
 
 
 class TestYolo(ImporterConformance):
-    most_pictures_opened = math.inf
+    most_pictures_opened = math.inf  # the header of each tells the frame of its labels
 
     def importer(self):
         return YoloImporter()
@@ -55,6 +59,8 @@ class TestYolo(ImporterConformance):
 
 
 class TestKitti(ImporterConformance):
+    most_pictures_opened = math.inf  # the header of each tells the frame of its labels
+
     def importer(self):
         return KittiImporter()
 

@@ -88,10 +88,10 @@ def test_lines_that_cannot_be_right_are_listed_with_their_number(street):
     save_text(street / "training/label_2/000000.txt", "\n".join(lines))
     found = scan(KITTI, street)
     assert found.kinds() == [
-        "bad-line", "bad-line", "bad-line", "bad-box", "zero-size-box", "zero-size-box", "box-outside",
+        "bad-line", "bad-line", "bad-line", "bad-box", "zero-size-box", "swapped-corners", "box-outside",
     ]  # fmt: skip
     assert found.problems[0].reason == "training/label_2/000000.txt, line 1: it has 14 columns, and 15 are needed."
-    assert found.boxes("training/image_2/000000.png") == [(-10, 20, 60.5, 70)]
+    assert found.boxes("training/image_2/000000.png") == [(5, 20, 10, 70), (-10, 20, 60.5, 70)]
     assert len(scan(KITTI, street, zero_size_boxes="keep").boxes("training/image_2/000000.png")) == 3
 
 

@@ -142,7 +142,7 @@ def test_boxes_that_cannot_be_right_are_listed_with_their_place(farm):
     found = scan(VOC, farm)
     assert found.kinds() == [
         "zero-size-box",
-        "zero-size-box",
+        "swapped-corners",
         "bad-box",
         "bad-box",
         "bad-box",
@@ -150,7 +150,7 @@ def test_boxes_that_cannot_be_right_are_listed_with_their_place(farm):
         "bad-box",
     ]
     assert found.problems[0].reason == "Annotations/a.xml, object 1 (cow): box 9, 9 to 9, 12 has no area."
-    assert found.boxes("JPEGImages/a.jpg") == [(50, 50, 120, 60)]
+    assert found.boxes("JPEGImages/a.jpg") == [(3, 9, 9, 12), (50, 50, 120, 60)]
     assert len(scan(VOC, farm, zero_size_boxes="keep").boxes("JPEGImages/a.jpg")) == 3
 
 

@@ -76,9 +76,12 @@ def test_a_yaml_file_leads_nowhere_outside(pets):
         pets / "data.yaml",
         f"path: ..\ntrain: ../outside/pics\nval: {outside}/pics\ntest: {pets}/../outside/pics\nnames: [a, b]",
     )
-    found = scan(YOLO, pets)
+    with pytest.raises(DataError, match="is not in the source") as caught:
+        scan(YOLO, pets)
+    assert caught.value.details["field"] == "options.missing_splits"
+    found = scan(YOLO, pets, missing_splits="drop")
     assert sorted(found.samples) == ["images/train/a b.jpg", "images/val/a b.jpg"]
-    assert [(problem.key, problem.kind) for problem in found.problems] == [("data.yaml", "no-picture")] * 3
+    assert [(each.names, each.split) for each in found.problems if each.kind == "no-split"] == [(1, "test")]
 
 
 def test_a_picture_is_in_one_split_only(pets):
@@ -130,11 +133,12 @@ def test_lines_that_cannot_be_right_are_listed_with_their_number(pets):
     save_text(pets / "labels/train/a b.txt", "\n".join(lines), "utf-16")
     found = scan(YOLO, pets)
     assert found.kinds() == [
-        *["bad-line"] * 3, *["unknown-class"] * 2, *["zero-size-box"] * 2, "bad-line", "box-outside", "bad-line",
+        *["bad-line"] * 3, *["unknown-class"] * 2, "zero-size-box", "swapped-corners",
+        "bad-line", "box-outside", "bad-line",
     ]  # fmt: skip
     assert found.problems[0].reason == "labels/train/a b.txt, line 1: its words are no numbers."
     assert found.problems[3].reason == "labels/train/a b.txt, line 4: class 2, and 2 classes have names."
-    assert len(found.boxes("images/train/a b.jpg")) == 1
+    assert len(found.boxes("images/train/a b.jpg")) == 2
 
 
 def test_a_class_of_a_huge_number_makes_no_huge_list(pets):
@@ -148,9 +152,11 @@ def test_a_class_of_a_huge_number_makes_no_huge_list(pets):
 def test_pictures_without_a_size_are_left_out(pets):
     (pets / "images/train/a b.jpg").write_bytes(b"no image")
     (pets / "images/train/c.jpg").write_bytes(b"")
-    assert [(problem.key, problem.kind, problem.left_out) for problem in scan(YOLO, pets).problems] == [
-        ("images/train/a b.jpg", "unreadable", True),
-        ("images/train/c.jpg", "unreadable", True),
+    listed = [(each.key, each.left_out, each.class_name, each.objects) for each in scan(YOLO, pets).problems]
+    assert listed == [
+        ("images/train/a b.jpg", True, "dog", 1),
+        ("images/train/a b.jpg", False, "cat", 1),
+        ("images/train/c.jpg", True, "", 0),
     ]
 
 

@@ -20,7 +20,7 @@ from ziggurat.dataflow.record_data import decode_mask
 from ziggurat.datasets.image_size import size_of
 from ziggurat.errors import DatapointError
 from ziggurat.records.manifest import ImageForm
-from ziggurat.records.objects import ImageObject, objects_from_json, objects_to_json
+from ziggurat.records.objects import ImageObject, moved_details, objects_from_json, objects_to_json
 from ziggurat.records.run_lengths import mask_pixels, read_run_lengths, run_lengths
 
 __all__ = [
@@ -226,6 +226,7 @@ def fit_objects(
                 box=(left, top, right, bottom),
                 polygons=_polygons(each, transform, size),
                 mask=None if each.mask is None else _mask(each.mask, transform, source_size),
+                details=moved_details(each.details, transform.apply_coords),
             )
         )
     return objects_to_json(kept), len(objects) - len(kept)

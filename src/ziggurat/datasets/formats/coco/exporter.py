@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from ziggurat.atomic import AtomicFile, storage_errors
-from ziggurat.datasets.formats.coco.importer import EXACT_BOX, KEY_FIELD
+from ziggurat.datasets.formats.coco.content import EXACT_BOX, KEY_FIELD
 from ziggurat.datasets.formats.shared.detection_export import DetectionExport, PlacedSample, SampleSource
 from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.records.objects import ImageObject

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import posixpath
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 from ziggurat.datasets.formats.shared.detection_import import ANNOTATION_FOLDERS, folders_below, split_of, split_within
+from ziggurat.datasets.formats.shared.file_finder import FileFinder
 from ziggurat.datasets.formats.shared.text_files import encoding_by_mark
 from ziggurat.errors import DataError
 
 __all__ = [
-    "ImageFinder",
     "annotation_files",
     "coco_fault",
+    "image_finder",
     "json_files",
     "looks_like_coco",
     "root_of",
@@ -26,6 +28,7 @@ __all__ = [
 
 _IMAGE_FOLDERS = ("images", "image", "imgs", "JPEGImages", "data")
 
+_BESIDE_INSTANCES: Final = re.compile("caption|keypoint|panoptic|stuff|image_info|labels")
 _CHUNK: Final = 1 << 20  # characters that are read at once
 _LARGEST_VALUE: Final = 64 << 20  # one image or annotation is far smaller; a damaged file would fill the memory
 _PEEK_BYTES: Final = 1 << 16  # of larger ones, the start and the end
@@ -45,7 +48,7 @@ def root_of(source: Path) -> Path:
 def annotation_files(source: Path, chosen: Sequence[str] = ()) -> list[str]:
     """Return the JSON files of a source, below its root with ``/``, sorted.
 
-    Where some are called ``instances…``, the others (captions, key points) are left aside.
+    Where some are called ``instances…``, those of captions, key points and their like are left aside.
 
     Raises:
         DataError: where one of ``chosen`` is not there.
@@ -59,7 +62,10 @@ def annotation_files(source: Path, chosen: Sequence[str] = ()) -> list[str]:
     if source.is_file():
         return [source.absolute().relative_to(root).as_posix()]
     found = [path.relative_to(root).as_posix() for path in json_files(root) if looks_like_coco(path)]
-    return [path for path in found if "instances" in posixpath.basename(path).lower()] or found
+    names = [posixpath.basename(path).lower() for path in found]
+    if not any("instances" in name for name in names):
+        return found
+    return [path for path, name in zip(found, names, strict=True) if not _BESIDE_INSTANCES.search(name)]
 
 
 def json_files(source: Path) -> list[Path]:
@@ -75,8 +81,8 @@ def split_of_file(path: str) -> str:
     return split_within(posixpath.splitext(name)[0]) or split_of(posixpath.basename(folder))
 
 
-class ImageFinder:
-    """Finds the images that one JSON file names.
+def image_finder(root: Path, json_path: str, split: str, folder: str = "") -> FileFinder:
+    """Return what finds the images that one JSON file names.
 
     Args:
         root: of the source.
@@ -84,31 +90,8 @@ class ImageFinder:
         split: that the file means, or empty.
         folder: where the images are, below the root; empty to look in likely folders.
     """
-
-    def __init__(self, root: Path, json_path: str, split: str, folder: str = "") -> None:
-        self._root = root
-        self._folders = [folder.strip("/")] if folder else _likely_folders(root, json_path, split)
-
-    def find(self, file_name: Any) -> tuple[str, int] | None:
-        """Return path below the root and size in bytes of an image; None where it is not there.
-
-        No path leaves the source: of an absolute one, the file's name alone is looked for.
-        """
-        if not isinstance(file_name, str) or not file_name:
-            return None
-        name = file_name.replace("\\", "/")
-        name = posixpath.basename(name) if name.startswith("/") or name[1:3] == ":/" else name
-        for place, folder in enumerate(self._folders):
-            path = posixpath.normpath(posixpath.join(folder, name))
-            size = None if path.startswith("..") else _file_size(self._root / path)
-            if size is not None:
-                if place:  # the next one is most likely there too
-                    self._folders.insert(0, self._folders.pop(place))
-                return path, size
-        return None
-
-
-def _likely_folders(root: Path, json_path: str, split: str) -> list[str]:
+    if folder:
+        return FileFinder(root, [folder.strip("/")])
     own = posixpath.dirname(json_path)
     stem = posixpath.splitext(posixpath.basename(json_path))[0].lower()
     others = folders_below(root, 2)
@@ -116,11 +99,11 @@ def _likely_folders(root: Path, json_path: str, split: str) -> list[str]:
     same_split = [each for each in others if split and split_of(posixpath.basename(each)) == split]
     inner = [posixpath.join(each, name) for each in same_split for name in _IMAGE_FOLDERS]
     usual = [posixpath.join(each, name) for each in (own, "") for name in _IMAGE_FOLDERS]
-    # A folder of another split may have images of the same names; it must not come before the split's own.
+    # A folder of another split may have images of the same names, which are others.
     foreign = [each for each in others if split and split_of(posixpath.basename(each)) not in ("", split)]
-    late = [each for each in others if each not in foreign]
-    ordered = [own, *same_word, *inner, *same_split, *usual, *late]
-    return [each for each in dict.fromkeys(ordered) if (root / each).is_dir()]
+    ordered = [each for each in (own, *same_word, *inner, *same_split, *usual, "") if each not in foreign]
+    folders = [each for each in dict.fromkeys(ordered) if (root / each).is_dir()]
+    return FileFinder(root, folders, without=foreign)
 
 
 def _json_files(root: Path, folder: str) -> list[str]:
@@ -129,13 +112,6 @@ def _json_files(root: Path, folder: str) -> list[str]:
     except OSError:
         return []
     return [posixpath.join(folder, name) for name in names]
-
-
-def _file_size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size if path.is_file() else None
-    except (OSError, ValueError):  # a name with a zero or half a character
-        return None
 
 
 class CocoFileError(DataError):

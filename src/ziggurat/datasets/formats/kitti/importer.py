@@ -17,6 +17,7 @@ from ziggurat.datasets.formats.shared.detection_import import (
     NamedScan,
     Pair,
     folders_below,
+    lost_objects,
     read_class_names,
     read_keys,
     some_files,
@@ -24,6 +25,9 @@ from ziggurat.datasets.formats.shared.detection_import import (
     text_lines,
     walk_pairs,
 )
+from ziggurat.datasets.formats.shared.file_finder import RuleCounts
+from ziggurat.datasets.formats.shared.frames import FRAME_OPTIONS, Frame, FrameRule
+from ziggurat.datasets.image_size import stored_size_of_file
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError
@@ -69,6 +73,7 @@ class KittiImporter(Importer):
         ImporterOption(name="labels", type=str, default="", help="Folder of the label files. Left out: looked for."),
         ImporterOption(name="images", type=str, default="", help="Folder of the images. Left out: looked for."),
         ZERO_SIZE_OPTION,
+        *FRAME_OPTIONS[:1],
     )
 
     def guess(self, source: Path) -> Guess | None:
@@ -79,6 +84,10 @@ class KittiImporter(Importer):
         options = {} if len({each.labels.rpartition("/")[2] for each in found}) == 1 else {"labels": found[0].labels}
         confidence = 0.96 if found[0].sure else 0.75
         return Guess(format=self.name, confidence=confidence, reason=reason, kind="detection", options=options)
+
+    def obstacle(self, source: Path) -> str:
+        """Name a line of a label file that has other columns."""
+        return next(filter(None, map(_other_columns, _label_files(source))), "")
 
     def checked_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return all options; ``classes`` may also be one text with commas, or a dict, which is a ``class_map``."""
@@ -107,35 +116,66 @@ class KittiImporter(Importer):
 def _found(
     root: Path, folders: Sequence[KittiFolder], classes: KittiClasses, options: Mapping[str, Any]
 ) -> Iterator[Sample | Problem]:
-    rule = BoxRule(options["zero_size_boxes"])
+    rules = KittiRules(classes, options)
+    counts = RuleCounts()
     keys = read_keys(root)
     for path in unlabelled_folders(root, list(folders)):
         reason = "Its images have no labels; none of them is in the dataset."
         yield Problem(key=path, kind="no-label", reason=reason, left_out=True)
     for folder in folders:
-        for pair in walk_pairs(root, folder.image_folder, folder.labels, ".txt"):
+        for pair in walk_pairs(root, folder.image_folder, folder.labels, ".txt", counts=counts):
+            split = folder.split or split_of(pair.stem.partition("/")[0])
             if pair.image is None or pair.size_bytes is None:
                 reason = "It has no image of the same name." if pair.label else "It is a link that leads nowhere."
                 name = pair.label or pair.image or pair.stem
-                yield Problem(key=name, kind="no-picture", reason=reason, left_out=True)
+                names = rules.lost_names(root / pair.label) if pair.label else ()
+                yield from lost_objects(name, "no-picture", reason, names, left_out=True, split=split)
                 continue
-            split = folder.split or split_of(pair.stem.partition("/")[0])
-            smallest_px = options["min_box_px"] if split == "val" else 0.0
-            yield from _sample(root, pair, keys.get(pair.image, pair.image), split, (rule, classes, smallest_px))
+            yield from _sample(root, pair, keys.get(pair.image, pair.image), split, rules)
+    yield from counts.problems("label files")
 
 
-def _sample(
-    root: Path, pair: Pair, key: str, split: str, rules: tuple[BoxRule, KittiClasses, float]
-) -> Iterator[Sample | Problem]:
-    rule, classes, smallest_px = rules
+class KittiRules:
+    """What becomes of the lines of label files.
+
+    Args:
+        classes: decides on types.
+        options: of the importer.
+    """
+
+    def __init__(self, classes: KittiClasses, options: Mapping[str, Any]) -> None:
+        self.box = BoxRule(options["zero_size_boxes"])
+        self.frame = FrameRule({**options, "scale_boxes": False})
+        self.classes = classes
+        self._smallest_px = options["min_box_px"]
+
+    def name_of(self, line: KittiLine, split: str) -> str | None:
+        """Return the class of a line; None for a region that counts for nothing."""
+        left, top, right, bottom = line.box
+        is_small = min(abs(right - left), abs(bottom - top)) < (self._smallest_px if split == "val" else 0)
+        return None if is_small else self.classes.name_of(line.type)
+
+    def lost_names(self, path: Path) -> list[str]:
+        """Return the classes of the objects in a file that are lost, regions that count for nothing left aside."""
+        try:
+            words = [line.split() for line in text_lines(path) if line.strip()]
+        except DataError:
+            return []
+        return [name for each in words if (name := self.classes.name_of(each[0])) is not None]
+
+
+def _sample(root: Path, pair: Pair, key: str, split: str, rules: KittiRules) -> Iterator[Sample | Problem]:
+    assert pair.image is not None
     label: list[dict[str, Any]] = []
     try:
         lines = text_lines(root / pair.label) if pair.label else []
     except DataError as error:
-        yield Problem(key=key, kind="unreadable", reason=str(error), left_out=True)
+        yield Problem(key=key, kind="unreadable", reason=str(error), left_out=True, split=split)
         return
     if pair.label is None:
         yield Problem(key=key, kind="no-label", reason="It has no label file.")
+    frame = rules.frame.of(key, partial(stored_size_of_file, root / pair.image), None, labelled=any(lines))
+    yield from frame.problems
     for number, text in enumerate(lines, 1):
         if not text.strip():
             continue
@@ -143,25 +183,26 @@ def _sample(
         try:
             line = parse_line(text)
         except ValueError as error:
-            yield Problem(key=key, kind="bad-line", reason=f"{where}: {error}.")
+            name = rules.classes.name_of(text.split()[0])
+            reason, lost = f"{where}: {error}.", int(name is not None)
+            yield Problem(key=key, kind="bad-line", reason=reason, objects=lost, class_name=name or "")
             continue
-        stays, problem = rule.check(key, line.box, f"{where} ({line.type})")
-        if problem:
-            yield problem
-        if stays:
-            label.append(_labelled(line, classes, smallest_px))
-    assert pair.image is not None
+        name = rules.name_of(line, split)
+        box, problems = rules.box.check(
+            key, line.box, f"{where} ({line.type})", frame.size, class_name=name or "", counts=name is not None
+        )
+        yield from problems
+        if box is not None:
+            label.append(_labelled(line, name, box, frame))
     yield Sample(key=key, parts=(pair.image,), label=label, split=split, size_bytes=pair.size_bytes)
 
 
-def _labelled(line: KittiLine, classes: KittiClasses, smallest_px: float) -> dict[str, Any]:
-    name = classes.name_of(line.type)
-    left, top, right, bottom = line.box
-    if min(right - left, bottom - top) < smallest_px:
-        name = None
+def _labelled(
+    line: KittiLine, name: str | None, box: tuple[float, float, float, float], frame: Frame
+) -> dict[str, Any]:
     written = line.type != (DONT_CARE if name is None else name)
     details = {"type": line.type, **line.details} if written else line.details
-    found = ImageObject(class_number=-1, box=line.box, details=details)
+    found = frame.moved(ImageObject(class_number=-1, box=box, details=details))
     return {**found.as_json(), "class": -1 if name is None else name}
 
 
@@ -326,6 +367,28 @@ def _is_kitti(line: str, *, any_class: bool) -> bool:
     words = line.split()
     has_name = len(words) >= _COLUMNS and (any_class or not _is_number(words[0]))
     return has_name and all(map(_is_number, words[1:_COLUMNS]))
+
+
+def _label_files(source: Path) -> Iterator[Path]:
+    """Yield a label file of each folder that may be one of KITTI, with images in a folder beside it."""
+    every = folders_below(source, 3) if source.is_dir() else []
+    for path in every:
+        folder, name = posixpath.split(path)
+        if name.lower().startswith("label") and _images_beside(every, folder, "") is not None:
+            yield from sorted(some_files(source / path, ".txt"))[:1]
+
+
+def _other_columns(path: Path) -> str:
+    """Return what is wrong with the first line of a file, where it is none of KITTI."""
+    try:
+        lines = [(number, line) for number, line in enumerate(text_lines(path), 1) if line.strip()]
+        if lines:
+            parse_line(lines[0][1])
+    except DataError:
+        return ""
+    except ValueError as error:
+        return f"`{path.name}` in `{path.parent.name}`, line {lines[0][0]}: {error}"
+    return f"`{path.name}` in `{path.parent.name}`, line 1: its first column is no name of a class" if lines else ""
 
 
 def _is_number(word: str) -> bool:

@@ -7,12 +7,14 @@ import math
 import os
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ziggurat.datasets.formats.shared.entries import is_folder_entry
+from ziggurat.datasets.formats.shared.file_finder import RuleCounts, match_names
 from ziggurat.datasets.formats.shared.text_files import decode_text
 from ziggurat.datasets.importer import ImporterOption, Scan
 from ziggurat.datasets.samples import SPLIT_NAMES, Problem, Sample
@@ -32,13 +34,17 @@ __all__ = [
     "first_file",
     "folders_below",
     "is_image",
+    "lost_objects",
+    "plain_number",
     "read_class_names",
     "read_keys",
+    "same_names",
     "some_files",
     "split_of",
     "split_within",
     "text_lines",
     "walk_pairs",
+    "whole_number",
 ]
 
 ZERO_SIZE_OPTION: Final = ImporterOption(
@@ -111,12 +117,16 @@ class NamedScan(Scan):
             for each in self._found():
                 if isinstance(each, Sample):
                     names.update(item["class"] for item in each.label if item["class"] != -1)
+                elif each.class_name and each.objects:  # a class whose objects are all lost is a class
+                    names.add(each.class_name)
                 kept.write(_kept(each))
             kept.seek(0)
             yield from self._numbered(map(_unkept, kept), sorted(names))
 
     def _numbered(self, found: Iterable[Named], names: Sequence[str]) -> Iterator[Sample | Problem]:
-        numbers = {name: number for number, name in reversed(list(enumerate(names)))}
+        yield from same_names("classes", names)
+        names = list(dict.fromkeys(names))
+        numbers = {name: number for number, name in enumerate(names)}
         numbers_or_ignored: dict[Any, int] = {**numbers, -1: -1}
         for each in found:
             if isinstance(each, Problem):
@@ -126,7 +136,7 @@ class NamedScan(Scan):
                 if item["class"] not in numbers_or_ignored:
                     name = item["class"]
                     reason = f"No class is called {name!r}."
-                    yield Problem(key=each.key, kind="unknown-class", reason=reason, objects=1)
+                    yield Problem(key=each.key, kind="unknown-class", reason=reason, objects=1, class_name=name)
             label = [
                 {**item, "class": numbers_or_ignored[item["class"]]}
                 for item in each.label
@@ -147,29 +157,127 @@ class BoxRule:
         self._keep = zero_size_boxes == "keep"
 
     def check(
-        self, key: str, box: Sequence[float], where: str, size: tuple[float, float] | None = None
-    ) -> tuple[bool, Problem | None]:
-        """Return whether an object may stay, and what is wrong with its box.
+        self,
+        key: str,
+        box: Sequence[float],
+        where: str,
+        size: tuple[float, float] | None = None,
+        *,
+        class_name: str = "",
+        counts: bool = True,
+    ) -> tuple[tuple[float, float, float, float] | None, list[Problem]]:
+        """Return the box of an object with its corners in order, None where it cannot stay, and what is wrong with it.
 
         Args:
             key: of the sample.
             box: (left, top, right, bottom) in pixels.
             where: what names the object, such as "line 3".
             size: (width, height) of the image in pixels; None where it is unknown.
+            class_name: of the object; empty where it is unknown.
+            counts: whether the object is lost if its box cannot stay; crowds are not.
         """
         left, top, right, bottom = box
         shown = f"{where}: box {left:g}, {top:g} to {right:g}, {bottom:g}"
         if not all(math.isfinite(value) and abs(value) < _LARGEST for value in box):
             reason = f"{shown} is not made of numbers of pixels."
-            return False, Problem(key=key, kind="bad-box", reason=reason, objects=1)
-        if right <= left or bottom <= top:
-            lost = 0 if self._keep else 1
-            return self._keep, Problem(key=key, kind="zero-size-box", reason=f"{shown} has no area.", objects=lost)
+            return None, [Problem(key=key, kind="bad-box", reason=reason, objects=int(counts), class_name=class_name)]
+        left, top, right, bottom = min(left, right), min(top, bottom), max(left, right), max(top, bottom)
+        if right == left or bottom == top:
+            problem = Problem(
+                key=key,
+                kind="zero-size-box",
+                reason=f"{shown} has no area.",
+                objects=int(counts and not self._keep),
+                class_name=class_name,
+            )
+            return ((left, top, right, bottom) if self._keep else None), [problem]
+        problems = []
+        if (left, top, right, bottom) != tuple(box):
+            reason = f"{shown} has its corners swapped: they are put in order."
+            problems.append(Problem(key=key, kind="swapped-corners", reason=reason))
         beyond = size is not None and (right > size[0] + _TOLERANCE_PX or bottom > size[1] + _TOLERANCE_PX)
         if beyond or left < -_TOLERANCE_PX or top < -_TOLERANCE_PX:
             within = "" if size is None else f" of {size[0]:g} x {size[1]:g} pixels"
-            return True, Problem(key=key, kind="box-outside", reason=f"{shown} leaves the image{within}.")
-        return True, None
+            problems.append(Problem(key=key, kind="box-outside", reason=f"{shown} leaves the image{within}."))
+        return (left, top, right, bottom), problems
+
+
+def lost_objects(
+    key: str,
+    kind: str,
+    reason: str,
+    class_names: Iterable[str],
+    *,
+    left_out: bool = False,
+    why: str = "",
+    split: str = "",
+) -> Iterator[Problem]:
+    """Yield the problems of a sample whose objects are lost, one for each class.
+
+    Args:
+        key: of the sample, or of the file that has its labels.
+        kind: of the problems.
+        reason: one sentence.
+        class_names: of each object; empty where it is unknown.
+        left_out: whether the sample is lost too.
+        why: see ``Problem``.
+        split: of the sample.
+    """
+    counts = Counter(class_names)
+    for number, (name, count) in enumerate(counts.items() or [("", 0)]):
+        is_first = number == 0
+        yield Problem(
+            key=key,
+            kind=kind,
+            reason=reason,
+            left_out=left_out and is_first,
+            objects=count,
+            why=why,
+            class_name=name,
+            split=split,
+        )
+
+
+def whole_number(value: Any) -> int | None:
+    """Return the whole number that a value means, as ``1``, ``1.0`` or ``"1"`` do; None for another value.
+
+    Numbers with leading zeros are names.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        value = value.strip()
+        return int(float(value)) if re.fullmatch(r"-?(0|[1-9]\d{0,14})(\.0*)?", value) else None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2**53 else None
+    return value if isinstance(value, int) else None
+
+
+def plain_number(value: Any) -> float | None:
+    """Return a number, also one that is written as a text; one that is too large becomes infinite; None for others."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    if isinstance(value, int) and abs(value) >= 10**300:
+        return math.inf
+    return float(value) if isinstance(value, int | float) else None
+
+
+def same_names(key: str, names: Iterable[str]) -> Iterator[Problem]:
+    """Yield a problem for each name that stands for several classes, which become one.
+
+    Args:
+        key: of the problems, such as the file that has the names.
+        names: of the classes as they are listed.
+    """
+    for name, count in Counter(names).items():
+        if count > 1:
+            reason = f"{count} classes are called {name!r}: they are one class."
+            yield Problem(key=key, kind="same-name", reason=reason)
 
 
 def clean_json(value: Any, depth: int = 0) -> Any:
@@ -237,8 +345,13 @@ class Pair(NamedTuple):
     label: str | None
 
 
-def walk_pairs(root: Path, images: str, labels: str, suffix: str, inner: str = "") -> Iterator[Pair]:
+def walk_pairs(
+    root: Path, images: str, labels: str, suffix: str, inner: str = "", *, counts: RuleCounts | None = None
+) -> Iterator[Pair]:
     """Yield images and label files by name, sorted, folder by folder; memory holds the names of one folder at a time.
+
+    A label file without an image of its name belongs to the only image without one whose name differs in its Unicode
+    form, in case, or by percent signs.
 
     Args:
         root: that paths are relative to.
@@ -246,8 +359,9 @@ def walk_pairs(root: Path, images: str, labels: str, suffix: str, inner: str = "
         labels: folder of label files below it; it may be the same.
         suffix: ending of label files, such as ``.xml``.
         inner: folder below both to begin with.
+        counts: counts the pairs whose names differ.
     """
-    yield from _walk_pairs(root, (images, labels), suffix, inner, set())
+    yield from _walk_pairs(root, (images, labels), suffix, inner, set(), counts)
 
 
 def folders_below(root: Path, depth: int, *, at_most: int = 300) -> list[str]:
@@ -321,7 +435,9 @@ def read_keys(folder: Path) -> dict[str, str]:
         return {}
 
 
-def _walk_pairs(root: Path, bases: tuple[str, str], suffix: str, inner: str, entered: set[str]) -> Iterator[Pair]:
+def _walk_pairs(
+    root: Path, bases: tuple[str, str], suffix: str, inner: str, entered: set[str], counts: RuleCounts | None
+) -> Iterator[Pair]:
     place = os.path.realpath(_joined(str(root), bases[0], inner))
     if place in entered:
         return
@@ -338,6 +454,11 @@ def _walk_pairs(root: Path, bases: tuple[str, str], suffix: str, inner: str, ent
                 images.setdefault(stem, []).append(entry)
             if base == bases[1] and ending.lower() == suffix and not is_folder_entry(entry):
                 labels[stem] = _joined(base, inner, entry.name)
+    others = match_names(labels.keys() - images.keys(), images.keys() - labels.keys())
+    for label_stem, (stem, rule) in sorted(others.items()):
+        labels[stem] = labels.pop(label_stem)
+        if counts is not None:
+            counts.add(rule, labels[stem], _joined(bases[0], inner, images[stem][0].name))
     for stem in sorted({*images, *labels}):
         label = labels.get(stem)
         for entry in images.get(stem, ()):
@@ -345,7 +466,7 @@ def _walk_pairs(root: Path, bases: tuple[str, str], suffix: str, inner: str, ent
         if stem not in images:
             yield Pair(_joined(inner, stem), None, None, label)
     for name in sorted(folders):
-        yield from _walk_pairs(root, bases, suffix, _joined(inner, name), entered)
+        yield from _walk_pairs(root, bases, suffix, _joined(inner, name), entered, counts)
 
 
 def _joined(*parts: str) -> str:

@@ -12,14 +12,17 @@ from ziggurat.datasets.formats.shared.detection_import import (
     ZERO_SIZE_OPTION,
     BoxRule,
     NamedScan,
-    Pair,
     first_file,
+    lost_objects,
     read_class_names,
     read_keys,
     split_of,
     walk_pairs,
 )
+from ziggurat.datasets.formats.shared.frames import FRAME_OPTIONS, Frame, FrameRule
 from ziggurat.datasets.formats.voc.layout import SplitLists, VocFolder, VocObject, read_annotation, voc_folders
+from ziggurat.datasets.formats.voc.pairs import VocPair, VocPairs
+from ziggurat.datasets.image_size import stored_size_of_file
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError, StateError
@@ -60,6 +63,7 @@ class VocImporter(Importer):
         ImporterOption(name="annotations", type=str, default="", help="Folder of the XML files. Left out: looked for."),
         ImporterOption(name="images", type=str, default="", help="Folder of the images. Left out: looked for."),
         ZERO_SIZE_OPTION,
+        *FRAME_OPTIONS,
     )
 
     def guess(self, source: Path) -> Guess | None:
@@ -97,63 +101,85 @@ class VocImporter(Importer):
 
 
 def _found(root: Path, folders: list[VocFolder], options: Mapping[str, Any]) -> Iterator[Sample | Problem]:
-    rule = BoxRule(options["zero_size_boxes"])
+    rules = (BoxRule(options["zero_size_boxes"]), FrameRule(options), options["one_based"])
     keys = read_keys(root)
     for folder in folders:
         lists = SplitLists(root, folder.path, "Main")
         yield from lists.problems
-        for pair in walk_pairs(root, folder.image_folder, folder.annotations, ".xml"):
-            if pair.image is None or pair.size_bytes is None:
-                yield _no_image(pair)
-                continue
+        pairs = VocPairs(root, folder)
+        for pair in pairs:
             split = lists.split(pair.stem) or folder.split or split_of(pair.stem.partition("/")[0])
-            yield from _sample(root, pair, keys.get(pair.image, pair.image), split, rule, options["one_based"])
+            if pair.image is None or pair.size_bytes is None:
+                yield from _no_image(root, pair, split)
+                continue
+            yield from _sample(root, pair, keys.get(pair.image, pair.image), split, rules)
+        yield from pairs.problems()
         yield from lists.missing()
 
 
-def _sample(root: Path, pair: Pair, key: str, split: str, rule: BoxRule, one_based: bool) -> Iterator[Sample | Problem]:
-    label: list[dict[str, Any]] = []
-    if pair.label is None:
-        yield Problem(key=key, kind="no-label", reason="It has no XML file.")
-    else:
-        try:
-            annotation = read_annotation(root / pair.label)
-        except DataError as error:
-            yield Problem(key=key, kind="unreadable", reason=str(error), left_out=True)
-            return
-        for number, each in enumerate(annotation.objects, 1):
-            where = f"{pair.label}, object {number} ({each.name or 'without a name'})"
-            box = _box(each, one_based)
-            if box is None or not each.name:
-                kind, lacks = ("bad-box", "box of four numbers") if box is None else ("unknown-class", "name")
-                yield Problem(key=key, kind=kind, reason=f"{where} has no {lacks}.")
-                continue
-            stays, problem = rule.check(key, box, where, annotation.size)
-            if problem:
-                yield problem
-            if stays:
-                label.append(_labelled(each, box))
+def _sample(
+    root: Path, pair: VocPair, key: str, split: str, rules: tuple[BoxRule, FrameRule, bool]
+) -> Iterator[Sample | Problem]:
     assert pair.image is not None
+    label: list[dict[str, Any]] = []
+    if not pair.labels:
+        yield Problem(key=key, kind="no-label", reason="It has no XML file.")
+    for path in pair.labels:
+        try:
+            annotation = read_annotation(root / path)
+        except DataError as error:
+            yield Problem(key=key, kind="unreadable", reason=str(error), left_out=True, split=split)
+            return
+        image = partial(stored_size_of_file, root / pair.image)
+        frame = rules[1].of(key, image, annotation.size, labelled=bool(annotation.objects))
+        yield from frame.problems
+        for number, each in enumerate(annotation.objects, 1):
+            box, problems = _checked_box(each, key, f"{path}, object {number}", frame, rules)
+            yield from problems
+            if box is not None:
+                label.append(_labelled(each, box, frame))
     yield Sample(key=key, parts=(pair.image,), label=label, split=split, size_bytes=pair.size_bytes)
 
 
-def _labelled(each: VocObject, box: tuple[float, float, float, float]) -> dict[str, Any]:
-    found = ImageObject(class_number=0, box=box, difficult=each.difficult, details=each.details)
-    return {**found.as_json(), "class": each.name}
-
-
-def _box(each: VocObject, one_based: bool) -> tuple[float, float, float, float] | None:
-    if each.corners is None or not one_based:
-        return each.corners
+def _checked_box(
+    each: VocObject, key: str, where: str, frame: Frame, rules: tuple[BoxRule, FrameRule, bool]
+) -> tuple[tuple[float, float, float, float] | None, list[Problem]]:
+    where = f"{where} ({each.name or 'without a name'})"
+    if each.corners is None or not each.name:
+        is_box = each.corners is None
+        kind, lacks = ("bad-box", "box of four numbers") if is_box else ("unknown-class", "name")
+        why = "" if is_box else "they have no name"
+        reason = f"{where} has no {lacks}."
+        return None, [Problem(key=key, kind=kind, reason=reason, objects=1, why=why, class_name=each.name)]
+    notes = []
+    if each.around:
+        reason = f"{where} has a <{each.around}>: the upright box around it is taken."
+        notes.append(Problem(key=key, kind="box-of-outline", reason=reason))
     left, top, right, bottom = each.corners
-    return (left - 1, top - 1, right, bottom)
+    if rules[2]:  # the last pixel is numbered too
+        left, top = min(left, right) - 1, min(top, bottom) - 1
+        right, bottom = max(each.corners[0], right), max(each.corners[1], bottom)
+    box, problems = rules[0].check(key, (left, top, right, bottom), where, frame.size, class_name=each.name)
+    return box, [*notes, *problems]
 
 
-def _no_image(pair: Pair) -> Problem:
+def _labelled(each: VocObject, box: tuple[float, float, float, float], frame: Frame) -> dict[str, Any]:
+    found = ImageObject(class_number=0, box=box, difficult=each.difficult, details=each.details)
+    return {**frame.moved(found).as_json(), "class": each.name}
+
+
+def _no_image(root: Path, pair: VocPair, split: str) -> Iterator[Problem]:
     if pair.image is not None:
-        return Problem(key=pair.image, kind="no-picture", reason="It is a link that leads nowhere.", left_out=True)
-    reason = f"{pair.label} has no image of the same name."
-    return Problem(key=pair.label or pair.stem, kind="no-picture", reason=reason, left_out=True)
+        reason = "It is a link that leads nowhere."
+        yield Problem(key=pair.image, kind="no-picture", reason=reason, left_out=True, split=split)
+        return
+    for path in pair.labels:
+        try:
+            names = [each.name for each in read_annotation(root / path).objects]
+        except DataError:
+            names = []
+        reason = f"{path} has no image of the same name."
+        yield from lost_objects(path, "no-picture", reason, names, left_out=True, split=split)
 
 
 def _is_annotation(file: Path) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import posixpath
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,12 +30,16 @@ from ziggurat.datasets.formats.shared.entries import is_folder_entry
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError
 
-__all__ = ["SplitLists", "VocFolder", "VocObject", "read_annotation", "voc_folders"]
+__all__ = ["XML_ENCODING", "SplitLists", "VocFolder", "VocObject", "read_annotation", "voc_folders"]
 
 _MASKS: Final = ("segmentationclass",)
 _LISTS: Final = ("train", "val", "test", "trainval")
 
 _LARGEST_BYTES: Final = 16 << 20  # of an annotation; a larger file is something else
+XML_ENCODING: Final = re.compile(rb"""\s*<\?xml[^>]*?encoding=["']([A-Za-z0-9._-]+)["']""")
+"""Start of an XML file, up to its encoding."""
+
+_OUTLINES: Final = ("robndbox", "polygon")
 _CORNERS: Final = ("xmin", "ymin", "xmax", "ymax")
 _OWN_FIELDS: Final = frozenset(("name", "bndbox", "difficult"))
 _DEEPEST: Final = 8  # recursion limit for fields of tools that nest them
@@ -183,12 +189,14 @@ class VocObject:
         corners: xmin, ymin, xmax, ymax; None where it has no box of four numbers.
         difficult: whether it does not count in an evaluation.
         details: its other fields, such as ``pose``, ``truncated``, ``occluded`` and ``part``.
+        around: element of an outline or a rotated box that the corners are around; empty where they were written.
     """
 
     name: str
     corners: tuple[float, float, float, float] | None
     difficult: bool
     details: dict[str, Any] = field(default_factory=dict)
+    around: str = ""
 
 
 @dataclass(frozen=True)
@@ -213,7 +221,7 @@ def read_annotation(path: Path) -> VocAnnotation:
     try:
         if path.stat().st_size > _LARGEST_BYTES:
             raise _unreadable(path, f"it has more than {_LARGEST_BYTES} bytes")
-        tree = fromstring(path.read_bytes(), forbid_external=True)
+        tree = fromstring(_unicode(path.read_bytes()), forbid_external=True)
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from None
     except DefusedXmlException as error:
@@ -229,8 +237,25 @@ def read_annotation(path: Path) -> VocAnnotation:
     )
 
 
+def _unicode(content: bytes) -> bytes:
+    """Return an XML file in UTF-8 where its encoding is one that the parser cannot read, such as GBK.
+
+    Raises:
+        LookupError: where there is no such encoding.
+        UnicodeDecodeError: where the file has another one.
+    """
+    declared = XML_ENCODING.match(content)
+    if declared is None or declared[1].lower().startswith((b"utf", b"iso-8859", b"latin", b"us-ascii", b"windows-12")):
+        return content
+    text = content[declared.end() :].decode(declared[1].decode())
+    return b'<?xml version="1.0" encoding="utf-8"' + text.encode()
+
+
 def _object(element: Element) -> VocObject:
     corners = _numbers(element.find("bndbox"), _CORNERS)
+    around = "" if corners else next((name for name in _OUTLINES if element.find(name) is not None), "")
+    if around:
+        corners = _box_around(element, around)
     details: dict[str, Any] = {}
     for child in element:
         if child.tag not in _OWN_FIELDS:
@@ -240,7 +265,30 @@ def _object(element: Element) -> VocObject:
         corners=(corners[0], corners[1], corners[2], corners[3]) if corners else None,
         difficult=(element.findtext("difficult") or "").strip().lower() in ("1", "true"),
         details=details,
+        around=around if corners else "",
     )
+
+
+def _box_around(element: Element, outline: str) -> list[float] | None:
+    """Return left, top, right and bottom of what is around a rotated box or an outline; None where it has no points."""
+    found = element.find(outline)
+    rotated = _numbers(found, ("cx", "cy", "w", "h", "angle"))
+    if rotated is not None:
+        x, y, width, height, angle = rotated  # radians
+        half_width = (width * abs(math.cos(angle)) + height * abs(math.sin(angle))) / 2
+        half_height = (width * abs(math.sin(angle)) + height * abs(math.cos(angle))) / 2
+        return [x - half_width, y - half_height, x + half_width, y + half_height]
+    points: dict[str, list[float]] = {"x": [], "y": []}
+    for child in () if found is None else found.iter():
+        if re.fullmatch(r"[xy]\d*", child.tag):
+            try:
+                points[child.tag[0]].append(float(child.text or ""))
+            except ValueError:
+                return None
+    x_values, y_values = points["x"], points["y"]
+    if not x_values or len(x_values) != len(y_values):
+        return None
+    return [min(x_values), min(y_values), max(x_values), max(y_values)]
 
 
 def _add(fields: dict[str, Any], element: Element, depth: int) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,19 +13,16 @@ from ziggurat.datasets.formats.shared.detection_import import (
     BoxRule,
     Pair,
     folders_below,
+    lost_objects,
     read_keys,
+    same_names,
     split_of,
     text_lines,
 )
-from ziggurat.datasets.formats.yolo.layout import (
-    looks_like_yolo,
-    lost_entries,
-    overlapping,
-    read_description,
-    walk_folder,
-    yolo_folders,
-)
-from ziggurat.datasets.image_size import image_size
+from ziggurat.datasets.formats.shared.frames import FRAME_OPTIONS, FrameRule
+from ziggurat.datasets.formats.yolo.layout import YoloWalk, overlapping, read_description, yolo_folders
+from ziggurat.datasets.formats.yolo.lines import class_number, line_form, looks_like_yolo, other_line, parse_line
+from ziggurat.datasets.image_size import stored_size_of_file
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError, StateError
@@ -58,7 +55,22 @@ class YoloImporter(Importer):
             default=[],
             help="Names of classes, in order. Left out: those of the YAML file or classes.txt.",
         ),
+        ImporterOption(
+            name="lines",
+            type=str,
+            default="auto",
+            help="What lines of more than a box are; `auto`: as `kpt_shape` of the YAML file and the numbers say.",
+            choices=("auto", "outlines", "keypoints"),
+        ),
+        ImporterOption(
+            name="missing_splits",
+            type=str,
+            default="refuse",
+            help="Whether splits that the YAML file names and that are not there are refused or dropped.",
+            choices=("refuse", "drop"),
+        ),
         ZERO_SIZE_OPTION,
+        *FRAME_OPTIONS[:1],
     )
 
     def guess(self, source: Path) -> Guess | None:
@@ -66,7 +78,7 @@ class YoloImporter(Importer):
             return None
         for labels in _label_names(source):
             description = read_description(source, labels)
-            folders = yolo_folders(source, description, labels)
+            folders = yolo_folders(source, description, labels).folders
             found = next((each for each in folders if looks_like_yolo(source, each)), None)
             if found is not None:
                 usual = labels == "labels"
@@ -78,6 +90,14 @@ class YoloImporter(Importer):
                 return Guess(format=self.name, confidence=confidence, reason=reason, kind="detection", options=options)
         return None
 
+    def obstacle(self, source: Path) -> str:
+        """Name a line of a label file that is none of YOLO."""
+        if not source.is_dir():
+            return ""
+        description = read_description(source)
+        folders = yolo_folders(source, description, "labels").folders
+        return next((said for each in folders if (said := other_line(source, each))), "")
+
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
         return _YoloScan(source, options)
 
@@ -87,8 +107,16 @@ class _YoloScan(Scan):
         self._root = source
         self._labels = options["labels"]
         self._description = read_description(source, self._labels)
-        self._names = list(options["classes"]) or list(self._description.names)
-        self._folders = yolo_folders(source, self._description, self._labels, options["images"])
+        listed = list(options["classes"]) or list(self._description.names)
+        self._names = list(dict.fromkeys(listed))
+        self._numbers = [self._names.index(name) for name in listed]
+        self._listed = listed
+        found = yolo_folders(source, self._description, self._labels, options["images"])
+        self._folders = found.folders
+        self._notes = found.notes
+        if found.missing and options["missing_splits"] == "refuse":
+            raise _missing_split(self._description.file, found.missing)
+        self._missing = found.missing
         if not self._folders:
             raise DataError(
                 "A YOLO dataset has images and text files of the same names, side by side or in `images` and "
@@ -96,7 +124,9 @@ class _YoloScan(Scan):
                 received=f"`{source}`, down to two folders deep",
                 advice="Name the folders with the options `images` and `labels`.",
             )
+        self._form = line_form(source, self._folders, self._labels, self._description.key_points, options["lines"])
         self._rule = BoxRule(options["zero_size_boxes"])
+        self._frames = FrameRule({**options, "scale_boxes": False})
         self._largest = -1
         self._ended = False
 
@@ -110,14 +140,22 @@ class _YoloScan(Scan):
     def __iter__(self) -> Iterator[Sample | Problem]:
         keys = read_keys(self._root)
         seen: set[str] | None = set() if overlapping(self._folders) else None
-        for entry in lost_entries(self._root, self._description):
-            name = self._description.file
-            yield Problem(key=name, kind="no-picture", reason=f"It names `{entry}`, which the source does not have.")
+        name = self._description.file or "the folder"
+        yield from same_names(name, self._listed)
+        yield from self._description.problems
+        for note in self._notes:
+            yield Problem(key=name, kind="other-name", reason=note)
+        for split, entry in self._missing:
+            reason = f"It names `{entry}` as {split}, which the source does not have."
+            why = "the source does not have their images"
+            yield Problem(key=name, kind="no-split", reason=reason, names=1, why=why, split=split)
+        walk = YoloWalk(self._root, self._labels)
         for folder in self._folders:
-            for pair in walk_folder(self._root, folder, self._labels):
+            for pair in walk.pairs(folder):
+                split = folder.split or split_of(pair.stem.partition("/")[0])
                 if pair.image is None or pair.size_bytes is None:
                     if pair.image or not _is_other_text(pair.stem):
-                        yield _no_image(pair)
+                        yield from self._lost(pair, pair.label or pair.image or pair.stem, "no-picture", split)
                     continue
                 if seen is not None and pair.image in seen:
                     reason = "It belongs to two splits or is listed twice; the first counts."
@@ -125,8 +163,8 @@ class _YoloScan(Scan):
                     continue
                 if seen is not None:
                     seen.add(pair.image)
-                split = folder.split or split_of(pair.stem.partition("/")[0])
                 yield from self._sample(pair, keys.get(pair.image, pair.image), split)
+        yield from walk.problems(name)
         self._ended = True
 
     def _sample(self, pair: Pair, key: str, split: str) -> Iterator[Sample | Problem]:
@@ -134,40 +172,68 @@ class _YoloScan(Scan):
         label: list[ImageObject] = []
         try:
             lines = text_lines(self._root / pair.label) if pair.label else []
-            size = image_size(self._root / pair.image)
+            stored = stored_size_of_file(self._root / pair.image)
         except (DataError, ValueError) as error:
-            yield Problem(key=key, kind="unreadable", reason=str(error), left_out=True)
+            yield from self._lost(pair, key, "unreadable", split, str(error))
             return
         if pair.label is None:
             yield Problem(key=key, kind="no-label", reason="It has no label file.")
+        frame = self._frames.of(key, lambda: stored, None, labelled=any(map(str.strip, lines)))
+        yield from frame.problems
         for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            found, problem = self._object(key, line, f"{pair.label}, line {number}", size)
-            if problem:
-                yield problem
-            if found:
-                label.append(found)
+            if line.strip():
+                found, problems = self._object(key, line, f"{pair.label}, line {number}", frame.size or stored.upright)
+                yield from problems
+                label += [frame.moved(found)] if found else []
         yield Sample(
             key=key, parts=(pair.image,), label=objects_to_json(label), split=split, size_bytes=pair.size_bytes
         )
 
     def _object(
-        self, key: str, line: str, where: str, size: tuple[int, int]
-    ) -> tuple[ImageObject | None, Problem | None]:
+        self, key: str, line: str, where: str, size: tuple[float, float]
+    ) -> tuple[ImageObject | None, list[Problem]]:
         try:
-            found = parse_line(line, *size)
+            found = parse_line(line, *size, self._form)
         except ValueError as error:
-            return None, Problem(key=key, kind="bad-line", reason=f"{where}: {error}.")
+            name = self._class_of(line)
+            return None, [Problem(key=key, kind="bad-line", reason=f"{where}: {error}.", objects=1, class_name=name)]
         number = found.class_number
-        if not 0 <= number < (len(self._names) or _MOST_CLASSES):
-            named = f"{len(self._names)} classes have names" if self._names else "classes are numbered from 0"
-            return None, Problem(key=key, kind="unknown-class", reason=f"{where}: class {number}, and {named}.")
-        stays, problem = self._rule.check(key, found.box, where, size)
-        if not stays:
-            return None, problem
+        if not 0 <= number < (len(self._listed) or _MOST_CLASSES):
+            named = f"{len(self._listed)} classes have names" if self._listed else "classes are numbered from 0"
+            reason = f"{where}: class {number}, and {named}."
+            return None, [Problem(key=key, kind="unknown-class", reason=reason, objects=1)]
         self._largest = max(self._largest, number)
-        return found, problem
+        box, problems = self._rule.check(key, found.box, where, size, class_name=self._class_of(line))
+        number = self._numbers[number] if self._numbers else number
+        return (None if box is None else replace(found, box=box, class_number=number)), problems
+
+    def _class_of(self, line: str) -> str:
+        """Return the class that a line names; empty where it is none."""
+        number = class_number(line)
+        if number is None or not 0 <= number < (len(self._listed) or _MOST_CLASSES):
+            return ""
+        self._largest = max(self._largest, number)
+        return self._listed[number] if self._listed else f"class {number}"
+
+    def _lost(self, pair: Pair, key: str, kind: str, split: str, reason: str = "") -> Iterator[Problem]:
+        """Yield the loss of an image with the objects in its label file."""
+        reason = reason or ("It has no image of the same name." if pair.label else "There is no such image.")
+        try:
+            lines = text_lines(self._root / pair.label) if pair.label else []
+        except DataError:
+            lines = []
+        names = [self._class_of(line) for line in lines if line.strip()]
+        yield from lost_objects(key, kind, reason, names, left_out=True, split=split)
+
+
+def _missing_split(file: str, missing: Sequence[tuple[str, str]]) -> DataError:
+    said = ", ".join(f"`{entry}` ({split})" for split, entry in missing)
+    return DataError(
+        "A split that the YAML file names is not in the source.",
+        received=f"{said} in `{file}`",
+        advice="Add the images, correct the path, or take the dataset without them: missing_splits=drop.",
+        details={"field": "options.missing_splits"},
+    )
 
 
 def _label_names(source: Path) -> list[str]:
@@ -181,50 +247,3 @@ def _label_names(source: Path) -> list[str]:
 def _is_other_text(stem: str) -> bool:
     """Whether a text file without an image is one that lies in such folders for other reasons."""
     return stem.rpartition("/")[2].lower() in _OTHER_TEXTS
-
-
-def _no_image(pair: Pair) -> Problem:
-    reason = "It has no image of the same name." if pair.label else "There is no such image."
-    return Problem(key=pair.label or pair.image or pair.stem, kind="no-picture", reason=reason, left_out=True)
-
-
-def parse_line(line: str, width: int, height: int) -> ImageObject:
-    """Return the object of a line: ``class x y width height``, maybe with a score, or ``class x1 y1 x2 y2 x3 y3 …``.
-
-    Args:
-        line: numbers relative to the image; (x, y) of a box is its middle.
-        width: of the image in pixels.
-        height: of the image in pixels.
-
-    Raises:
-        ValueError: where it is something else.
-    """
-    words = line.split()
-    try:
-        number = float(words[0])
-        values = [float(word) for word in words[1:]]
-    except ValueError:
-        raise ValueError("its words are no numbers") from None
-    if not number.is_integer() or abs(number) > 1e9:
-        raise ValueError(f"{words[0]} is no number of a class")
-    if not all(map(math.isfinite, values)):
-        raise ValueError("a number is infinite or none")
-    if len(values) in (4, 5):
-        return _box(int(number), values, width, height)
-    if len(values) < 6 or len(values) % 2:
-        raise ValueError(f"it has {len(words)} numbers: 5 make a box, 7, 9, 11 … an outline")
-    polygon = tuple(value * (height if place % 2 else width) for place, value in enumerate(values))
-    box = (min(polygon[::2]), min(polygon[1::2]), max(polygon[::2]), max(polygon[1::2]))
-    return ImageObject(class_number=int(number), box=box, polygons=(polygon,))
-
-
-def _box(number: int, values: list[float], width: int, height: int) -> ImageObject:
-    x, y, box_width, box_height = values[:4]
-    details: dict[str, Any] = {"score": values[4]} if len(values) == 5 else {}
-    box = (
-        (x - box_width / 2) * width,
-        (y - box_height / 2) * height,
-        (x + box_width / 2) * width,
-        (y + box_height / 2) * height,
-    )
-    return ImageObject(class_number=number, box=box, details=details)
