@@ -6,13 +6,33 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["LEAKING", "SPLITS", "SPLIT_NAMES", "Problem", "Sample", "split_in", "split_of"]
+__all__ = [
+    "COUNTED_FROM_ONE",
+    "DAY_OPEN",
+    "LEAKING",
+    "SPLITS",
+    "SPLIT_NAMES",
+    "TOLD",
+    "Problem",
+    "Sample",
+    "split_in",
+    "split_of",
+]
 
 SPLITS: Final = ("train", "val", "test")
 """The splits that a dataset may have, in order."""
 
 LEAKING: Final = "leaking-column"
-"""Kind of the problem of a column that determines the target; a creation warns of it."""
+"""Kind of the problem of a column that determines the target."""
+
+DAY_OPEN: Final = "day-or-month"
+"""Kind of the problem of dates that are read with the month first, and may have the day first."""
+
+COUNTED_FROM_ONE: Final = "counted-from-one"
+"""Kind of the problem of class numbers that are taken as counted from 1."""
+
+TOLD: Final = (LEAKING, DAY_OPEN, COUNTED_FROM_ONE, "encoding")
+"""Kinds of problems that a preview and a creation warn of, although nothing is lost."""
 
 SPLIT_NAMES: Final = {
     "train": "train",

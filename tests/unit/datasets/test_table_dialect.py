@@ -49,7 +49,19 @@ def test_what_somebody_said_is_taken() -> None:
         ([["name", "label"], ["x", "y"], ["z", "y"]], True),
         ([["spam", "hello you"], ["ham", "hello"], ["spam", "bye"]], False),
         ([["", "x"], ["0", "1"]], True),
-        ([["a", "a"], ["1", "2"]], False),
+        ([["a", "a"], ["1", "2"]], True),
+        ([["a", "a"], ["x", "y"]], False),
+        ([["a", "b"], ["1", "2"], ["a", "b"], ["3", "4"]], True),
+        ([["spam", "hello"], ["spam", "hello"], ["ham", "bye"], ["ham", "bye"]], False),
+        ([["0", "1", "2"], ["0.5", "-1.5", "1"], ["0.7", "2.5", "0"]], True),
+        ([["1", "2", "Forge"], ["7", "9", "3"], ["8", "4", "1"]], True),
+        ([["", "0", "1"], ["0", "0.5", "2.5"], ["1", "0.7", "3.5"]], True),
+        ([["country", "2000", "2001", "2002"], ["Chad", "0.5", "1.5", "2.5"]], True),
+        ([[*"01234"], [*"56789"]], False),
+        ([[*"01234"], [*"52719"]], True),
+        ([["1", "2", "Forge"], ["7", "9", "Iron"]], False),
+        ([["when", "what"], ["2024-01-02", "x"], ["2024-01-03", "y"]], True),
+        ([["done", "what"], ["yes", "x"], ["no", "y"]], True),
         ([["colour", "shape"], ["red", "round"], ["red", "flat"], ["blue", "flat"], ["red", "round"]], True),
         ([["a", "b"]], False),
         ([["a", "b"], ["?", "2"]], True),
@@ -73,6 +85,44 @@ def test_what_is_no_number(cell: str) -> None:
 def test_what_is_a_number(cell: str, value: float) -> None:
     found = number_of(cell)
     assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("cell", "decimal", "value"),
+    [
+        ("1.234,5", ",", 1234.5),
+        ("1.234", ",", 1234),
+        ("1.5", ",", 1.5),
+        ("1,234.5", ".", 1234.5),
+        ("-1,234,567", ".", -1234567),
+        ("0,234", ".", None),
+        ("12,34", ".", None),
+    ],
+)
+def test_thousands_may_be_grouped(cell: str, decimal: str, value: float | None) -> None:
+    assert number_of(cell, decimal) == value
+
+
+@pytest.mark.parametrize(
+    ("rows", "decimal", "is_open"),
+    [
+        ("1.234,5;x", ",", False),
+        ("0,5;x", ",", False),
+        ("0.5;1,234", ".", False),
+        ("1,234;x", ".", True),
+        ("1.234;x", ".", False),
+        ('"1.234,5","2"', ",", False),
+        ('"1,234","2"', ".", False),
+    ],
+)
+def test_the_sign_of_decimals(rows: str, decimal: str, is_open: bool) -> None:
+    found = guess_dialect([f"{rows}\n"] * 3)
+    assert (found.decimal, found.is_decimal_open) == (decimal, is_open)
+
+
+def test_a_first_line_names_the_delimiter() -> None:
+    assert guess_dialect(["sep=;\n", "a;b,c\n", "1;2,3\n"]).delimiter == ";"
+    assert guess_dialect(['"sep=|"\n', "a|b,c\n", "1|2,3\n"], delimiter=",").delimiter == ","
 
 
 def test_a_decimal_comma_must_be_asked_for() -> None:

@@ -54,12 +54,14 @@ def test_missing_cells_are_listed_once_for_each_column(tmp_path: Path) -> None:
     ]
 
 
-def test_rows_without_a_target_are_left_out_and_listed_once(tmp_path: Path) -> None:
+def test_rows_without_a_target_are_left_out_and_listed(tmp_path: Path) -> None:
     found = scanned(tmp_path / "t.csv", "a,y\n1,5.5\n2,\n3,NA\n4,6.5\n")
     assert found.labels == [5.5, 6.5]
     assert found.keys == ["row-000000", "row-000003"]
     assert found.problems[-1].left_out
-    assert found.problems[-1].reason == "2 rows without a value in the target `y`: left out."
+    lost = [problem for problem in found.problems if problem.left_out]
+    assert {problem.key: problem.kind for problem in lost} == {"t.csv:3": "missing-value", "t.csv:4": "missing-value"}
+    assert lost[0].reason == "The target `y` has no value."
 
 
 def test_the_usual_name_of_a_target_goes_before_the_last_column(tmp_path: Path) -> None:

@@ -48,9 +48,10 @@ def test_columns_may_be_named_and_classes_chosen(tmp_path: Path) -> None:
     assert found.problems == [
         Problem(
             key="t.csv:2",
-            kind="unknown-class",
+            kind="not-listed",
             reason="The class 'x' is none of those that were named.",
             left_out=True,
+            class_name="x",
         )
     ]
     with pytest.raises(UnknownNameError, match="`d` is not a known column"):

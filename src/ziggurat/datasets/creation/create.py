@@ -33,7 +33,7 @@ from ziggurat.datasets.creation.request import CreationRequest, CreationStopped,
 from ziggurat.datasets.format_registry import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.hashing import NO_HASH, picture_hash
 from ziggurat.datasets.importer import Importer, PartReader
-from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
+from ziggurat.datasets.samples import SPLITS, TOLD, Problem
 from ziggurat.datasets.sources import check_offered, is_remote, open_source, public_uri
 from ziggurat.datasets.splitting.assign import assign_splits
 from ziggurat.errors import DataError, DatapointError
@@ -148,9 +148,9 @@ def _split(
     if not arrays.exists():
         with Catalogue(scan.catalog) as catalog:
             assignment = assign_splits(catalog, request.rule, hashes, class_names=scan.schema.class_names)
-            leaking = [problem.reason for problem in catalog.problems(LEAKING)]
+            told = dict.fromkeys(problem.reason for kind in TOLD for problem in catalog.problems(kind))
         problems = [asdict(problem) for problem in assignment.problems]
-        _write(found, json.dumps({"problems": problems, "warnings": [*leaking, *assignment.warnings]}).encode())
+        _write(found, json.dumps({"problems": problems, "warnings": [*told, *assignment.warnings]}).encode())
         target = AtomicFile(arrays)
         with storage_errors(arrays), target.path.open("wb") as file:
             np.save(file, assignment.splits.astype(np.int8), allow_pickle=False)

@@ -23,7 +23,7 @@ from ziggurat.datasets.creation.images import FittedPicture, Fitting, fit_mask, 
 from ziggurat.datasets.creation.losses import Losses, losses_of
 from ziggurat.datasets.format_registry import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.importer import Guess, Importer, PartReader
-from ziggurat.datasets.samples import LEAKING, SPLITS, Problem
+from ziggurat.datasets.samples import SPLITS, TOLD, Problem
 from ziggurat.datasets.sources import check_offered, is_remote, public_uri
 from ziggurat.datasets.sources.archives import unpack
 from ziggurat.datasets.sources.cache import SourceLimits
@@ -262,7 +262,7 @@ def _divided(seen: _Seen, catalogue: Catalogue, asked: CreationRequest) -> tuple
     except DataError as error:
         seen.warnings.append(str(error))
         return counts, [], False
-    seen.warnings += [problem.reason for problem in catalogue.problems(LEAKING)]
+    seen.warnings += dict.fromkeys(problem.reason for kind in TOLD for problem in catalogue.problems(kind))
     seen.warnings += assignment.warnings
     is_random = assignment.is_random and not keeps_clusters
     return {**counts, **assignment.counts()}, assignment.problems, is_random

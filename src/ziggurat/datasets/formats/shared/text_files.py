@@ -15,12 +15,21 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
+from ziggurat.datasets.formats.shared.text_encodings import (
+    UTF_8,
+    asian_encodings,
+    codec_named,
+    encoding_by_mark,
+    encoding_problem,
+    encoding_question,
+    is_fallback,
+    single_byte_encoding,
+)
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError
 
 __all__ = [
     "CLASS_NUMBER",
-    "LATIN_1",
     "Labels",
     "Line",
     "ListLine",
@@ -29,7 +38,7 @@ __all__ = [
     "decode_text",
     "encoding_by_mark",
     "encoding_of",
-    "encoding_problem",
+    "encoding_problems",
     "head_lines",
     "is_number",
     "lines_of",
@@ -41,12 +50,10 @@ __all__ = [
     "two_paths",
 ]
 
-LATIN_1: Final = "latin-1"
-_UTF_8: Final = "utf-8"
-_MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _BLOCK_BYTES: Final = 1 << 20
 _HEAD_BYTES: Final = 1 << 18  # read for a guess
 _HEAD_LINES: Final = 20
+_WEIGHED_BYTES: Final = 1 << 16  # of lines beyond ASCII, which tell an Asian text
 _LONGEST_HEAD_BYTES: Final = 1 << 24  # where rows are so long that fewer bytes hold too few of them
 
 _MAX_LINE_BYTES: Final = 1 << 16  # no path is longer; a file without line ends must not fill the memory
@@ -65,68 +72,119 @@ _STRAY: Final = 0.01  # share of lines with decimals that are taken for slips
 _FIRST_TABLE_SIZE: Final = 1 << 12  # doubled whenever half of it is taken
 
 
-def encoding_of(path: Path) -> str:
+def encoding_of(path: Path, chosen: str = "", *, asks: bool = True) -> str:
     """Return the encoding of a text file; every byte of it is looked at, so that reading it cannot fail.
 
     Args:
         path: the file.
+        chosen: encoding that the user named; empty to find it out. A byte-order mark counts more.
+        asks: whether a file is refused whose bytes speak for an Asian encoding; else it is read as a Western text.
 
     Returns:
-        encoding: ``utf-8``, ``utf-8-sig`` or ``utf-16`` where the file is valid in it, else ``latin-1``.
+        encoding: ``utf-8``, ``utf-8-sig`` or ``utf-16`` where the file is valid in it, else ``cp1252``, or Latin-1 for
+            bytes that cp1252 does not have.
 
     Raises:
-        DataError: where the file cannot be read, or holds zero bytes and so is no text.
+        DataError: where the file cannot be read, holds zero bytes and so is no text, or is not in the chosen encoding;
+            or where its encoding must be asked for: ``details["field"]`` names the option then.
     """
     try:
         with path.open("rb") as file:
-            encoding = encoding_by_mark(file.read(4)) or _UTF_8
+            encoding = encoding_by_mark(file.read(4)) or (codec_named(chosen) if chosen else UTF_8)
             file.seek(0)
-            decoder = codecs.getincrementaldecoder(encoding)()
-            zeros = False
+            decoder: codecs.IncrementalDecoder | None = codecs.getincrementaldecoder(encoding)()
+            zeros, fallback = False, single_byte_encoding(b"")
             while block := file.read(_BLOCK_BYTES):
                 zeros = zeros or 0 in block
+                fallback = max(fallback, single_byte_encoding(block))  # latin-1 comes after cp1252
                 if decoder is not None:
                     decoder = _fed(decoder, block)
             if decoder is not None:
                 decoder = _fed(decoder, b"", final=True)
     except OSError as error:
         raise DataError("A source can be read.", received=f"`{path}`: {error.strerror}") from None
-    if zeros and (decoder is None or encoding != "utf-16"):
+    if zeros and (decoder is None or not encoding.startswith("utf-16")):
         raise DataError(
             "A file of texts holds letters.",
             received=f"`{path}`, which holds zero bytes",
             advice="Save it as UTF-8, or choose the format that it has.",
         )
-    return LATIN_1 if decoder is None else encoding
+    if decoder is not None:
+        return encoding
+    if chosen and encoding != "utf-8-sig":
+        raise _not_in(path.name, chosen)
+    if asks:
+        _ask_for_encoding(path.name, _strange_lines(path))
+    return fallback
 
 
-def decode_text(content: bytes) -> tuple[str, str]:
-    """Return a text and the encoding that it was in; Latin-1 takes whatever is no UTF.
+def decode_text(content: bytes, chosen: str = "", *, name: str = "") -> tuple[str, str]:
+    """Return a text and the encoding that it was in; cp1252 or Latin-1 take whatever is no UTF.
 
     Args:
         content: all bytes of a file.
+        chosen: encoding that the user named; empty to find it out.
+        name: of the file, if a content is refused whose bytes speak for an Asian encoding; empty if it is not.
+
+    Raises:
+        DataError: where the content is not in the chosen encoding, or its encoding must be asked for.
     """
-    encoding = encoding_by_mark(content[:4]) or _UTF_8
+    encoding = encoding_by_mark(content[:4]) or (codec_named(chosen) if chosen else UTF_8)
     try:
         return content.decode(encoding), encoding
     except UnicodeDecodeError:
-        return content.decode(LATIN_1), LATIN_1
+        if chosen:
+            raise _not_in(name, chosen) from None
+    if name:
+        _ask_for_encoding(name, content.splitlines(keepends=True))
+    encoding = single_byte_encoding(content)
+    return content.decode(encoding), encoding
 
 
-def encoding_by_mark(start: bytes) -> str:
-    """Return the encoding that the byte-order mark at the start of a file says; empty where there is none."""
-    return next((encoding for mark, encoding in _MARKS if start.startswith(mark)), "")
+def encoding_problems(name: str, encoding: str, chosen: str = "") -> Iterator[Problem]:
+    """Yield the problem of a file that was taken for cp1252 or Latin-1, although nobody said so."""
+    if not chosen and is_fallback(encoding):
+        yield encoding_problem(name, encoding)
 
 
-def encoding_problem(name: str) -> Problem:
-    """Return the problem of a file that was taken for Latin-1."""
-    return Problem(
-        key=name, kind="encoding", reason="It is no valid UTF-8 and was read as Latin-1; check its special letters."
+def _not_in(name: str, chosen: str) -> DataError:
+    return DataError(
+        f"The text is not in the encoding {chosen}.",
+        received=f"`{name}`",
+        advice="Set the option `encoding` to another one, or leave it out.",
+        details={"field": "options.encoding"},
     )
 
 
-def head_lines(path: Path) -> list[str]:
-    """Return the first lines of a text file with their ends; empty where it is none or cannot be read."""
+def _ask_for_encoding(name: str, lines: Sequence[bytes]) -> None:
+    lines = [line for line in lines if not line.isascii()]
+    if likely := asian_encodings(b"".join(lines)[:_WEIGHED_BYTES]):
+        raise encoding_question(name, lines, likely)
+
+
+def _strange_lines(path: Path) -> list[bytes]:
+    """Return the first lines with bytes beyond ASCII."""
+    found, count = [], 0
+    with path.open("rb") as file:
+        for line in iter(lambda: file.readline(_MAX_LINE_BYTES), b""):
+            if not line.isascii():
+                found.append(line)
+                count += len(line)
+            if count > _WEIGHED_BYTES:
+                break
+    return found
+
+
+def head_lines(path: Path, chosen: str = "") -> list[str]:
+    """Return the first lines of a text file with their ends; empty where it is none or cannot be read.
+
+    Args:
+        path: the file.
+        chosen: encoding that the user named; empty to find it out.
+
+    Raises:
+        DataError: where there is no such encoding.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(_HEAD_BYTES)
@@ -138,13 +196,13 @@ def head_lines(path: Path) -> list[str]:
             whole = not file.read(1)
     except OSError:
         return []
-    encoding = encoding_by_mark(content[:4]) or _UTF_8
-    if 0 in content and encoding != "utf-16":
+    encoding = encoding_by_mark(content[:4]) or (codec_named(chosen) if chosen else UTF_8)
+    if 0 in content and not encoding.startswith("utf-16"):
         return []
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(content, whole)
     except UnicodeDecodeError:
-        text = content.decode(LATIN_1)
+        text = content.decode(single_byte_encoding(content))
     lines = list(io.StringIO(text, newline=""))  # str.splitlines would split at signs that end no line
     return lines if whole else lines[:-1]
 
@@ -170,17 +228,21 @@ class Line(NamedTuple):
     text: str
 
 
-def lines_of(path: Path) -> Iterator[Line]:
-    """Yield the lines of a file that are not empty: UTF-8, or UTF-16 with its mark, and else Latin-1.
+def lines_of(path: Path, chosen: str = "") -> Iterator[Line]:
+    """Yield the lines of a file that are not empty: UTF-8, or UTF-16 with its mark, and else cp1252, line by line.
+
+    Args:
+        path: the file.
+        chosen: encoding that the user named; empty to find it out.
 
     Raises:
-        DataError: where the file cannot be read.
+        DataError: where the file cannot be read, or there is no such encoding.
     """
     try:
         with path.open("rb") as file:
-            encoding = encoding_by_mark(file.read(4))
+            encoding = encoding_by_mark(file.read(4)) or (codec_named(chosen) if chosen else "")
         with path.open("rb") as file:
-            if encoding:  # its lines end in more than one byte
+            if encoding:  # its lines may end in more than one byte
                 with io.TextIOWrapper(file, encoding, errors="replace") as text:
                     yield from _numbered(text)
             else:
@@ -226,7 +288,7 @@ def _decoded(raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
-        return raw.decode("latin-1")
+        return raw.decode(single_byte_encoding(raw))
 
 
 def _numbered(lines: Iterable[str]) -> Iterator[Line]:
@@ -281,31 +343,37 @@ def is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None and abs(float(text)) != float("inf")
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str | None]]:
-    """Yield (number from 1, text) of the lines that are not empty; None for the text where it is not UTF-8.
+def read_lines(path: Path, chosen: str = "") -> Iterator[tuple[int, str | None]]:
+    """Yield (number from 1, text) of the lines that are not empty; None for the text of a line that is no path.
 
-    Files in UTF-16 are known by their first bytes.
+    Each is UTF-8 or else cp1252, as names of files may come from two machines; UTF-16 is known by its first bytes.
+
+    Args:
+        path: the file.
+        chosen: encoding that the user named; empty to find it out.
 
     Raises:
-        DataError: where the file cannot be read.
+        DataError: where the file cannot be read, or there is no such encoding.
     """
     try:
         with path.open("rb") as file:
-            encoding = encoding_by_mark(file.read(3))
-            if encoding == "utf-16":
-                yield from _read_utf_16(path)
+            mark = encoding_by_mark(file.read(3))
+            encoding = mark or (codec_named(chosen) if chosen else "")
+            if encoding.startswith("utf-16"):
+                yield from _read_utf_16(path, encoding)
                 return
-            file.seek(len(codecs.BOM_UTF8) if encoding else 0)
+            file.seek(len(codecs.BOM_UTF8) if mark else 0)
             number = 0
             while raw := file.readline(_MAX_LINE_BYTES):
                 number += 1
                 is_whole = raw.endswith(b"\n") or len(raw) < _MAX_LINE_BYTES
+                is_path = is_whole
                 while not is_whole:  # no path is that long
                     rest = file.readline(_MAX_LINE_BYTES)
                     is_whole = rest.endswith(b"\n") or len(rest) < _MAX_LINE_BYTES
-                    raw = b"\xff"
                 if raw.strip():
-                    yield number, _utf8_text(raw)
+                    text = raw.decode(encoding, "replace") if encoding else _decoded(raw)
+                    yield number, text if is_path else None
     except OSError as error:
         raise DataError("A list can be read.", received=f"`{path}`: {error.strerror}") from None
 
@@ -324,15 +392,8 @@ def _by_blanks(text: str) -> ListLine | None:
     return ListLine(path, tuple(values))
 
 
-def _utf8_text(raw: bytes) -> str | None:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _read_utf_16(path: Path) -> Iterator[tuple[int, str | None]]:
-    with path.open(encoding="utf-16", errors="replace", newline="\n") as file:
+def _read_utf_16(path: Path, encoding: str) -> Iterator[tuple[int, str | None]]:
+    with path.open(encoding=encoding, errors="replace", newline="\n") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 yield number, line
@@ -421,18 +482,21 @@ def no_valid_lines(path: Path) -> DataError:
     )
 
 
-def read_class_names(path: Path) -> list[str]:
+def read_class_names(path: Path, chosen: str = "") -> list[str]:
     """Return the names of a file with one a line; the first is class 0.
 
+    Args:
+        path: the file.
+        chosen: encoding that the user named; empty to find it out.
+
     Raises:
-        DataError: where the file cannot be read or is no text.
+        DataError: where the file cannot be read or is no text, or its encoding must be asked for.
     """
     try:
-        text = path.read_bytes()
-        encoding = encoding_by_mark(text[:4]) or _UTF_8
-        names = [line.rstrip("\r") for line in text.decode(encoding).split("\n")]
-    except (OSError, UnicodeError) as error:
+        content = path.read_bytes()
+    except OSError as error:
         raise DataError("A file of class names is text with one name a line.", received=f"`{path}`: {error}") from None
+    names = [line.rstrip("\r") for line in decode_text(content, chosen, name=path.name)[0].split("\n")]
     while names and not names[-1].strip():
         names.pop()
     return names

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final
@@ -15,6 +16,7 @@ from ziggurat.records.schema import Column
 __all__ = [
     "ColumnPlan",
     "ColumnProfile",
+    "Doubt",
     "Target",
     "choose_target",
     "class_numbers",
@@ -44,10 +46,47 @@ _IDENTIFIER_NAME: Final = re.compile(r"(?i)(id|uuid|guid|key|index)|.*[_\- ](id|
 _ISO: Final = re.compile(
     r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?"  # what both 3.11 and later read
 )
-_WRITTEN_TIME: Final = re.compile(r"(\d{4}/\d\d?/\d\d?|\d\d?\.\d\d?\.\d{4}|\d\d?/\d\d?/\d{4})( \d\d?:\d\d(:\d\d)?)?")
-_DATES: Final = ("%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
+_WRITTEN_TIME: Final = re.compile(
+    r"(\d{4}/\d\d?/\d\d?|\d\d?\.\d\d?\.\d{4}|\d\d?/\d\d?/\d{4}|\d\d?-\d\d?-\d{4})( \d\d?:\d\d(:\d\d)?)?"
+)
+_MONTH_FIRST: Final = ("%m/%d/%Y", "%m-%d-%Y")
+_DAY_FIRST: Final = ("%d/%m/%Y", "%d-%m-%Y")
+_DATES: Final = ("%Y/%m/%d", "%d.%m.%Y", *_MONTH_FIRST, *_DAY_FIRST)
 _CLOCKS: Final = ("", " %H:%M", " %H:%M:%S")
 _ISO_FORMAT: Final = "iso"
+
+ODD_SHARE: Final = 0.01
+"""Share of the cells of a column that may not be of its type: they are listed; more is asked about."""
+
+_MOST_ODD_TEXTS: Final = 3  # different ones, which stand for "unknown" however many cells they fill
+_ODD_ASKED: Final = 0.1  # share up to which a column is asked about, however many texts it has
+_CODE: Final = re.compile(r"[+-]?(0\d+|\d{19,})")
+_IDEOGRAM: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff]")
+_LETTERS_OF_WORD: Final = 2  # on average, of a language that has no blanks between words
+_MOST_EXACT_FLOAT: Final = 2.0**53
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubt:
+    """A column of which most cells are of a type, and too many are not.
+
+    Args:
+        name: of the column.
+        type: of most of its cells: ``number`` or ``time``.
+        odd: cells that are none.
+        values: cells that hold a value.
+        first: the first of the odd cells, and its place.
+    """
+
+    name: str
+    type: str
+    odd: int
+    values: int
+    first: str
+
+    def __str__(self) -> str:
+        share = 100 * self.odd / self.values
+        return f"`{self.name}` with {self.odd} of {self.values} cells ({share:.1f} %) that are no {self.type}, the first {self.first}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +185,7 @@ def _is_class(profile: ColumnProfile) -> bool:
         return True
     distinct = profile.distinct
     few = distinct is not None and 2 <= distinct <= min(_MOST_WHOLE_CLASSES, profile.values // 3)
-    return profile.is_integer and few
+    return few and (profile.is_whole or not profile.is_exactly("number"))
 
 
 def plan_column(
@@ -178,15 +217,15 @@ def plan_column(
 
 def _converter(column: Column, profile: ColumnProfile, decimal: str) -> Callable[[Any], Any]:
     if column.type == "number":
-        return _whole(decimal) if profile.can_be("number") and profile.is_integer else _broken(decimal)
+        return _whole(decimal) if profile.is_exactly("number") and profile.is_integer else _broken(decimal)
     if column.type == "boolean":
         return lambda cell: BOOLEANS.get(cell.strip().lower()) if isinstance(cell, str) else _boolean(cell)
     if column.type == "time":
-        written = profile.times[0] if profile.times else "iso"
+        written = profile.time_form
         return lambda cell: time_of(cell, written)
     if column.type == "category" and column.categories:
-        known = frozenset(column.categories)
-        return lambda cell: str(cell) if str(cell) in known else None
+        known = {str(value): value for value in column.categories}
+        return lambda cell: known.get(str(cell), known.get(profile.category_of(cell)))
     return str
 
 
@@ -237,7 +276,7 @@ def time_of(cell: Any, written: str) -> str | None:
             if not _ISO.fullmatch(cell):
                 return None
             return date.fromisoformat(cell).isoformat() if len(cell) == 10 else datetime.fromisoformat(cell).isoformat()
-        if not _WRITTEN_TIME.fullmatch(cell):
+        if written[2] not in cell or not _WRITTEN_TIME.fullmatch(cell):
             return None
         clock = _CLOCKS[cell.count(":")]
         when = datetime.strptime(cell, written + clock)
@@ -254,31 +293,35 @@ class ColumnProfile:
         missing: texts that stand for no value.
         decimal: sign of texts that are numbers.
         typed: whether the source knows types, so that a text is never a number.
+        dates: ``month first`` or ``day first`` where that is known of dates such as 03/04/2024; else empty.
     """
 
-    def __init__(self, name: str, missing: Collection[str], *, decimal: str = ".", typed: bool = False) -> None:
+    def __init__(
+        self, name: str, missing: Collection[str], *, decimal: str = ".", typed: bool = False, dates: str = ""
+    ) -> None:
         self.name = name
         self.rows = 0
         self.missing = 0
         self.first_missing: str = ""
         self.is_integer = True
+        self.is_whole = True  # as integers, or as floats such as 3.0
         self.counting = True  # 0, 1, 2, … or 1, 2, 3, …
         self.characters = 0
         self.words = 0
-        self.times: tuple[str, ...] = (_ISO_FORMAT, *_DATES)
         self._texts_for_nothing = missing
         self._decimal = decimal
         self._typed = typed
+        excluded = {"month first": _DAY_FIRST, "day first": _MONTH_FIRST}.get(dates, ())
+        self._forms = tuple(form for form in (_ISO_FORMAT, *_DATES) if form not in excluded)
+        self._has_codes = False
+        self._fits: Counter[str] = Counter()  # type, or form of a date → cells
+        self._fits_of: dict[Any, tuple[str, ...]] = {}
+        self._odd: dict[str, dict[Any, str]] = {"number": {}, "time": {}}
         self._values: dict[Any, int] | None = {}
         self._codes: dict[Any, int] = {}
         self._order_hash = 0  # of the codes of the cells, which are numbered in the order of their coming
         self._cells_hash = 0
         self._unique = _Uniqueness(remember=bool(_IDENTIFIER_NAME.fullmatch(name)))
-        self._possible: list[tuple[str, Callable[[Any], bool]]] = [
-            ("boolean", self._takes_boolean),
-            ("number", self._takes_number),
-            ("time", self._takes_time),
-        ]
 
     def add(self, cell: Any, place: str) -> None:
         """Look at a cell; ``place`` names it in a problem."""
@@ -290,15 +333,29 @@ class ColumnProfile:
             self.missing += 1
             self.first_missing = self.first_missing or place
             return
-        if self._values is not None and cell in self._values:
-            self.counting = False  # what a value can be was found out when it came first
-        elif self._possible:
-            self._possible = [(name, takes) for name, takes in self._possible if takes(cell)]
+        self._count_types(cell, place)
         if isinstance(cell, str):
             self.characters += len(cell)
             self.words += cell.count(" ") + 1
+            if not cell.isascii():
+                self.words += len(_IDEOGRAM.findall(cell)) // _LETTERS_OF_WORD
         self._count(cell)
         self._unique.add(cell)
+
+    def _count_types(self, cell: Any, place: str) -> None:
+        key = (type(cell), cell)  # 1, 1.0 and True are one key of a dictionary otherwise
+        fits = self._fits_of.get(key)
+        if fits is None:
+            fits = tuple(self._types_of(cell))
+            if len(self._fits_of) <= MOST_CATEGORIES:
+                self._fits_of[key] = fits
+        else:
+            self.counting = False
+        for name in fits:
+            self._fits[name] += 1
+        for name, odd in self._odd.items():
+            if name not in fits and len(odd) <= _MOST_ODD_TEXTS:
+                odd.setdefault(cell, place)
 
     @property
     def values(self) -> int:
@@ -334,17 +391,79 @@ class ColumnProfile:
 
     def categories(self) -> tuple[str, ...]:
         """Return the different values as texts: whole numbers by size, all others by letter."""
-        values = [str(value) for value in self._values or ()]
-        if self.is_integer and self.can_be("number"):
+        values = {self.category_of(value) for value in self._values or ()}
+        if self.is_whole and self.is_exactly("number"):
             return tuple(sorted(values, key=lambda value: (int(value), value)))
         return tuple(sorted(values))
 
+    def category_of(self, cell: Any) -> str:
+        """Return the name of a cell as a category: ``1`` for ``1.0`` where all numbers are whole."""
+        if self.is_whole and self.is_exactly("number"):
+            number = number_of(cell, self._decimal) if isinstance(cell, str) else cell
+            if isinstance(number, int | float) and number == number:
+                return str(int(number))
+        return str(cell)
+
+    def is_exactly(self, type_name: str) -> bool:
+        """Say whether every cell is a number, boolean or time."""
+        return bool(self.values) and self._fitting(type_name) == self.values and not self._is_code(type_name)
+
     def can_be(self, type_name: str) -> bool:
-        """Say whether all cells are numbers, booleans or times."""
-        return bool(self.values) and any(name == type_name for name, _ in self._possible)
+        """Say whether all cells are booleans, or at least 99 % numbers or times; a code such as 007 is no number."""
+        if type_name == "boolean":
+            return self.is_exactly(type_name)
+        odd = self.values - self._fitting(type_name)
+        return bool(self.values) and odd <= ODD_SHARE * self.values and not self._is_code(type_name)
+
+    def _is_code(self, type_name: str) -> bool:
+        return type_name == "number" and self._has_codes
+
+    def _fitting(self, type_name: str) -> int:
+        return self._fits[self.time_form] if type_name == "time" else self._fits[type_name]
+
+    @property
+    def time_form(self) -> str:
+        """The form in which most cells are times: ``iso``, or as ``strptime`` names it; the month is first in doubt."""
+        return max(self._forms, key=lambda form: self._fits[form])
+
+    @property
+    def is_day_open(self) -> bool:
+        """Whether its dates can be read with the month first and with the day first, and no cell tells."""
+        form = self.time_form
+        if form not in _MONTH_FIRST or not self.can_be("time"):
+            return False
+        other = _DAY_FIRST[_MONTH_FIRST.index(form)]
+        return other in self._forms and self._fits[other] == self._fits[form]
+
+    def doubt(self) -> Doubt | None:
+        """Return what must be asked of a column most of whose cells are numbers or times; None where it is clear."""
+        if self.type() in ("identifier", "boolean", "number", "time") or self._has_codes:
+            return None
+        for name in ("number", "time"):
+            odd = self.values - self._fitting(name)
+            if 2 * odd >= self.values:
+                continue
+            texts = self._odd[name]
+            if name == "number":
+                is_asked = self._has_many_numbers() and (
+                    odd <= _ODD_ASKED * self.values or len(texts) <= _MOST_ODD_TEXTS
+                )
+                if not is_asked:
+                    continue
+            cell, place = next(iter(texts.items()), ("", ""))
+            first = f"{str(cell)[:40]!r} in {place}" if place else "among them"
+            return Doubt(name=self.name, type=name, odd=odd, values=self.values, first=first)
+        return None
+
+    def _has_many_numbers(self) -> bool:
+        """Say whether its numbers are too many to be categories, of which nothing would be lost."""
+        if self._values is None:
+            return True
+        numbers = sum("number" in self._fits_of.get((type(value), value), ()) for value in self._values)
+        return numbers > _MOST_WHOLE_CLASSES
 
     def type(self) -> str:
-        """Return the type that suits all cells, a name in ``ziggurat.records.schema.COLUMN_TYPES``."""
+        """Return the type that suits the cells, a name in ``ziggurat.records.schema.COLUMN_TYPES``."""
         if self._is_identifier():
             return "identifier"
         for name in ("boolean", "number", "time"):
@@ -355,9 +474,9 @@ class ColumnProfile:
     def _is_identifier(self) -> bool:
         if not self.is_unique or self.rows < 2:
             return False
-        whole = self.can_be("number") and self.is_integer
+        whole = self.is_exactly("number") and self.is_integer
         if _IDENTIFIER_NAME.fullmatch(self.name):
-            return whole or not self._possible
+            return whole or not any(map(self.is_exactly, ("boolean", "number", "time")))
         return whole and self.counting and self.rows >= 20
 
     def _is_category(self) -> bool:
@@ -379,28 +498,34 @@ class ColumnProfile:
         if len(self._values) > MOST_CATEGORIES:
             self._values = None
 
-    def _takes_boolean(self, cell: Any) -> bool:
-        if isinstance(cell, str):
-            return not self._typed and cell.strip().lower() in BOOLEANS
-        return isinstance(cell, bool)
+    def _types_of(self, cell: Any) -> Iterator[str]:
+        """Yield the types that a cell fits, and the forms in which it is a time."""
+        is_text = isinstance(cell, str)
+        if is_text and self._typed:
+            return
+        if isinstance(cell, bool) or (is_text and cell.strip().lower() in BOOLEANS):
+            yield "boolean"
+        if self._is_number(cell):
+            yield "number"
+        forms = [form for form in self._forms if time_of(cell, form) is not None]
+        yield from forms
+        if forms:
+            yield "time"
 
-    def _takes_number(self, cell: Any) -> bool:
+    def _is_number(self, cell: Any) -> bool:
         if isinstance(cell, str):
-            number = None if self._typed else number_of(cell, self._decimal)
+            number = number_of(cell, self._decimal)
+            self._has_codes = self._has_codes or (number is None and bool(_CODE.fullmatch(cell.strip())))
         else:
             number = cell if isinstance(cell, int | float) and not isinstance(cell, bool) else None
-        self.is_integer = self.is_integer and isinstance(number, int)
         if self.counting:
             self.counting = number in (self.values - 1, self.values)
-        return number is not None
-
-    def _takes_time(self, cell: Any) -> bool:
-        if isinstance(cell, date):
-            return True
-        if self._typed or not isinstance(cell, str):
+        if number is None:
             return False
-        self.times = tuple(written for written in self.times if time_of(cell, written) is not None)
-        return bool(self.times)
+        self.is_integer = self.is_integer and isinstance(number, int)
+        is_whole = isinstance(number, int) or (abs(number) < _MOST_EXACT_FLOAT and number == int(number))
+        self.is_whole = self.is_whole and is_whole
+        return True
 
 
 class _Uniqueness:

@@ -14,14 +14,24 @@ from typing import Any, Final, Self
 from ziggurat.errors import DataError, ZigguratError
 from ziggurat.records.schema import Schema
 
-__all__ = ["Description", "Dialect", "guess_dialect", "guess_header", "number_of", "parse_rows"]
+__all__ = ["Description", "Dialect", "guess_dialect", "guess_header", "number_of", "parse_rows", "separator_in"]
 
 _SURE: Final = 0.95  # share of rows with the same number of cells
 _DELIMITERS: Final = ("\t", ";", "|", ",")
 _HEAD_ROWS: Final = 500  # that a guess looks at
 _INTEGER: Final = re.compile(r"[+-]?(0|[1-9]\d{0,18})")
 _FLOAT: Final = re.compile(r"[+-]?((0|[1-9]\d*)?\.\d+|(0|[1-9]\d*)\.?)([eE][+-]?\d{1,4})?")
-_DECIMAL_COMMA: Final = re.compile(r"-?\d+,\d+")
+_DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d+")
+_GROUPED: Final = {
+    ".": re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"),
+    ",": re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?"),
+}
+"""Sign of decimals → numbers whose thousands are grouped by the other sign."""
+_SEPARATOR_LINE: Final = re.compile(r'"?sep=(.)"?[;,\t ]*', re.IGNORECASE)
+_DATE: Final = re.compile(r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})([T ].*)?")
+_TRUTHS: Final = frozenset(("true", "false", "yes", "no"))
+_KIND_SHARE: Final = 0.95  # of the cells below a heading, so that a slip among them does not hide it
+_LEAST_NUMBERED: Final = 5  # columns whose numbers alone tell a heading from whole numbers below it
 _LARGEST: Final = 2**63  # int64 holds no larger integers
 DESCRIPTION_NAME: Final = "columns.json"
 _LARGEST_BYTES: Final = 1 << 26  # of a description; a larger file is something else
@@ -64,6 +74,7 @@ class Dialect:
         comment: lines that begin with this are left out; empty for none.
         decimal: ``.`` or ``,``.
         skip_blanks: whether blanks after a delimiter do not count.
+        is_decimal_open: whether its numbers, such as ``1,234``, may have decimals as well as grouped thousands.
     """
 
     delimiter: str = ","
@@ -71,6 +82,13 @@ class Dialect:
     comment: str = ""
     decimal: str = "."
     skip_blanks: bool = False
+    is_decimal_open: bool = False
+
+
+def separator_in(line: str) -> str:
+    """Return the delimiter that a line such as ``sep=;`` names, which Excel writes above a table; empty for others."""
+    found = _SEPARATOR_LINE.fullmatch(line.strip(" \r\n\ufeff"))
+    return found[1] if found else ""
 
 
 def parse_rows(lines: Iterable[str], dialect: Dialect) -> Iterator[list[str]]:
@@ -96,6 +114,8 @@ def guess_dialect(lines: Sequence[str], *, delimiter: str = "", comment: str = "
         comment: if given.
         quotes: ``yes``, ``no`` or ``guess``.
     """
+    if lines and (named := separator_in(lines[0])):
+        delimiter, lines = delimiter or named, lines[1:]
     if not comment and lines and lines[0].startswith("#"):
         comment = "#"
     lines = [line for line in lines if line.strip() and not (comment and line.startswith(comment))][:_HEAD_ROWS]
@@ -105,9 +125,14 @@ def guess_dialect(lines: Sequence[str], *, delimiter: str = "", comment: str = "
     cells = [cell for row in _rows(lines, found) for cell in row]
     later = [cell for row in _rows(lines, found) for cell in row[1:] if cell]
     blanks = delimiter != "\t" and bool(later) and all(cell.startswith(" ") for cell in later)
-    comma = delimiter != "," and any(map(_DECIMAL_COMMA.fullmatch, cells)) and not any(map(_has_point, cells))
+    decimal, is_open = _decimal(cells, delimiter)
     return Dialect(
-        delimiter=delimiter, quotes=quoted, comment=comment, decimal="," if comma else ".", skip_blanks=blanks
+        delimiter=delimiter,
+        quotes=quoted,
+        comment=comment,
+        decimal=decimal,
+        skip_blanks=blanks,
+        is_decimal_open=is_open,
     )
 
 
@@ -120,34 +145,83 @@ def guess_header(rows: Sequence[Sequence[str]], missing: Iterable[str] = ("", "?
     """
     if not rows:
         return False, "the table is empty"
-    first, others = [cell.strip() for cell in rows[0]], rows[1:]
+    first = [cell.strip() for cell in rows[0]]
+    others = [row for row in rows[1:] if [cell.strip() for cell in row] != first]  # files may have been put together
     named = [cell for cell in first if cell]
     if any(number_of(cell) is not None for cell in first):
+        if _numbers_columns(first, others):
+            return True, "the first row numbers the columns"
         return False, "the first row holds numbers"
-    if len(set(named)) < len(named) or len(named) < max(1, len(first) - 1):
-        return False, "the first row does not hold a different name for each column"
+    if len(named) < max(1, len(first) - 1):
+        return False, "the first row does not hold a name for each column"
     empty = set(missing)
     for index, cell in enumerate(first):
         below = [row[index].strip() for row in others if len(row) > index]
-        filled = [value for value in below if value not in empty]
-        if filled and all(number_of(value) is not None for value in filled):
-            return True, f"the first row has the text {cell!r} above numbers"
-    repeated = [index for index in range(len(first)) if any(first[index] == row[index].strip() for row in _full(rows))]
+        kinds = Counter(map(_kind, (value for value in below if value not in empty)))
+        kind, count = kinds.most_common(1)[0] if kinds else ("text", 0)
+        if cell and kind != "text" == _kind(cell) and count >= _KIND_SHARE * kinds.total():
+            return True, f"the first row has the text {cell!r} above {kind}s"
+    if len(set(named)) < len(named):
+        return False, "the first row does not hold a different name for each column"
+    full = [row for row in others if len(row) == len(first)]
+    repeated = [index for index, cell in enumerate(first) if any(cell == row[index].strip() for row in full)]
     if repeated:
         return False, "what the first row says comes again below it"
     if any(cell.lower() in _USUAL_NAMES for cell in first):
         return True, "the first row holds usual names of columns"
-    return _has_categories(others, len(first)), "the first row differs from all others"
+    is_alone = len(others) == len(rows) - 1
+    return is_alone and _has_categories(others, len(first)), "the first row differs from all others"
+
+
+def _kind(cell: str) -> str:
+    if number_of(cell) is not None:
+        return "number"
+    if _DATE.fullmatch(cell):
+        return "date"
+    return "truth" if cell.lower() in _TRUTHS else "text"
+
+
+def _numbers_columns(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Say whether a row with numbers counts the columns (0, 1, 2, target) or years, above cells of another kind."""
+    numbers = {index: number_of(cell) for index, cell in enumerate(first)}
+    counted = {index: number for index, number in numbers.items() if isinstance(number, int)}
+    steps = {number - index for index, number in counted.items()}
+    texts = [cell for index, cell in enumerate(first) if numbers[index] is None]
+    if len(steps) != 1 or len(counted) + len(texts) < len(first) or "" in texts[1:] or _is_run(others, counted):
+        return False
+    least = 2 if steps <= {-1, 0, 1} else 3
+    if len(counted) < least:
+        return False
+    below = [[row[index] for row in others if len(row) == len(first)] for index in counted]
+    broken = [cells for cells in below if sum(isinstance(number_of(cell), int) for cell in cells) < len(cells) / 2]
+    above = [index for index, cell in enumerate(first) if cell and numbers[index] is None]
+    titled = [index for index in above if all(number_of(row[index]) is not None for row in others if len(row) > index)]
+    return bool(others) and bool(broken or titled or (least == 2 and len(counted) >= _LEAST_NUMBERED))
+
+
+def _is_run(rows: Sequence[Sequence[str]], counted: Iterable[int]) -> bool:
+    """Say whether some row below counts as well, so that counting tells no heading from rows."""
+    places = list(counted)
+    for row in rows:
+        numbers = [number_of(row[index]) for index in places if len(row) > index]
+        if all(isinstance(number, int) for number in numbers):
+            steps = {int(number or 0) - index for number, index in zip(numbers, places)}
+            if len(places) > 1 and len(steps) == 1:
+                return True
+    return False
 
 
 def number_of(cell: str, decimal: str = ".") -> int | float | None:
     """Return the number that a cell holds; None where it holds none, or one that would lose digits.
 
     Args:
-        cell: a text; blanks around the number do not count. ``007`` is no number but a code.
+        cell: a text; blanks around the number do not count. ``007`` is no number but a code. Thousands may be grouped
+            by the other sign, as in ``1.234,5``.
         decimal: ``.`` or ``,``.
     """
     cell = cell.strip()
+    if _GROUPED[decimal].fullmatch(cell):
+        cell = cell.replace("," if decimal == "." else ".", "")
     if decimal != "." and "." not in cell:
         cell = cell.replace(decimal, ".")
     if _INTEGER.fullmatch(cell):
@@ -203,12 +277,20 @@ def _is_quoted(lines: Sequence[str], delimiter: str) -> bool:
     return bool(opened) and len(closed) == len(opened)
 
 
-def _has_point(cell: str) -> bool:
-    return "." in cell and number_of(cell) is not None
-
-
-def _full(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    return [row for row in rows[1:] if len(row) == len(rows[0])]
+def _decimal(cells: Sequence[str], delimiter: str) -> tuple[str, bool]:
+    """Return the sign of decimals, and whether the cells leave it open: ``1,234`` may be 1.234 and 1234."""
+    cells = [cell.strip() for cell in cells]
+    points = [cell for cell in cells if "." in cell and number_of(cell) is not None]
+    if any(not _GROUPED[","].fullmatch(cell) for cell in points):
+        return ".", False  # such as 12.5, or 1,234.5
+    grouped = [cell for cell in cells if _GROUPED["."].fullmatch(cell)]
+    commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell) and not _GROUPED["."].fullmatch(cell)]
+    both = [cell for cell in cells if "," in cell and "." in cell and _GROUPED[","].fullmatch(cell)]
+    if both or (commas and delimiter != ","):
+        return ",", False
+    if not grouped or delimiter == ",":
+        return ".", False
+    return ".", not points
 
 
 def _has_categories(rows: Sequence[Sequence[str]], columns: int) -> bool:

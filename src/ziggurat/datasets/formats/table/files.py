@@ -7,6 +7,7 @@ import decimal
 import itertools
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +17,14 @@ from typing import Any, Final, NamedTuple, Protocol
 from ziggurat.datasets.formats.shared.entries import is_file_entry
 from ziggurat.datasets.formats.shared.text_files import encoding_of, head_lines
 from ziggurat.datasets.formats.table.columns import ColumnProfile
-from ziggurat.datasets.formats.table.dialect import Dialect, guess_dialect, guess_header, parse_rows
-from ziggurat.datasets.samples import SPLIT_NAMES
+from ziggurat.datasets.formats.table.dialect import (
+    Dialect,
+    guess_dialect,
+    guess_header,
+    parse_rows,
+    separator_in,
+)
+from ziggurat.datasets.samples import SPLIT_NAMES, SPLITS
 from ziggurat.errors import DataError, MissingDependencyError
 from ziggurat.records.offered_folders import check_source_file
 
@@ -84,11 +91,13 @@ class Row(NamedTuple):
         place: where it stands, such as ``prices.csv:12``.
         cells: its values; empty where it cannot be read.
         reason: why it cannot be read; empty where it can.
+        kind: of the problem that it is then.
     """
 
     place: str
     cells: Sequence[Any]
     reason: str = ""
+    kind: str = "bad-line"
 
 
 class TableReader(Protocol):
@@ -139,9 +148,9 @@ def table_files(source: Path, suffixes: Iterable[str], chosen: str = "") -> list
     names = [name for name in names if Path(name).suffix.lower() in known]
     if not names:
         names = [name for name in bare[:_MOST_SNIFFED] if is_table_file(source / name, known)]
-    by_split = {split: name for name in reversed(names) if (split := split_of(Path(name).stem))}
+    by_split = [TableFile(source / name, split) for name in names if (split := split_of(Path(name).stem))]
     if by_split:
-        return [TableFile(source / by_split[split], split) for split in ("train", "val", "test") if split in by_split]
+        return sorted(by_split, key=lambda file: SPLITS.index(file.split))
     if len(names) != 1:
         raise DataError(
             "A folder holds one table, or a table for each split: train, val, test.",
@@ -180,6 +189,10 @@ class TextTable:
         header: whether its first row names the columns: ``yes``, ``no`` or ``guess``.
         names: of its columns, where the file does not say them or says them badly.
         expected: given column names: a first row with one of them is a header.
+        encoding: that the user named; empty to find it out.
+
+    Attributes:
+        repeated_names: headings that stand above several columns; further ones got an apostrophe.
 
     Raises:
         DataError: where the file is empty or no text.
@@ -195,9 +208,11 @@ class TextTable:
         header: str = "guess",
         names: Sequence[str] = (),
         expected: Collection[str] = (),
+        encoding: str = "",
     ) -> None:
         self.path = path
-        self._head = head_lines(path)
+        self._chosen_encoding = encoding
+        self._head = head_lines(path, encoding)
         self.dialect = guess_dialect(self._head) if dialect is None else dialect
         self.decimal = self.dialect.decimal
         self.leading_lines = _leading(self._head, self.dialect.comment)
@@ -209,12 +224,16 @@ class TextTable:
             self.has_header = any(cell.strip() in expected for cell in cells[0]) or guess_header(cells)[0]
         else:
             self.has_header = header == "yes"
-        self.names = _column_names(cells[0], self.has_header, names, self._commented_names())
+        self._heading = cells[0] if self.has_header else None
+        width = _width(cells, self.has_header)
+        self.names = _column_names(cells[0][:width], self.has_header, names, self._commented_names())
+        counts = Counter(cell.strip() for cell in cells[0][:width] if cell.strip()) if self.has_header else Counter()
+        self.repeated_names = () if names else tuple(name for name, count in counts.items() if count > 1)
 
     @cached_property
     def encoding(self) -> str:
         """The encoding of the file; all of it is read to find out."""
-        return encoding_of(self.path)
+        return encoding_of(self.path, self._chosen_encoding)
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows below the header; blank lines and comments do not count."""
@@ -244,8 +263,15 @@ class TextTable:
             yield self._checked(row)
 
     def _checked(self, row: Row) -> Row:
-        if row.reason or len(row.cells) == len(self.names):
+        if row.reason:
             return row
+        if row.cells == self._heading:
+            return Row(row.place, [], "The row says the names of the columns again.", "repeated-header")
+        count = len(self.names)
+        if len(row.cells) == count:
+            return row
+        if len(row.cells) > count and not "".join(row.cells[count:]).strip():  # delimiters that end each line
+            return row._replace(cells=row.cells[:count])
         return Row(row.place, [], f"The row has {len(row.cells)} cells, and there are {len(self.names)} columns.")
 
     def _counts_for_nothing(self, cells: Sequence[str]) -> bool:
@@ -263,9 +289,21 @@ class TextTable:
 
 
 def _leading(lines: Sequence[str], comment: str) -> int:
-    """Return the number of lines above the table."""
+    """Return the number of lines above the table, that of Excel with the delimiter among them."""
+    named = int(bool(lines) and bool(separator_in(lines[0])))
+    lines = lines[named:]
     above = itertools.takewhile(lambda line: not line.strip() or (comment and line.startswith(comment)), lines)
-    return sum(1 for _ in above)
+    return named + sum(1 for _ in above)
+
+
+def _width(rows: Sequence[Sequence[str]], has_header: bool) -> int:
+    """Return the number of columns without those that only a delimiter at the end of each line makes."""
+    width = len(rows[0])
+    while width > 1 and all(not row[width - 1].strip() for row in rows if len(row) >= width):
+        if sum(len(row) < width for row in rows) > len(rows) / 2 or (has_header and not rows[1:]):
+            break
+        width -= 1
+    return width
 
 
 def _without_ends(lines: Iterable[str], dialect: Dialect) -> Iterator[str]:
@@ -482,7 +520,7 @@ def _is_label(profile: ColumnProfile) -> bool:
     return (
         1 <= distinct <= max(2, profile.values // 4)
         and profile.words < 2 * profile.values + 2
-        and (profile.is_integer or not profile.can_be("number"))
+        and (profile.is_whole or not profile.can_be("number"))
     )
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from ziggurat.datasets.formats.huggingface.tables import image_tables
-from ziggurat.datasets.formats.shared.text_files import LATIN_1, encoding_of, encoding_problem, head_lines
+from ziggurat.datasets.formats.shared.text_encodings import ENCODING_OPTION
+from ziggurat.datasets.formats.shared.text_files import encoding_of, encoding_problems, head_lines
 from ziggurat.datasets.formats.table.columns import (
     ColumnPlan,
     ColumnProfile,
@@ -26,6 +27,7 @@ from ziggurat.datasets.formats.table.dialect import Description, guess_dialect
 from ziggurat.datasets.formats.table.files import (
     PARQUET_SUFFIXES,
     ParquetTable,
+    Row,
     TableFile,
     TableReader,
     TableSigns,
@@ -37,9 +39,8 @@ from ziggurat.datasets.formats.table.files import (
     table_signs,
 )
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
-from ziggurat.datasets.samples import LEAKING, Problem, Sample
+from ziggurat.datasets.samples import DAY_OPEN, LEAKING, Problem, Sample
 from ziggurat.errors import DataError, MissingDependencyError, UnknownNameError
-from ziggurat.formatting import plural
 from ziggurat.records.schema import COLUMN_TYPES, Column, Schema
 
 __all__ = ["TableImporter"]
@@ -51,6 +52,7 @@ TABLE_SUFFIXES: Final = (".csv", ".tsv", ".tab", ".data", *PARQUET_SUFFIXES)
 _GUESSED: Final = ("guess", "yes", "no")
 
 _SPLIT_COLUMN: Final = "split"
+_ELSEWHERE: Final = "the first file has no such column"
 
 
 class TableImporter(Importer):
@@ -86,6 +88,14 @@ class TableImporter(Importer):
         ImporterOption(
             name="time", type=str, default="", help="Column with the time of a row: dates, times, or numbers."
         ),
+        ImporterOption(
+            name="dates",
+            type=str,
+            default="guess",
+            help="How dates such as 03/04/2024 are read; by default the other cells tell, else the month is first.",
+            choices=("guess", "month first", "day first"),
+        ),
+        ENCODING_OPTION,
         ImporterOption(name="file", type=str, default="", help="The file, where a folder has several tables."),
     )
 
@@ -113,7 +123,7 @@ class TableImporter(Importer):
         try:
             path = table_files(source, TABLE_SUFFIXES)[0].path
             if path.suffix.lower() in TABLE_SUFFIXES and not is_parquet(path):
-                encoding_of(path)
+                encoding_of(path, asks=False)
                 table_signs(path)
         except DataError as error:
             return str(error) if source.is_file() else ""
@@ -161,12 +171,28 @@ def _reader(file: TableFile, options: Mapping[str, Any], description: Descriptio
     if description is not None:
         return TextTable(file.path, description.dialect, header="yes", names=description.column_names)
     dialect = guess_dialect(
-        head_lines(file.path), delimiter=options["delimiter"], comment=options["comment"], quotes=options["quotes"]
+        head_lines(file.path, options["encoding"]),
+        delimiter=options["delimiter"],
+        comment=options["comment"],
+        quotes=options["quotes"],
     )
+    if dialect.is_decimal_open and not options["decimal"]:
+        raise DataError(
+            "It is not clear whether 1,234 is 1.234 or 1234.",
+            received=f"`{file.path.name}`, where either is possible",
+            advice="Set the option `decimal` to , where the comma begins the decimals, or to . where it groups "
+            "thousands.",
+            details={"field": "options.decimal"},
+        )
     dialect = replace(dialect, decimal=options["decimal"] or dialect.decimal)
     expected = {options[role] for role in ("target", "split", "group", "time")} | set(options["types"])
     return TextTable(
-        file.path, dialect, header=options["header"], names=options["names"], expected=expected - {"", "none"}
+        file.path,
+        dialect,
+        header=options["header"],
+        names=options["names"],
+        expected=expected - {"", "none"},
+        encoding=options["encoding"],
     )
 
 
@@ -200,7 +226,6 @@ class TableScan(Scan):
         self._plans: list[tuple[int, ColumnPlan]] = []
         self._times: tuple[int, ColumnPlan] | None = None
         self._key: int | None = None
-        self._no_target = 0
 
     def __iter__(self) -> Iterator[Sample | Problem]:
         """Yield the problems of the table as a whole, its rows in their order, and what was wrong with their cells."""
@@ -235,24 +260,26 @@ class TableScan(Scan):
 
     def _profiles(self) -> list[ColumnProfile]:
         first = self._readers[0][0]
+        dates = self._options["dates"] if self._options["dates"] != "guess" else ""
         profiles = [
-            ColumnProfile(name, self._missing, decimal=first.decimal, typed=first.typed) for name in self._names
+            ColumnProfile(name, self._missing, decimal=first.decimal, typed=first.typed, dates=dates)
+            for name in self._names
         ]
         for reader, _ in self._readers:
-            for place, cells, reason in self._rows(reader):
-                if not reason:
-                    for profile, cell in zip(profiles, cells, strict=True):
-                        profile.add(cell, place)
+            for row in self._rows(reader):
+                if not row.reason:
+                    for profile, cell in zip(profiles, row.cells, strict=True):
+                        profile.add(cell, row.place)
         return profiles
 
-    def _rows(self, reader: TableReader) -> Iterator[tuple[str, Sequence[Any], str]]:
+    def _rows(self, reader: TableReader) -> Iterator[Row]:
         """Yield rows with the columns of the first file, whatever the order in this one."""
         if reader.names == self._names:
             yield from reader.rows()
             return
         where = [reader.names.index(name) if name in reader.names else None for name in self._names]
-        for place, cells, reason in reader.rows():
-            yield place, [None if at is None else cells[at] for at in where] if not reason else cells, reason
+        for row in reader.rows():
+            yield row if row.reason else row._replace(cells=[None if at is None else row.cells[at] for at in where])
 
     def _plan(self, profiles: Sequence[ColumnProfile]) -> None:
         if not self._roles["split"] and self._description is None:
@@ -262,6 +289,7 @@ class TableScan(Scan):
         if self._description is not None:
             used.add(self._description.key)
         kept = [(index, profile) for index, profile in enumerate(profiles) if profile.name not in used]
+        self._check_types([profile for _, profile in kept])
         self._target = self._choose_target([profile for _, profile in kept])
         self._plans = [(index, self._plan_of(profile)) for index, profile in kept]
         # A column that is excluded is no input of a network, and may say the time all the same.
@@ -269,6 +297,35 @@ class TableScan(Scan):
             ((index, self._plan_of(each)) for index, each in enumerate(profiles) if each.name == self._roles["time"]),
             None,
         )
+
+    def _check_types(self, profiles: Sequence[ColumnProfile]) -> None:
+        """Refuse columns of which it is not clear whether they are numbers or times.
+
+        Raises:
+            DataError: where there are some; ``details["field"]`` names the option.
+        """
+        said = self._options["types"]
+        if self._description is not None:
+            return
+        found = [profile.doubt() for profile in profiles if profile.name not in said]
+        doubts = [doubt for doubt in found if doubt is not None]
+        if doubts:
+            types = json.dumps({doubt.name: doubt.type for doubt in doubts}, ensure_ascii=False)
+            raise DataError(
+                "Most cells of a column are numbers or times, and more than 1 % are none.",
+                received="; ".join(map(str, doubts)),
+                advice=f"Set the option `types` to {types}, which takes these cells for missing, or to another type such "
+                "as category or text; or give the option `missing` all texts that stand for no value.",
+                details={"field": "options.types"},
+            )
+        times = next((each for each in profiles if each.name == self._roles["time"] and each.is_day_open), None)
+        if times is not None:
+            raise DataError(
+                "The order of the rows in time is not clear.",
+                received=f"`{times.name}` with dates that can have the month or the day first",
+                advice="Set the option `dates` to `month first` or `day first`.",
+                details={"field": "options.dates"},
+            )
 
     def _plan_of(self, profile: ColumnProfile) -> ColumnPlan:
         known = self._known_column(profile.name)
@@ -346,18 +403,19 @@ class TableScan(Scan):
         target = None if self._target is None else self._target.name
         numbers = class_numbers(self._target)
         row = -1
-        for place, cells, reason in self._rows(reader):
+        for place, cells, reason, kind in self._rows(reader):
             if reason:
-                yield Problem(key=place, kind="bad-line", reason=reason, left_out=True)
+                yield Problem(key=place, kind=kind, reason=reason, left_out=True, split=split)
                 continue
             row += 1
             values, label = self._values(cells, place, target)
+            part = split_of(self._text(cells, "split")) or split
             if target is not None and label is None:
-                self._no_target += 1
+                yield self._without_target(place, cells, target, part)
                 continue
             if numbers is not None and label not in numbers:
                 reason = f"The class {str(label)[:40]!r} is none of those in `columns.json`."
-                yield Problem(key=place, kind="unknown-class", reason=reason, left_out=True)
+                yield Problem(key=place, kind="unknown-class", reason=reason, left_out=True, split=part)
                 continue
             self._count_missing(values)
             text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -365,10 +423,17 @@ class TableScan(Scan):
                 key=f"{prefix}row-{row:06d}" if self._key is None else str(cells[self._key]),
                 parts=(text.encode(),),
                 label=_label(label, numbers),
-                split=split_of(self._text(cells, "split")) or split,
+                split=part,
                 group=self._text(cells, "group"),
                 time=self._seconds(cells),
             )
+
+    def _without_target(self, place: str, cells: Sequence[Any], target: str, split: str) -> Problem:
+        cell = cells[self._names.index(target)]
+        is_none = is_missing(cell, self._missing)
+        kind = "missing-value" if is_none else "bad-value"
+        reason = f"The target `{target}` has no value." if is_none else f"The target `{target}` cannot be {cell!r}."
+        return Problem(key=place, kind=kind, reason=reason, left_out=True, split=split)
 
     def _values(self, cells: Sequence[Any], place: str, target: str | None) -> tuple[list[Any], Any]:
         """Return the row's values and that of the target."""
@@ -406,11 +471,18 @@ class TableScan(Scan):
 
     def _problems_of_files(self) -> Iterator[Problem]:
         for reader, _ in self._readers:
-            if isinstance(reader, TextTable) and reader.encoding == LATIN_1:
-                yield encoding_problem(reader.path.name)
-            for name in getattr(reader, "left_out", ()):
-                reason = f"The column `{name}` holds lists or bytes and is left out."
-                yield Problem(key=reader.path.name, kind="bad-column", reason=reason)
+            name = reader.path.name
+            if isinstance(reader, TextTable):
+                yield from encoding_problems(name, reader.encoding, self._options["encoding"])
+                for heading in reader.repeated_names:
+                    reason = f"Several columns are called `{heading}`; all but the first got an apostrophe."
+                    yield Problem(key=name, kind="repeated-name", reason=reason)
+            for column in getattr(reader, "left_out", ()):
+                reason = f"The column `{column}` holds lists or bytes and is left out."
+                yield Problem(key=name, kind="bad-column", reason=reason, names=1)
+            for column in (each for each in reader.names if each not in self._names):
+                reason = f"The column `{column}` is not in `{self._readers[0][0].path.name}`, and is left out."
+                yield Problem(key=name, kind="bad-column", reason=reason, names=1, why=_ELSEWHERE)
 
     def _problems_of_columns(self, profiles: Sequence[ColumnProfile]) -> Iterator[Problem]:
         name = self._readers[0][0].path.name
@@ -419,6 +491,13 @@ class TableScan(Scan):
                 rows = f"{profile.missing} of {profile.rows} rows"
                 reason = f"The column `{profile.name}` has no value in {rows}, the first in {profile.first_missing}."
                 yield Problem(key=name, kind="missing-value", reason=reason)
+        for profile in (profiles[index] for index, plan in self._plans if plan.column.type == "time"):
+            if profile.is_day_open:
+                reason = (
+                    f"The dates of the column `{profile.name}` are read with the month first; they can have the day "
+                    "first as well: the option `dates` says which."
+                )
+                yield Problem(key=name, kind=DAY_OPEN, reason=reason)
         yield from self._leaks(profiles)
         if self._description is not None and self._key is None:
             reason = f"The column `{self._description.key}` does not name each row; they are numbered."
@@ -444,10 +523,6 @@ class TableScan(Scan):
                 column = f"`{plan.column.name}` of the type {plan.column.type}"
                 reason = f"The column {column} has {plan.bad} cells that are none, the first {plan.first_bad}."
                 yield Problem(key=name, kind="bad-value", reason=reason)
-        if self._no_target and self._target is not None:
-            rows = plural(self._no_target, "row without", "rows without")
-            reason = f"{rows} a value in the target `{self._target.name}`: left out."
-            yield Problem(key=name, kind="missing-value", reason=reason, left_out=True)
 
     def _check_names(self) -> None:
         if self._description is not None and self._description.key not in self._names:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ziggurat.datasets.formats.shared.entries import is_file_entry
-from ziggurat.datasets.formats.shared.text_files import (
-    LATIN_1,
-    decode_text,
-    encoding_of,
-    encoding_problem,
-    head_lines,
-)
+from ziggurat.datasets.formats.shared.text_encodings import ENCODING_OPTION
+from ziggurat.datasets.formats.shared.text_files import decode_text, encoding_of, encoding_problems, head_lines
 from ziggurat.datasets.formats.table.dialect import Description, number_of
 from ziggurat.datasets.formats.table.files import PARQUET_SUFFIXES, is_table_file, split_of, table_files, table_signs
 from ziggurat.datasets.formats.text.rows import JSON_LINES_SUFFIXES, TextRowScan, json_columns
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import Problem, Sample
 from ziggurat.errors import DataError, MissingDependencyError
+from ziggurat.formatting import plural
 from ziggurat.records.schema import Schema
 
 __all__ = ["TextImporter"]
@@ -67,6 +64,7 @@ class TextImporter(Importer):
         ImporterOption(
             name="classes", type=list, default=[], help="Names of the classes, in order; others are left out."
         ),
+        ENCODING_OPTION,
         ImporterOption(name="file", type=str, default="", help="The file, where a folder has several tables."),
     )
 
@@ -84,9 +82,11 @@ class TextImporter(Importer):
         if layout == "guess":
             layout = self._layout(source, options)
         if layout == "lines":
-            return LineScan(_needed(class_files(source), source, "two files, one for each class"), classes)
+            files = _needed(class_files(source), source, "two files, one for each class")
+            return LineScan(files, classes, options["encoding"])
         if layout == "folders":
-            return FolderScan(source, _needed(class_folders(source), source, "a folder for each class"), classes)
+            folders = _needed(class_folders(source), source, "a folder for each class")
+            return FolderScan(source, folders, classes, options["encoding"])
         description = Description.load(source, "text-classification") if source.is_dir() else None
         suffixes = _SUFFIXES if description is None else (description.suffix,)
         return TextRowScan(table_files(source, suffixes, options["file"]), options, description)
@@ -126,7 +126,7 @@ class TextImporter(Importer):
             if not is_table_file(path, _SUFFIXES):
                 return None
             if path.suffix.lower() in JSON_LINES_SUFFIXES:
-                text, label = json_columns(path)
+                text, label = json_columns(path, encoding_of(path, asks=False))
                 return self._guess(0.8, f"JSON lines with the fields `{text}` and `{label}`")
             signs = table_signs(path)
         except (DataError, MissingDependencyError):
@@ -209,22 +209,22 @@ class LineScan(Scan):
     Args:
         files: class → its file.
         classes: names of the classes in the order of their numbers; empty: in that of their letters.
+        encoding: that the user named; empty to find it out.
     """
 
-    def __init__(self, files: dict[str, Path], classes: Sequence[str] = ()) -> None:
+    def __init__(self, files: dict[str, Path], classes: Sequence[str] = (), encoding: str = "") -> None:
         self._files = files
+        self._encoding = encoding
         self._classes = tuple(classes) or tuple(sorted(files))
 
     def __iter__(self) -> Iterator[Sample | Problem]:
         """Yield the lines, class by class; a blank line is a problem unless it ends the file."""
         for name, path in sorted(self._files.items()):
+            encoding = encoding_of(path, self._encoding)
             if name not in self._classes:
-                reason = f"The class {name!r} is none of those that were named."
-                yield Problem(key=path.name, kind="unknown-class", reason=reason, left_out=True)
+                yield from _not_named(_lines(path, encoding, 0), name)
                 continue
-            encoding = encoding_of(path)
-            if encoding == LATIN_1:
-                yield encoding_problem(path.name)
+            yield from encoding_problems(path.name, encoding, self._encoding)
             yield from _lines(path, encoding, self._classes.index(name))
 
     @property
@@ -240,9 +240,13 @@ class FolderScan(Scan):
         source: that keys are relative to.
         folders: of the classes.
         classes: names of the classes in the order of their numbers; empty: in that of their letters.
+        encoding: that the user named; empty to find it out.
     """
 
-    def __init__(self, source: Path, folders: Sequence[ClassFolder], classes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, source: Path, folders: Sequence[ClassFolder], classes: Sequence[str] = (), encoding: str = ""
+    ) -> None:
+        self._encoding = encoding
         self._source = source
         self._folders = folders
         self._classes = tuple(classes) or tuple(sorted({folder.name for folder in folders}))
@@ -250,17 +254,36 @@ class FolderScan(Scan):
     def __iter__(self) -> Iterator[Sample | Problem]:
         """Yield the files, folder by folder; folders in a folder of a class belong to it."""
         for folder in self._folders:
-            if folder.name not in self._classes:
-                reason = f"The class {folder.name!r} is none of those that were named."
-                yield Problem(
-                    key=folder.path.relative_to(self._source).as_posix(),
-                    kind="unknown-class",
-                    reason=reason,
-                    left_out=True,
-                )
-                continue
             for path in _texts_below(folder.path):
-                yield from self._found(path, folder)
+                if folder.name in self._classes:
+                    yield from self._found(path, folder)
+                else:
+                    yield _unnamed(path.relative_to(self._source).as_posix(), folder.name)
+        yield from self._not_taken()
+
+    def _not_taken(self) -> Iterator[Problem]:
+        """Yield the texts that lie in no class's folder, and the files of the folders that are none by their names."""
+        above = {folder.path.parent: folder.split for folder in self._folders}
+        taken = {folder.path for folder in self._folders}
+        for place, split in above.items():
+            for path in _sorted(place):
+                key = path.relative_to(self._source).as_posix()
+                if path.name.startswith(".") or path in taken or path in above:
+                    continue
+                if path.is_dir() and (count := sum(1 for _ in _texts_below(path))):
+                    reason = f"Most of its files are no texts; {plural(count, 'text is', 'texts are')} not taken."
+                    yield Problem(
+                        key=key, kind="other-files", reason=reason, names=1, why="their folders hold other files"
+                    )
+                elif path.is_file() and path.suffix == ".txt" and not _is_known(path.stem):
+                    reason = "It lies in no class's folder."
+                    yield Problem(key=key, kind="no-label", reason=reason, left_out=True, split=split)
+        for folder in self._folders:
+            others = [path for path in _sorted(folder.path) if path.is_file() and not _may_be_text(path)]
+            if others := [path for path in others if not path.name.startswith(".")]:
+                key = folder.path.relative_to(self._source).as_posix()
+                reason = f"{len(others)} of its files have no name of a text, such as `{others[-1].name}`."
+                yield Problem(key=key, kind="other-files", reason=reason)
 
     @property
     def schema(self) -> Schema:
@@ -269,23 +292,22 @@ class FolderScan(Scan):
 
     def _found(self, path: Path, folder: ClassFolder) -> Iterator[Sample | Problem]:
         key = path.relative_to(self._source).as_posix()
+        lost = Problem(key=key, kind="", reason="", left_out=True, class_name=folder.name, split=folder.split)
         try:
             with path.open("rb") as file:
                 content = file.read(_LARGEST_TEXT + 1)
         except OSError as error:
-            yield Problem(key=key, kind="unreadable", reason=f"It cannot be read ({error.strerror}).", left_out=True)
+            yield replace(lost, kind="unreadable", reason=f"It cannot be read ({error.strerror}).")
             return
         if len(content) > _LARGEST_TEXT:
-            reason = f"It has more than {_LARGEST_TEXT} bytes."
-            yield Problem(key=key, kind="too-large", reason=reason, left_out=True)
+            yield replace(lost, kind="too-large", reason=f"It has more than {_LARGEST_TEXT} bytes.")
             return
-        text, encoding = decode_text(content)
+        text, encoding = decode_text(content, self._encoding, name="" if 0 in content else key)
         if not text.strip() or "\0" in text:
             reason = "It is no text." if text.strip() else "It holds no text."
-            yield Problem(key=key, kind="empty-text", reason=reason, left_out=True)
+            yield replace(lost, kind="empty-text", reason=reason)
             return
-        if encoding == LATIN_1:
-            yield encoding_problem(key)
+        yield from encoding_problems(key, encoding, self._encoding)
         label = self._classes.index(folder.name)
         yield Sample(key=key, parts=(text.encode(),), label=label, split=folder.split, size_bytes=len(content))
 
@@ -311,8 +333,22 @@ def _texts_below(folder: Path) -> Iterator[Path]:
             continue
         if path.is_dir() and not path.is_symlink():
             yield from _texts_below(path)
-        elif path.suffix.lower() in _TEXT_SUFFIXES or path.suffix[1:].isdigit():
+        elif _may_be_text(path):
             yield path
+
+
+def _may_be_text(path: Path) -> bool:
+    return path.suffix.lower() in _TEXT_SUFFIXES or path.suffix[1:].isdigit()
+
+
+def _unnamed(key: str, name: str) -> Problem:
+    reason = f"The class {name!r} is none of those that were named."
+    return Problem(key=key, kind="not-listed", reason=reason, left_out=True, class_name=name)
+
+
+def _not_named(lines: Iterator[Sample | Problem], name: str) -> Iterator[Problem]:
+    """Yield the problems of the lines of a class that the user left out."""
+    return (_unnamed(line.key, name) for line in lines if isinstance(line, Sample))
 
 
 def _has_texts(folder: Path) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ziggurat.datasets.formats.shared.text_files import LATIN_1, encoding_of, encoding_problem
+from ziggurat.datasets.formats.shared.text_files import encoding_of, encoding_problems
 from ziggurat.datasets.formats.table.dialect import Description, number_of
 from ziggurat.datasets.formats.table.files import (
     IMAGE_ENDINGS,
@@ -45,6 +46,7 @@ class TextRow(NamedTuple):
         split: as the row says it; empty where it does not.
         key: as the row says it; empty where it does not.
         reason: why it cannot be read; empty where it can.
+        kind: of the problem that it is then.
     """
 
     place: str
@@ -53,6 +55,7 @@ class TextRow(NamedTuple):
     split: str = ""
     key: str = ""
     reason: str = ""
+    kind: str = "bad-line"
 
 
 class TextRowScan(Scan):
@@ -71,6 +74,7 @@ class TextRowScan(Scan):
         self._options = options
         self._described = description
         self._classes: tuple[str, ...] = tuple(map(str, options["classes"]))
+        self._whole: Mapping[str, str] = {}
         if description is not None:
             self._classes = description.schema.class_names
 
@@ -80,9 +84,10 @@ class TextRowScan(Scan):
         Raises:
             DataError: where no row has a class.
         """
+        chosen = self._options["encoding"]
         for file in self._files:
-            if not is_parquet(file.path) and encoding_of(file.path) == LATIN_1:
-                yield encoding_problem(file.path.name)
+            if not is_parquet(file.path):
+                yield from encoding_problems(file.path.name, encoding_of(file.path, chosen), chosen)
         if not self._classes:
             self._classes = self._found_classes()
         for file in self._files:
@@ -100,18 +105,20 @@ class TextRowScan(Scan):
         number = -1
         for row in self._rows(file.path):
             if row.reason:
-                yield Problem(key=row.place, kind="bad-line", reason=row.reason, left_out=True)
+                yield Problem(key=row.place, kind=row.kind, reason=row.reason, left_out=True, split=file.split)
                 continue
             number += 1
-            found = _problem(row, numbers, keeps_empty=self._described is not None)
+            label = self._name_of(row.label)
+            split = split_of(row.split) or file.split
+            found = self._problem(row, label, numbers)
             if found is not None:
-                yield found
+                yield replace(found, split=split)
                 continue
             yield Sample(
                 key=row.key or f"{prefix}row-{number:06d}",
                 parts=(row.text.encode(),),
-                label=numbers[row.label],
-                split=split_of(row.split) or file.split,
+                label=numbers[label],
+                split=split,
             )
 
     def _found_classes(self) -> tuple[str, ...]:
@@ -132,19 +139,38 @@ class TextRowScan(Scan):
                 received=f"`{self._files[0].path}`, where no row has one",
                 advice="Name the columns with the options `text` and `label`.",
             )
-        return sorted_classes(labels)
+        self._whole = _whole_numbers(labels)
+        return sorted_classes({self._name_of(label) for label in labels})
+
+    def _name_of(self, label: str) -> str:
+        """Return the name of a class: ``1`` for ``1.0`` where all classes are whole numbers, as pandas writes them."""
+        return self._whole.get(label, label)
+
+    def _problem(self, row: TextRow, label: str, classes: Mapping[str, int]) -> Problem | None:
+        """Return why a row is left out, None where it is not."""
+        if not label and "" not in classes:
+            return Problem(key=row.place, kind="no-label", reason="The row has no class.", left_out=True)
+        if label not in classes:
+            reason = f"The class {label!r} is none of those that were named."
+            kind = "not-listed" if self._options["classes"] else "unknown-class"
+            return Problem(key=row.place, kind=kind, reason=reason, left_out=True, class_name=label)
+        if not row.text.strip() and self._described is None:
+            reason = "The row has no text."
+            return Problem(key=row.place, kind="empty-text", reason=reason, left_out=True, class_name=label)
+        return None
 
     def _rows(self, path: Path) -> Iterator[TextRow]:
         if path.suffix.lower() in JSON_LINES_SUFFIXES:
-            return _json_rows(path, *self._columns_of_json(path))
+            encoding = encoding_of(path, self._options["encoding"])
+            return _json_rows(path, *self._columns_of_json(path, encoding), encoding)
         return self._table_rows(path)
 
-    def _columns_of_json(self, path: Path) -> tuple[str, str]:
+    def _columns_of_json(self, path: Path, encoding: str) -> tuple[str, str]:
         if self._described is not None:
             return "text", "label"
         if self._options["text"] and self._options["label"]:
             return self._options["text"], self._options["label"]
-        text, label = json_columns(path)
+        text, label = json_columns(path, encoding)
         return self._options["text"] or text, self._options["label"] or label
 
     def _table_rows(self, path: Path) -> Iterator[TextRow]:
@@ -155,9 +181,9 @@ class TextRowScan(Scan):
                 raise UnknownNameError("column of the table", name, table.names)
         split = next((name for name in table.names if name.lower() == "split"), "")
         key = _KEY if self._described is not None else ""
-        for place, cells, reason in table.rows():
+        for place, cells, reason, kind in table.rows():
             if reason:
-                yield TextRow(place, reason=reason)
+                yield TextRow(place, reason=reason, kind=kind)
                 continue
             values = dict(zip(table.names, ("" if cell is None else str(cell) for cell in cells), strict=True))
             name = values[label] if self._described is not None else values[label].strip()
@@ -172,7 +198,7 @@ class TextRowScan(Scan):
         if header == "guess" and path != self._files[0].path:
             header = "no" if isinstance(self._first, TextTable) and not self._first.has_header else "yes"
         expected = {self._options["text"], self._options["label"]} - {""}
-        return TextTable(path, header=header, expected=expected)
+        return TextTable(path, header=header, expected=expected, encoding=self._options["encoding"])
 
     @cached_property
     def _first(self) -> TextTable | ParquetTable:
@@ -199,18 +225,32 @@ class TextRowScan(Scan):
 
 def sorted_classes(labels: set[str]) -> tuple[str, ...]:
     """Return names of classes in the order of their numbers: whole numbers by size, all others by letter."""
-    if all(isinstance(number_of(label), int) for label in labels):
-        return tuple(sorted(labels, key=lambda label: (int(label), label)))
+    numbers = {label: number_of(label) for label in labels}
+    if all(isinstance(number, int) for number in numbers.values()):
+        return tuple(sorted(labels, key=lambda label: (numbers[label], label)))
     return tuple(sorted(labels))
 
 
-def json_columns(path: Path) -> tuple[str, str]:
+def _whole_numbers(labels: set[str]) -> Mapping[str, str]:
+    """Return label → the whole number that it is, if all are and some are written as 1.0; else nothing."""
+    numbers = {label: number_of(label) for label in labels}
+    if not all(isinstance(number, int) or (number is not None and number.is_integer()) for number in numbers.values()):
+        return {}
+    floats = any(isinstance(number, float) for number in numbers.values())
+    return {label: str(int(number or 0)) for label, number in numbers.items()} if floats else {}
+
+
+def json_columns(path: Path, encoding: str) -> tuple[str, str]:
     """Return the fields of JSON lines with the text and with the class.
+
+    Args:
+        path: of the file.
+        encoding: of the file.
 
     Raises:
         DataError: where the first line has none of the usual names, or names an image.
     """
-    first = next((content for _, content in _objects(path) if isinstance(content, dict)), {})
+    first = next((content for _, content in _objects(path, encoding) if isinstance(content, dict)), {})
     if any(isinstance(value, str) and value.lower().endswith(IMAGE_ENDINGS) for value in first.values()):
         raise DataError("JSON lines of texts name no images.", received=f"`{path}` with {', '.join(first)}")
     lower = {str(name).lower(): str(name) for name in reversed(first)}
@@ -225,12 +265,15 @@ def json_columns(path: Path) -> tuple[str, str]:
     return text, label
 
 
-def _json_rows(path: Path, text: str, label: str) -> Iterator[TextRow]:
-    for place, content in _objects(path):
+def _json_rows(path: Path, text: str, label: str, encoding: str) -> Iterator[TextRow]:
+    for place, content in _objects(path, encoding):
         if not isinstance(content, dict) or not isinstance(content.get(text), str):
             yield TextRow(place, reason=f"The line is no JSON object with a text in `{text}`.")
             continue
         name = content.get(label)
+        if isinstance(name, list | dict):
+            yield TextRow(place, reason=f"`{label}` is no single class, but {str(name)[:80]!r}.", kind="no-label")
+            continue
         yield TextRow(
             place,
             content[text],
@@ -240,8 +283,8 @@ def _json_rows(path: Path, text: str, label: str) -> Iterator[TextRow]:
         )
 
 
-def _objects(path: Path) -> Iterator[tuple[str, Any]]:
-    with path.open(encoding=encoding_of(path), newline="\n") as file:
+def _objects(path: Path, encoding: str) -> Iterator[tuple[str, Any]]:
+    with path.open(encoding=encoding, newline="\n") as file:
         number = 0
         while line := file.readline(_LARGEST_LINE):
             number += 1
@@ -251,15 +294,3 @@ def _objects(path: Path) -> Iterator[tuple[str, Any]]:
                 yield f"{path.name}:{number}", json.loads(line)
             except (ValueError, RecursionError):
                 yield f"{path.name}:{number}", None
-
-
-def _problem(row: TextRow, classes: Mapping[str, int], *, keeps_empty: bool) -> Problem | None:
-    """Return why a row is left out, None where it is not."""
-    if not row.label and "" not in classes:
-        return Problem(key=row.place, kind="no-label", reason="The row has no class.", left_out=True)
-    if row.label not in classes:
-        reason = f"The class {row.label!r} is none of those that were named."
-        return Problem(key=row.place, kind="unknown-class", reason=reason, left_out=True)
-    if not row.text.strip() and not keeps_empty:
-        return Problem(key=row.place, kind="empty-text", reason="The row has no text.", left_out=True)
-    return None
