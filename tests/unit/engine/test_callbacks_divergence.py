@@ -189,6 +189,14 @@ def test_divergence_at_the_end_needs_a_thousand_times_the_first(values):
     assert noticed(train(PutEachStep("cost", values), DivergenceWatch(), epochs=2)) == []
 
 
+def test_divergence_is_said_with_the_rate_of_its_step():
+    scheduled = [PutEachEpoch("cost", [1.0, 5e5]), PutEachEpoch("learning_rate", [9.0, 8.0])]
+    memory = train(*scheduled, DivergenceWatch(), epochs=2)
+
+    (event,) = memory.of_type(DivergenceNoticed)
+    assert event.learning_rate == 8.0, "the program has the rate of the next step already"
+
+
 def test_divergence_is_left_open_by_a_stop():
     memory = Memory()
     trainer = make_trainer(PutEachEpoch("cost", [1.0, 5000.0]), DivergenceWatch(), Stops(2), monitors=[memory])

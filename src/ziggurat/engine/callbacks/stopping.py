@@ -292,7 +292,7 @@ class DivergenceWatch(Callback):
                 "tag": tag,
                 "value": value if math.isfinite(value) else None,
                 "non_finite": "" if math.isfinite(value) else "NaN" if math.isnan(value) else "infinite",
-                "learning_rate": self.trainer.program.hyperparameters().get("learning_rate"),
+                "learning_rate": self._rate(),
                 "step": self.global_step,
                 "epoch": self.epoch_num,
                 "best": best,
@@ -307,6 +307,11 @@ class DivergenceWatch(Callback):
         self.divergence = Divergence(**self._first, noticed_step=self.global_step)
         self._tell(DIVERGED, self.divergence)
         say(self.trainer, self.divergence.text, level="warning")
+
+    def _rate(self) -> float | None:
+        """Return the learning rate of the newest step; a schedule may have set that of the next one already."""
+        logged = self.trainer.monitors.latest().get("learning_rate")
+        return self.trainer.program.hyperparameters().get("learning_rate") if logged is None else logged
 
     def _note_good(self) -> None:
         if self._row > 0:
