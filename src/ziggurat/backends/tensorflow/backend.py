@@ -63,7 +63,7 @@ class TensorFlowBackend:
         return program
 
     def choose_threads(self, request: ProgramRequest, most: int) -> int:
-        """Return all threads that the job may use: TensorFlow gives a small operation to one of them anyway.
+        """Return all threads that the job may use: they sleep when idle, and cost a small step little.
 
         Args:
             request: of the training.
