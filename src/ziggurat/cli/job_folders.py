@@ -18,10 +18,10 @@ from ziggurat.cli.output import Output, table
 from ziggurat.cli.spec import SpecFlagsCommand, note_former_names
 from ziggurat.cli.training import local_recipe, test_batch_text, with_fine_tuning, with_recipe
 from ziggurat.cli.weights import average, is_job, show_differences, show_weights, strip
-from ziggurat.entities import RUN_KINDS
+from ziggurat.entities import EXIT_DONE, RUN_KINDS
 from ziggurat.entities.arithmetic import NOT_RECORDED
 from ziggurat.entities.jobs import DIVERGED
-from ziggurat.errors import UnknownNameError
+from ziggurat.errors import TrainingError, UnknownNameError
 from ziggurat.events import EVENT_TYPES, Event, UnknownEvent, encode_event
 from ziggurat.specs import TrainSpec, read_content, spec_from_flags, spec_json
 from ziggurat.workspace import JobStatus, Workspace, open_folders
@@ -132,7 +132,7 @@ def stop(application: Application, folder: Path, reason: str, now: bool) -> None
 
 
 def execute(application: Application, folder: Path, *, detach: bool = False) -> int:
-    """Execute the job in a folder, attended or not; return the worker's exit code."""
+    """Execute the job in a folder, attended or not; return the exit code: that of the worker, but 6 if it diverged."""
     jobs, output = open_workspace(application).jobs, application.output
     if detach:
         pid = jobs.detach(str(folder))
@@ -144,7 +144,8 @@ def execute(application: Application, folder: Path, *, detach: bool = False) -> 
     code = jobs.attend(str(folder), say=output.note, **extra).wait()
     status = jobs.get(str(folder))
     output.document(status.as_dict(), status_text(status, output))
-    return code
+    # What follows in a script would use a model that is worth nothing.
+    return TrainingError.exit_code if code == EXIT_DONE and status.outcome == DIVERGED else code
 
 
 @click.command(cls=Command)
@@ -297,6 +298,8 @@ def status_text(status: JobStatus, output: Output) -> str:
         lines += [f"  arithmetic  {said}"] if said else []
     if status.divergence is not None and status.divergence.text not in status.reason:
         lines.append(f"  {output.word('diverged')}    {status.divergence.text.removeprefix('Diverged: ')}")
+        if status.divergence.value is not None:
+            lines.append("              A loss that grows like this soon becomes NaN: lower the learning rate.")
     if not status.is_active and status.can_resume:
         lines.append(f"  go on with  ziggurat resume {status.folder}")
     return "\n".join(lines)

@@ -53,6 +53,9 @@ if spec.name == "fails":
     error = DataError("The data must be there.", received="nothing", advice="Bring some.")
     events.write(ErrorRaised(time=time.time(), error=error.as_dict(), step=1))
     end("failed", error.exit_code, str(error), 1)
+if spec.name == "diverges":
+    events.write(DivergenceNoticed(time=time.time(), state="diverged", tag="cost", value=8e30, learning_rate=1e30, step=6,
+        epoch=3, noticed_step=6))
 if spec.name == "is killed":
     os.kill(os.getpid(), signal.SIGKILL)
 if spec.name == "waits":

@@ -261,6 +261,14 @@ def test_a_failure_has_the_code_of_its_family_and_its_reason(ziggurat, tmp_path)
     assert "reason      The data must be there. Received: nothing. Bring some." in answer.out
 
 
+def test_a_training_that_diverged_is_no_success(ziggurat, tmp_path):
+    answer = ziggurat("train", *FLAGS, "--name", "diverges", "--out", tmp_path / "job")
+    assert answer.code == 6
+    assert "done, diverged, attempt 1" in answer.out
+    assert "the loss rose to 8e30 at epoch 3, learning rate 1e30." in answer.out
+    assert "becomes NaN: lower the learning rate" in answer.out
+
+
 def test_a_killed_worker_is_an_error_that_says_how_to_go_on(ziggurat, tmp_path):
     answer = ziggurat("train", *FLAGS, "--name", "is killed", "--out", tmp_path / "job")
     assert answer.code == 10
