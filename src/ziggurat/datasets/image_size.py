@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from PIL import Image, TiffImagePlugin
 
@@ -112,7 +112,7 @@ def _size_by_pillow(source: Path | IO[bytes]) -> StoredSize:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of large images; creation has its own limit
         with Image.open(source) as image:
-            orientation = image.getexif().get(_ORIENTATION)
+            orientation: Any = image.getexif().get(_ORIENTATION)
             width, height = image.size
             if isinstance(image, TiffImagePlugin.TiffImageFile):  # Pillow has turned its size already
                 width, height = image.tag_v2[_TIFF_WIDTH], image.tag_v2[_TIFF_HEIGHT]

@@ -105,9 +105,9 @@ def moved_details(
     without = _ONLY_THERE | ({"area"} if scaled else set())
     moved = {name: _moved(value, points) for name, value in details.items() if name not in without}
     values = moved.get(_POINTS)
-    is_list = isinstance(values, list) and values and len(values) % 3 == 0
-    if is_list and all(isinstance(each, int | float) for each in values):
-        triples = np.array(values, np.float64).reshape(-1, 3)
+    numbers = values if isinstance(values, list) and all(isinstance(each, int | float) for each in values) else []
+    if numbers and len(numbers) % 3 == 0:
+        triples = np.array(numbers, np.float64).reshape(-1, 3)
         seen = triples.any(axis=1)
         triples[seen, :2] = np.asarray(points(triples[seen, :2]), np.float64).round(3)
         moved[_POINTS] = triples.ravel().tolist()

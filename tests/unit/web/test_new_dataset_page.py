@@ -521,6 +521,22 @@ def test_the_preview_lists_the_likely_formats(visit: Any, tmp_path: Path) -> Non
     assert "annotations.xml" in html
 
 
+def test_a_question_about_the_labels_must_be_answered(visit: Any, tmp_path: Path) -> None:
+    folder = _pictures(tmp_path / "boxes/images")
+    for path in folder.iterdir():
+        label = folder.parent / "labels" / f"{path.stem}.txt"
+        label.parent.mkdir(exist_ok=True)
+        label.write_text("0 0.5 0.5 0.4 0.5\n")
+    (folder.parent / "data.yaml").write_text("train: images\ntest: gone\nnames: [cat]\n")
+    asked = {"source": str(folder.parent), "seed": "0"}
+    html = visit.post(f"{PAGE}/preview", data=asked, headers=HTMX).text
+    assert "missing_splits=drop" in html
+    assert re.search(r'id="create"[^>]* disabled', html)
+    answer = {"format": "yolo", "options_of": "yolo", "options.missing_splits": "drop"}
+    html = visit.post(f"{PAGE}/preview", data=asked | answer, headers=HTMX).text
+    assert not re.search(r'id="create"[^>]* disabled', html)
+
+
 def test_an_archive_of_an_unclear_format_is_refused(visit: Any, tmp_path: Path, studio: Any) -> None:
     _pictures(tmp_path / "unlabelled")
     archive = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "unlabelled")

@@ -91,6 +91,7 @@ class CocoContent:
             yield Problem(key=path, kind="no-box", reason=reason, objects=lost, why=f"they are {form}")
 
     def close(self) -> None:
+        """Delete the temporary file."""
         self._texts.close()
 
     def _keep(self, name: str, text: str, value: Any) -> None:

@@ -382,13 +382,16 @@ def _other_columns(path: Path) -> str:
     """Return what is wrong with the first line of a file, where it is none of KITTI."""
     try:
         lines = [(number, line) for number, line in enumerate(text_lines(path), 1) if line.strip()]
-        if lines:
-            parse_line(lines[0][1])
     except DataError:
         return ""
-    except ValueError as error:
-        return f"`{path.name}` in `{path.parent.name}`, line {lines[0][0]}: {error}"
-    return f"`{path.name}` in `{path.parent.name}`, line 1: its first column is no name of a class" if lines else ""
+    for number, line in lines[:1]:
+        try:
+            parse_line(line)
+            fault = "its first column is no name of a class"
+        except ValueError as error:
+            fault = str(error)
+        return f"`{path.name}` in `{path.parent.name}`, line {number}: {fault}"
+    return ""
 
 
 def _is_number(word: str) -> bool:

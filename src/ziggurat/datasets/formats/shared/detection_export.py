@@ -19,13 +19,13 @@ from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.formats.shared.detection_import import DETECTION_SUFFIXES, KEYS_NAME
 from ziggurat.datasets.formats.shared.exports import ExportReport, new_folder, suffixes_of
-from ziggurat.datasets.image_size import encoded_size
+from ziggurat.datasets.image_size import stored_size
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError
 from ziggurat.records.objects import ImageObject, objects_from_json
 from ziggurat.records.schema import Schema
 
-__all__ = ["TREES", "DetectionExport", "PlacedSample", "SampleSource", "number_text"]
+__all__ = ["TREES", "DetectionExport", "PlacedSample", "SampleSource", "number_text", "turned_note"]
 
 TREES: Final = frozenset(
     ("images", "image", "jpegimages", "imgs", "img", "image_2", "labels", "label_2", "annotations", "segmentationclass")
@@ -120,6 +120,7 @@ class DetectionExport:
         self.dataset = dataset
         self.folder = new_folder(folder)
         self.converted = 0
+        self._turned = 0
         self._name = name
         self._taken: set[int] = set()
         self._lost: Counter[str] = Counter()
@@ -143,7 +144,7 @@ class DetectionExport:
             part = sample.parts[0]
             data = encode_image(part, "png") if isinstance(part, np.ndarray) else part
             try:
-                size = encoded_size(data if isinstance(data, bytes) else b"")
+                stored = stored_size(data if isinstance(data, bytes) else b"")
             except ValueError as error:
                 reason = f"Its image has no header that tells its size ({error})."
                 self._problems.append(Problem(key=sample.key, kind="unreadable", reason=reason, left_out=True))
@@ -160,7 +161,8 @@ class DetectionExport:
             if path != sample.key:
                 self._moved.append((path, sample.key))
             self._counts[split] += 1
-            yield PlacedSample(path, size, sample)
+            self._turned += stored.orientation != 1
+            yield PlacedSample(path, stored.upright, sample)
 
     def lose(self, what: str) -> None:
         """Count something that the format cannot hold, such as ``outlines``."""
@@ -191,7 +193,9 @@ class DetectionExport:
     def report(self, *notes: str) -> ExportReport:
         """Return what was done."""
         lost = [f"{self._name} cannot hold {what}: {count} left out." for what, count in sorted(self._lost.items())]
-        return ExportReport(format=self._name, counts=self._counts, problems=self._problems, notes=[*notes, *lost])
+        turned = [turned_note(self._turned)] if self._turned else []
+        notes = (*notes, *turned, *lost)
+        return ExportReport(format=self._name, counts=self._counts, problems=self._problems, notes=list(notes))
 
     def _place(self, key: str, prefix: str, data: bytes, without: Collection[str]) -> str:
         """Return a path for an image: below the prefix, no other file's, and with the ending of its form."""
@@ -211,6 +215,12 @@ class DetectionExport:
             free = f"{stem}_{count}"
         self._taken.add(hash((prefix + free).lower()))
         return f"{prefix}{free}{ending}"
+
+
+def turned_note(count: int) -> str:
+    """Return the note on images that EXIF turns."""
+    images = "One image is" if count == 1 else f"{count} images are"
+    return f"{images} turned by EXIF: labels and sizes are those of the upright image, as most programs show it."
 
 
 def number_text(value: float) -> str:

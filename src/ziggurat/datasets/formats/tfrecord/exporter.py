@@ -12,9 +12,10 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset, StoredSample
+from ziggurat.datasets.formats.shared.detection_export import turned_note
 from ziggurat.datasets.formats.shared.exports import Export, ExportReport, encoded_part, line_names, suffix_of
 from ziggurat.datasets.formats.tfrecord.records import KEY, LABEL, PART_FEATURES, Feature, pack_features
-from ziggurat.datasets.image_size import size_of
+from ziggurat.datasets.image_size import size_of, stored_size
 from ziggurat.errors import ConfigurationError, DatapointError
 from ziggurat.protobuf_wire import tfrecord_frame
 from ziggurat.records.objects import objects_from_json
@@ -54,6 +55,7 @@ def export_tfrecord(dataset: Dataset, folder: Path, *, records_per_shard: int = 
     export = Export(dataset, folder, "tfrecord", _KINDS)
     first = int(dataset.kind == "detection")
     names = line_names(dataset.schema.class_names)
+    turned = 0
     for split in dataset.splits:
         shards = max(1, -(-dataset.size(split) // records_per_shard))
         with _shard_files(export.folder, split or "all", shards) as files:
@@ -65,10 +67,14 @@ def export_tfrecord(dataset: Dataset, folder: Path, *, records_per_shard: int = 
                     continue
                 files.write(sample.row // records_per_shard, tfrecord_frame(pack_features(features)))
                 export.counts[split] += 1
+                first_part = features[PART_FEATURES[dataset.schema.parts[0]]][0]
+                turned += isinstance(first_part, bytes) and stored_size(first_part).orientation != 1
     export.write_class_names("labels.txt", numbered_from=first)
     if dataset.kind == "detection":
         items = (f"item {{\n  id: {number}\n  name: {json.dumps(name)}\n}}\n" for number, name in enumerate(names, 1))
         export.write("label_map.pbtxt", "".join(items))
+    if turned:
+        export.notes.append(turned_note(turned))
     return export.report()
 
 

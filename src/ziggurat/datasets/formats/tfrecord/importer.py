@@ -8,9 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ziggurat.datasets.formats.shared.detection_import import ZERO_SIZE_OPTION, lost_objects, same_names
 from ziggurat.datasets.formats.shared.exports import completed
+from ziggurat.datasets.formats.shared.frames import FRAME_OPTIONS
+from ziggurat.datasets.formats.tfrecord.objects import DetectionRecords
 from ziggurat.datasets.formats.tfrecord.records import (
+    BOX_FEATURES,
     KEY,
+    LABEL,
     PART_FEATURES,
     ClassNumbers,
     Feature,
@@ -51,6 +56,8 @@ class TFRecordImporter(Importer):
             default=None,
             help="Number of the first class; left out, 0 for images and 1 for objects, as TensorFlow's tools count.",
         ),
+        ZERO_SIZE_OPTION,
+        *FRAME_OPTIONS[:1],
     )
 
     def guess(self, source: Path) -> Guess | None:
@@ -87,13 +94,15 @@ class _TFRecordScan(Scan):
         first = options["first_class"]
         first = first if first is not None else int(self._kind == "detection")
         self._classes = ClassNumbers.of_file(_names_file(self._root, options["classes"], next(_shards(source))), first)
+        self._objects = DetectionRecords(self._classes, options)
         self._parts = KINDS[self._kind]
 
     def __iter__(self) -> Iterator[Sample | Problem]:
+        yield from same_names("the list of classes", self._classes.listed)
         for path in _shards(self._source):
             try:
                 for number, each in enumerate(frames_of(self._root / path)):
-                    yield self._sample(path, number, each)
+                    yield from self._sample(path, number, each)
             except FrameError as error:
                 yield Problem(key=path, kind="unreadable", reason=f"What follows is lost: {error}", left_out=True)
 
@@ -115,30 +124,44 @@ class _TFRecordScan(Scan):
             )
         return kind
 
-    def _sample(self, path: str, number: int, each: Frame) -> Sample | Problem:
-        key = f"{path}/{number:06d}"
+    def _sample(self, path: str, number: int, each: Frame) -> Iterator[Sample | Problem]:
+        key, split = f"{path}/{number:06d}", split_in(path)
         if each.content is None:
-            return Problem(key=key, kind="unreadable", reason="Its checksum is wrong.", left_out=True)
+            yield Problem(key=key, kind="unreadable", reason="Its checksum is wrong.", left_out=True, split=split)
+            return
+        features: dict[str, Feature] = {}
         try:
             features = unpack_features(each.content)
-            label = label_of(self._kind, features, self._classes)
-            own_key = text_of(features, KEY)
+            key = text_of(features, KEY) or key
+            missing = [name for name in self._parts if not features.get(PART_FEATURES[name])]
+            is_whole = not missing or missing == ["target"]
+            label = label_of(self._kind, features, self._classes) if is_whole else None
+            problems: list[Problem] = []
+            if self._kind == "detection" and LABEL not in features and is_whole:
+                label, problems = self._objects.label(key, features, split)
         except DataError as error:
             kind = "unreadable" if isinstance(error, WireFormatError) else "no-label"
-            return Problem(key=key, kind=kind, reason=str(error), left_out=True)
-        missing = [name for name in self._parts if not features.get(PART_FEATURES[name])]
+            yield from lost_objects(key, kind, str(error), [""] * _count(features), left_out=True, split=split)
+            return
         if missing == ["target"]:
             self._parts = self._parts[:1]
         elif missing:
             reason = f"It has no feature `{PART_FEATURES[missing[0]]}`."
-            return Problem(key=own_key or key, kind="no-picture", reason=reason, left_out=True)
-        return Sample(
-            key=own_key or key,
+            yield from lost_objects(key, "no-picture", reason, [""] * _count(features), left_out=True, split=split)
+            return
+        yield from problems
+        yield Sample(
+            key=key,
             parts=tuple(f"{path}#{each.offset}#{PART_FEATURES[name]}" for name in self._parts),
             label=label,
-            split=split_in(path),
+            split=split,
             size_bytes=_length(features),
         )
+
+
+def _count(features: Mapping[str, Feature]) -> int:
+    """Return the number of objects in a record."""
+    return len(features.get(BOX_FEATURES[0], []))
 
 
 class _FeatureReader(PartReader):

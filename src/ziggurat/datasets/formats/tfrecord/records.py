@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import struct
@@ -11,14 +10,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
-from PIL import Image
 
 from ziggurat.datasets.formats.shared.text_files import lines_of
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.protobuf_wire import as_message, bytes_field, fields, fixed_size_values, integers, masked_crc32c, varint
-from ziggurat.records.objects import ImageObject, objects_to_json
 
 __all__ = [
+    "BOX_FEATURES",
     "KEY",
     "LABEL",
     "PART_FEATURES",
@@ -49,7 +47,12 @@ PART_FEATURES: Final = {
     "text": "text",
 }
 """Part of a record → feature that holds it."""
-_BOX: Final = ("image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax", "image/object/bbox/ymax")
+BOX_FEATURES: Final = (
+    "image/object/bbox/xmin",
+    "image/object/bbox/ymin",
+    "image/object/bbox/xmax",
+    "image/object/bbox/ymax",
+)
 _MAP_ITEM: Final = re.compile(r"item\s*\{(.*?)\}", re.DOTALL)
 _MAP_FIELD: Final = re.compile(r"""\b(id|name|display_name)\s*:\s*(?:"([^"]*)"|'([^']*)'|(-?\d+))""")
 _NUMBERED_LINE: Final = re.compile(r"(\d+):(.*)")
@@ -183,7 +186,7 @@ def _packed_feature(values: Feature) -> bytes:
 
 
 class ClassNumbers:
-    """What the numbers of classes in a source are called, and which class of ours they are.
+    """What the numbers of classes in a source are called, and which class of ours they are; one name is one class.
 
     Args:
         names: number in the source → name; empty if not given.
@@ -191,10 +194,11 @@ class ClassNumbers:
     """
 
     def __init__(self, names: Mapping[int, str], first: int) -> None:
+        self.listed = [names[number] for number in sorted(names)]
         self._first = first
-        self._known = {number: place for place, number in enumerate(sorted(names))}
-        self._seen: dict[int, str] = {place: names[number] for number, place in self._known.items()}
-        self._by_name = {name: place for place, name in self._seen.items()}
+        self._by_name = {name: place for place, name in enumerate(dict.fromkeys(self.listed))}
+        self._known = {number: self._by_name[name] for number, name in names.items()}
+        self._seen = {place: name for name, place in self._by_name.items()}
 
     def number(self, number: int | None, text: str = "") -> int:
         """Return our number of a class.
@@ -219,10 +223,14 @@ class ClassNumbers:
             self._seen[place] = text
         return place
 
+    def name(self, number: int) -> str:
+        """Return the name of one of our classes; the number itself if it has none."""
+        return self._seen.get(number) or str(number)
+
     @property
     def names(self) -> tuple[str, ...]:
         """By our number; the number itself if it has no name."""
-        return tuple(self._seen.get(place) or str(place) for place in range(max(self._seen, default=-1) + 1))
+        return tuple(self.name(place) for place in range(max(self._seen, default=-1) + 1))
 
     @classmethod
     def of_file(cls, path: Path | None, first: int) -> ClassNumbers:
@@ -242,7 +250,7 @@ def kind_of(features: Mapping[str, Feature]) -> str | None:
     """Return the kind of dataset that a record with these features belongs to; None for none that is known."""
     if not features.get("image/encoded"):
         return "text-classification" if "text" in features and LABEL in features else None
-    if _BOX[0] in features or "image/object/class/label" in features:
+    if BOX_FEATURES[0] in features or "image/object/class/label" in features:
         return "detection"
     if PART_FEATURES["mask"] in features:
         return "segmentation"
@@ -256,15 +264,13 @@ def kind_of(features: Mapping[str, Feature]) -> str | None:
 
 
 def label_of(kind: str, features: Mapping[str, Feature], classes: ClassNumbers) -> Any:
-    """Return the label of a record, in the form of its kind.
+    """Return the label of a record, in the form of its kind; None for objects, which ``DetectionRecords`` reads.
 
     Raises:
         DataError: where it has none, or one that is not valid.
     """
     if LABEL in features:
         return _own_label(features)
-    if kind == "detection":
-        return _objects(features, classes)
     if kind == "image-classification":
         numbers, text = features.get("image/class/label", []), text_of(features, "image/class/text")
         if len(numbers) > 1 or not (numbers or text):
@@ -288,42 +294,6 @@ def _own_label(features: Mapping[str, Feature]) -> Any:
         return json.loads(text_of(features, LABEL))
     except ValueError as error:
         raise DataError(f"`{LABEL}` is JSON.", received=str(error)) from error
-
-
-def _objects(features: Mapping[str, Feature], classes: ClassNumbers) -> list[dict[str, Any]]:
-    columns = [features.get(name, []) for name in _BOX]
-    numbers, texts = features.get("image/object/class/label", []), features.get("image/object/class/text", [])
-    count = len(columns[0])
-    if any(len(column) != count for column in columns) or len(numbers or texts) != count:
-        lengths = [*(len(column) for column in columns), len(numbers or texts)]
-        raise DataError("Each object has four sides and a class.", received=f"features of lengths {lengths}")
-    width, height = _size(features) if count else (1, 1)
-    difficult, crowd = _flags(features, "difficult", count), _flags(features, "is_crowd", count)
-    objects: list[ImageObject] = []
-    for at, (left, top, right, bottom) in enumerate(zip(*columns, strict=True)):
-        text = _decoded(texts[at]) if at < len(texts) else ""
-        box = (float(left) * width, float(top) * height, float(right) * width, float(bottom) * height)
-        number = classes.number(int(numbers[at]) if numbers else None, text)
-        objects.append(ImageObject(class_number=number, box=box, difficult=difficult[at], crowd=crowd[at]))
-    return objects_to_json(objects)
-
-
-def _flags(features: Mapping[str, Feature], name: str, count: int) -> list[bool]:
-    values = [bool(value) for value in features.get(f"image/object/{name}", [])]
-    return values if len(values) == count else [False] * count
-
-
-def _size(features: Mapping[str, Feature]) -> tuple[int, int]:
-    """Return width and height of an image, from its header where the record does not say."""
-    width, height = features.get("image/width", []), features.get("image/height", [])
-    if width and height:
-        return int(width[0]), int(height[0])
-    content = features["image/encoded"][0]
-    try:
-        with Image.open(io.BytesIO(content if isinstance(content, bytes) else b"")) as image:
-            return image.size
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError("An image says how large it is.", received=str(error)) from error
 
 
 def _label_map(text: str) -> dict[int, str]:

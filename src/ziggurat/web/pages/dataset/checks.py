@@ -49,6 +49,15 @@ _TITLES: Final[Mapping[str, str]] = {
     "no-picture": "Missing images",
     "missing-value": "Missing values",
     "duplicate-key": "Duplicate names",
+    "swapped-corners": "Boxes with swapped corners",
+    "box-of-outline": "Boxes made of outlines",
+    "exif-turned": "Images that EXIF turns",
+    "other-size": "Labels of another image size",
+    "other-name": "Files found by another name",
+    "same-name": "Classes of one name",
+    "no-split": "Missing splits",
+    "no-box": "Annotations without boxes",
+    "two-splits": "Images in two splits",
 }
 _AT_CREATION: Final = "at-creation-"
 _SEVERITIES: Final[Mapping[str, str]] = {"error": "Error", "warning": "Warning", "note": "Note"}

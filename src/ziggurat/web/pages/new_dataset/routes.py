@@ -225,11 +225,12 @@ def _with_archive_seen(previews: Previews, form: DatasetForm) -> DatasetForm:
 
 
 def _without_format(form: DatasetForm, error: ZigguratError) -> DatasetForm:
-    """Return the form with a problem at the format where a preview did not find a clear one."""
+    """Return the form with a problem at the format, or at its option, where a preview did not find it clear."""
     if is_unrecognized(error):
         wrong = unrecognized_text(Path(form.texts["source"]), error)
         return replace(form, problems={**form.problems, "format": wrong})
-    return refuse(form, error) if error.details.get("options") else form
+    asks = str(error.details.get("field", "")).startswith("options.")  # an option of the format must say it
+    return refuse(form, error) if asks or error.details.get("options") else form
 
 
 def _create(request: Request, studio: Studio, previews: Previews, who: Identity, form: DatasetForm) -> Response:
