@@ -86,7 +86,8 @@ class Doubt:
 
     def __str__(self) -> str:
         share = 100 * self.odd / self.values
-        return f"`{self.name}` with {self.odd} of {self.values} cells ({share:.1f} %) that are no {self.type}, the first {self.first}"
+        odd = f"{self.odd} of {self.values} cells ({share:.1f} %) that are no {self.type}"
+        return f"`{self.name}` with {odd}, the first {self.first}"
 
 
 @dataclass(frozen=True, kw_only=True)

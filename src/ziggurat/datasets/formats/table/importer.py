@@ -314,8 +314,8 @@ class TableScan(Scan):
             raise DataError(
                 "Most cells of a column are numbers or times, and more than 1 % are none.",
                 received="; ".join(map(str, doubts)),
-                advice=f"Set the option `types` to {types}, which takes these cells for missing, or to another type such "
-                "as category or text; or give the option `missing` all texts that stand for no value.",
+                advice=f"Set the option `types` to {types}, which takes these cells for missing, or to another type, "
+                "such as category or text; or give the option `missing` all texts that stand for no value.",
                 details={"field": "options.types"},
             )
         times = next((each for each in profiles if each.name == self._roles["time"] and each.is_day_open), None)
