@@ -280,6 +280,19 @@ def test_several_ones_in_a_row_are_labels(tmp_path, name, mark):
     assert sum(split.count for split in made.splits.values()) == 4
 
 
+def test_metadata_whose_label_is_not_clear_is_asked_for(tmp_path):
+    put(tmp_path, "a.png", "b.png")
+    table(tmp_path / "metadata.csv", "file_name,owner,age", "a.png,Ann,3", "b.png,Bob,4")
+    with pytest.raises(DataError, match="with owner, age") as caught:
+        Scanned(HuggingFaceFolder(), tmp_path)
+    assert caught.value.details["field"] == "options.label"
+    assert Scanned(HuggingFaceFolder(), tmp_path, label="owner").schema.class_names == ("Ann", "Bob")
+    found = Scanned(HuggingFaceFolder(), tmp_path, label="none")
+    assert (found.schema.kind, len(found.samples)) == ("image-to-image", 2)
+    table(tmp_path / "metadata.csv", "file_name,owner,species", "a.png,Ann,cat", "b.png,Bob,dog")
+    assert Scanned(HuggingFaceFolder(), tmp_path).schema.class_names == ("cat", "dog")
+
+
 def test_one_row_of_several_ones_at_the_end_decides(tmp_path):
     put(tmp_path, *(f"{number}.png" for number in range(80)))
     rows = [f"{number}.png,{number % 2},{1 - number % 2}" for number in range(79)]

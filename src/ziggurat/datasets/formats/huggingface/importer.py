@@ -5,24 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Final
 
-from ziggurat.datasets.formats.huggingface.tables import (
-    FILE_COLUMN,
-    LABEL_COLUMN,
-    REPEATED_HEADER,
-    MetadataFile,
-    find_metadata,
-    image_tables,
-    label_column,
-    likely_encoding,
-    table_rows,
-    with_labels,
-)
 from ziggurat.datasets.formats.shared.folder_walk import FoundImage, ImageWalk
 from ziggurat.datasets.formats.shared.text_encodings import ENCODING_OPTION
 from ziggurat.datasets.formats.shared.text_files import (
@@ -34,6 +22,18 @@ from ziggurat.datasets.formats.shared.text_files import (
     encoding_problems,
     survey,
 )
+from ziggurat.datasets.formats.table.image_tables import (
+    FILE_COLUMN,
+    LABEL_COLUMN,
+    REPEATED_HEADER,
+    MetadataFile,
+    find_metadata,
+    image_tables,
+    label_column,
+    likely_encoding,
+    table_rows,
+    with_labels,
+)
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import SPLIT_NAMES, Problem, Sample, split_of
 from ziggurat.errors import DataError, MissingDependencyError
@@ -44,6 +44,7 @@ from ziggurat.records.schema import Schema
 __all__ = ["HuggingFaceFolder"]
 
 _HEAD: Final = 50
+NO_LABEL: Final = "none"
 _LABELLED: Final = ("image-classification", "image-regression")
 
 _OBJECTS: Final = ("objects", "bbox", "bboxes", "annotations")
@@ -68,7 +69,10 @@ class HuggingFaceFolder(Importer):
     )
     options: ClassVar[tuple[ImporterOption, ...]] = (
         ImporterOption(
-            name="label", type=str, default="", help="Column with the label; by default it is known by its name."
+            name="label",
+            type=str,
+            default="",
+            help="Column with the label; by default it is known by its name; `none` for images without labels.",
         ),
         ImporterOption(
             name="box_format",
@@ -167,21 +171,30 @@ class _MetadataScan(Scan):
     def _find_columns(self, file: MetadataFile) -> Columns:
         rows = [row for _, row in islice(table_rows(file), _HEAD) if row is not None]
         row, path = next(iter(rows), None), file.path
-        named = LABEL_COLUMN if file.labels else "" if file.column == FILE_COLUMN else label_column(rows)
-        wanted = self._options["label"] or named
+        wanted = self._options["label"] or self._likely_label(file, rows)
         if wanted is None:
             raise DataError(
                 "The option `label` names the column with the label.",
                 received=f"no name, and `{path}` with {', '.join(name for name in row or () if name != FILE_COLUMN)}",
-                advice="As in --option label=NAME.",
+                advice="As in --option label=NAME; label=none for images without labels.",
                 details={"field": "options.label"},
             )
-        if row is None or FILE_COLUMN not in row or (wanted and wanted not in row):
+        if row is None or FILE_COLUMN not in row or (wanted not in ("", NO_LABEL) and wanted not in row):
             raise DataError(
                 f"Metadata has the column `{wanted if row and FILE_COLUMN in row else FILE_COLUMN}`.",
                 received=f"`{path}` with {', '.join(map(str, row)) if row else 'no row'}",
             )
-        return columns_of(row, wanted)
+        return columns_of((FILE_COLUMN,), "") if wanted == NO_LABEL and wanted not in row else columns_of(row, wanted)
+
+    def _likely_label(self, file: MetadataFile, rows: Sequence[Mapping[str, Any]]) -> str | None:
+        """Return the column of the label, empty if the names of the columns say what they are, None if they do not."""
+        if file.labels:
+            return LABEL_COLUMN
+        if file.column != FILE_COLUMN:
+            return label_column(rows)
+        found = columns_of(rows[0]) if rows else None
+        others = [name for name in rows[0] if name not in (FILE_COLUMN, "split")] if rows else []
+        return "" if found is None or found.label or found.second or not others else label_column(rows)
 
     def _row(self, file: MetadataFile, place: str, row: Mapping[str, Any] | None) -> Iterator[Sample | Problem]:
         lost = Problem(key=place, kind="bad-line", reason="", left_out=True, split=file.split)

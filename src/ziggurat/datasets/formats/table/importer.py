@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from ziggurat.datasets.formats.huggingface.tables import image_tables
 from ziggurat.datasets.formats.shared.text_encodings import ENCODING_OPTION
 from ziggurat.datasets.formats.shared.text_files import encoding_of, encoding_problems, head_lines
 from ziggurat.datasets.formats.table.columns import (
@@ -38,6 +37,7 @@ from ziggurat.datasets.formats.table.files import (
     table_files,
     table_signs,
 )
+from ziggurat.datasets.formats.table.image_tables import image_tables
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import DAY_OPEN, LEAKING, Problem, Sample
 from ziggurat.errors import DataError, MissingDependencyError, UnknownNameError

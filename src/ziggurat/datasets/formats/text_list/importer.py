@@ -140,8 +140,8 @@ class _ListScan(Scan):
             labels = replace(labels, first=self._first_number(names))
             if labels.first and self._options["first_number"] == "guess":
                 reason = (
-                    f"The numbers of classes in the lists end with {len(names)} and never are 0, and `{named.name}` has "
-                    f"{len(names)} names: they are taken as counted from 1. The option `first_number` says otherwise."
+                    f"The lists have class {len(names)} and no class 0, and `{named.name}` has {len(names)} names: "
+                    "they are taken as counted from 1. The option `first_number` says otherwise."
                 )
                 yield Problem(key=named.name, kind=COUNTED_FROM_ONE, reason=reason)
         elif labels.marks > 1 or (labels.marks and len(names or ()) == labels.width):
