@@ -245,6 +245,8 @@ def _show_predictions(application: Application, found: dict[str, Any]) -> int:
         if pictures:
             written = sum(each is not None for each in pictures)
             output.note(f"{_files(written)} written." if written else "No prediction of this network is an image.")
+        for note in found.get("notes", ()):
+            output.note(f"Left out: {note}")
         for failure in failures:
             output.note(f"Error: {failure['message']}")
     return DataError.exit_code if failures else 0

@@ -49,11 +49,14 @@ def test_classes_that_only_val_has_are_listed(tmp_path):
     found = Scanned(ClassFolders(), tmp_path)
     assert found.listed == {
         "train/rare": "small-class",
-        "val/new": "unknown-class",
-        "val/rare": "small-class",
+        "val/new/1.png": "unknown-class",
+        "val/new/2.png": "unknown-class",
+        "val/rare/1.png": "unknown-class",
         "val/x.png": "no-label",
     }
-    assert found.problems[2].reason == "The class is not in the first split; 2 images are left out."
+    lost = {problem.key: problem for problem in found.problems}
+    assert lost["val/new/1.png"].reason == "Its class is not in the first split."
+    assert (lost["val/rare/1.png"].class_name, lost["val/rare/1.png"].split) == ("rare", "val")
     assert [key for key in found.labels if key.startswith("val")] == ["val/a/1.png"]
 
 

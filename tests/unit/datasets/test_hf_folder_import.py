@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.unit.datasets.folder_sets import Scanned, put
 from tests.unit.datasets.small_sources import request
@@ -128,6 +130,7 @@ def test_rows_that_cannot_be_used_are_listed(tmp_path):
     assert list(found.labels) == ["train/a.png", "train/b.png"]
     place = "train/metadata.jsonl"
     assert found.listed == {
+        "metadata.jsonl": "encoding",
         **{f"{place}:{number}": "bad-line" for number in (2, 3, 4, 5, 6)},
         "train/gone.png": "no-picture",
         f"{place}:8": "duplicate-key",
@@ -142,8 +145,9 @@ def test_csv_rows_with_too_many_cells_or_bytes_that_are_no_text(tmp_path):
         b"\xef\xbb\xbffile_name,label\r\na.png,x\r\nb.png,y,z\r\nb.png,\xe9\r\nb.png,y\r\n"
     )
     found = Scanned(HuggingFaceFolder(), tmp_path)
-    assert found.classes == {"a.png": "x", "b.png": "y"}
-    assert found.listed == {"metadata.csv:2": "bad-line", "metadata.csv:3": "bad-line"}
+    assert found.classes == {"a.png": "x", "b.png": "é"}
+    lost = {"metadata.csv:2": "bad-line", "metadata.csv:4": "other-label"}
+    assert found.listed == {"metadata.csv": "encoding", **lost}
 
 
 def test_metadata_without_what_is_needed(tmp_path):
@@ -246,3 +250,107 @@ def test_a_cell_that_leads_out_of_the_folder_is_no_picture(tmp_path):
     rows = (*(f"{number},cat" for number in range(9)), "../../outside,dog")
     table(tmp_path / "set/train.csv", "id,label", *rows)
     assert Scanned(HuggingFaceFolder(), tmp_path / "set").listed == {"train.csv:10": "bad-line"}
+
+
+# ---- several labels, encodings, losses
+
+
+MARKS = ("1,1,0", "0,1,1", "0,0,0", "1,0,0")
+
+
+def labels_of(found):
+    return [found.schema.chosen_names(sample.label) for sample in found.samples]
+
+
+@pytest.mark.parametrize("name", ["train.csv", "metadata.csv"])
+@pytest.mark.parametrize("mark", ["{}", "{}.0"])
+def test_several_ones_in_a_row_are_labels(tmp_path, name, mark):
+    put(tmp_path, *(f"{number}.png" for number in range(4)))
+    rows = [
+        f"{number}.png," + ",".join(mark.format(each) for each in row.split(",")) for number, row in enumerate(MARKS)
+    ]
+    table(tmp_path / name, f"{'file_name' if name == 'metadata.csv' else 'image'},dog,cat,person", *rows)
+    guess = guess_format(tmp_path)
+    assert (guess.format, guess.kind) == ("huggingface_folder", "image-regression")
+    found = Scanned(HuggingFaceFolder(), tmp_path)
+    assert found.schema.class_names == ("dog", "cat", "person")
+    assert labels_of(found) == [["dog", "cat"], ["cat", "person"], [], ["dog"]]
+    assert found.problems == []
+    made = create_dataset(request(tmp_path), tmp_path / "set")
+    assert sum(split.count for split in made.splits.values()) == 4
+
+
+def test_metadata_whose_label_is_not_clear_is_asked_for(tmp_path):
+    put(tmp_path, "a.png", "b.png")
+    table(tmp_path / "metadata.csv", "file_name,owner,age", "a.png,Ann,3", "b.png,Bob,4")
+    with pytest.raises(DataError, match="with owner, age") as caught:
+        Scanned(HuggingFaceFolder(), tmp_path)
+    assert caught.value.details["field"] == "options.label"
+    assert Scanned(HuggingFaceFolder(), tmp_path, label="owner").schema.class_names == ("Ann", "Bob")
+    found = Scanned(HuggingFaceFolder(), tmp_path, label="none")
+    assert (found.schema.kind, len(found.samples)) == ("image-to-image", 2)
+    table(tmp_path / "metadata.csv", "file_name,owner,species", "a.png,Ann,cat", "b.png,Bob,dog")
+    assert Scanned(HuggingFaceFolder(), tmp_path).schema.class_names == ("cat", "dog")
+
+
+def test_one_row_of_several_ones_at_the_end_decides(tmp_path):
+    put(tmp_path, *(f"{number}.png" for number in range(80)))
+    rows = [f"{number}.png,{number % 2},{1 - number % 2}" for number in range(79)]
+    table(tmp_path / "train.csv", "image,wet,warm", *rows, "79.png,1,1")
+    found = Scanned(HuggingFaceFolder(), tmp_path)
+    assert (len(found.samples), labels_of(found)[-1]) == (80, ["wet", "warm"])
+
+
+def test_tables_in_the_folders_of_splits(tmp_path):
+    for split in ("train", "valid"):
+        put(tmp_path / split, *(f"{number}.png" for number in range(4)))
+        rows = [f"{number}.png, {row.replace(',', ', ')}" for number, row in enumerate(MARKS)]
+        table(tmp_path / split / "_classes.csv", "filename, dog, cat, person", *rows)
+    found = Scanned(HuggingFaceFolder(), tmp_path)
+    assert sorted(found.splits.values()) == ["train"] * 4 + ["val"] * 4
+    assert found.schema.class_names == ("dog", "cat", "person")
+
+
+def test_a_row_with_another_label_is_a_loss_and_a_repeated_one_is_none(tmp_path):
+    put(tmp_path, "a.png", "b.png")
+    rows = ("a.png,cat", "a.png,cat", "a.png,dog", "file_name,label", "b.png,dog")
+    table(tmp_path / "metadata.csv", "file_name,label", *rows)
+    found = Scanned(HuggingFaceFolder(), tmp_path)
+    assert [problem.kind for problem in found.problems] == ["duplicate-key", "other-label", "repeated-header"]
+    assert found.classes == {"a.png": "cat", "b.png": "dog"}
+
+
+def test_boxes_that_are_left_out_are_counted(tmp_path):
+    put(tmp_path, "a.png")
+    boxes = {"bbox": [[1, 1, 2, 2], [1, 1, 0, 2]], "category": [0, 0]}
+    jsonl(tmp_path / "metadata.jsonl", {"file_name": "a.png", "objects": boxes})
+    assert sum(problem.objects for problem in Scanned(HuggingFaceFolder(), tmp_path).problems) == 1
+
+
+def test_semicolons_and_an_encoding_of_japan(tmp_path):
+    put(tmp_path, "a.png", "b.png")
+    tmp_path.joinpath("metadata.csv").write_bytes("file_name;label\na.png;子犬\nb.png;子猫\n".encode("cp932"))
+    assert guess_format(tmp_path).format == "huggingface_folder"
+    with pytest.raises(DataError, match="As shift_jis it reads “子犬”, “子猫”") as caught:
+        Scanned(HuggingFaceFolder(), tmp_path)
+    assert caught.value.details["field"] == "options.encoding"
+    assert Scanned(HuggingFaceFolder(), tmp_path, encoding="shift_jis").classes == {"a.png": "子犬", "b.png": "子猫"}
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from(["a.png", "b.png", "gone.png", "", "../x.png", "file_name"]),
+            st.sampled_from(["cat", "dog", "", "cat,more"]),
+        ),
+        max_size=15,
+    )
+)
+def test_rows_in_are_images_out_and_rows_reported(tmp_path, rows):
+    put(tmp_path, "a.png", "b.png")
+    lines = [f"{name},{label}" for name, label in [*rows, ("b.png", "dog")]]
+    table(tmp_path / "metadata.csv", "file_name,label", *lines)
+    found = Scanned(HuggingFaceFolder(), tmp_path)
+    lost = sum(problem.left_out for problem in found.problems if problem.kind != "not-listed")
+    assert len(found.samples) + lost == len(lines)

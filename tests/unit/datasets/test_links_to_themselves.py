@@ -48,7 +48,7 @@ def test_importers_look_past_a_link_to_itself(kind, request):
 
 
 def test_text_importer_reports_a_link_to_itself(texts):
-    found = list(importer("text").scan(texts, {"layout": "folders", "classes": []}))
+    found = list(importer("text").scan(texts, {"layout": "folders", "classes": [], "encoding": ""}))
     problems = [each for each in found if isinstance(each, Problem)]
     assert len(found) - len(problems) == 6
     assert {"bad/self.txt", "good/self.txt"} <= {each.key for each in problems}

@@ -38,7 +38,7 @@ def test_a_list_of_pairs(tmp_path):
     assert kinds_of(problems) == {
         "train.txt:4": "bad-line",
         "train.txt:5": "bad-line",
-        "a/1.jpg|a/2.jpg": "duplicate-key",
+        "a/1.jpg|a/2.jpg": "other-label",
     }
     assert guessed(tmp_path) == ("siamese_pairs", "image-pairs")
 

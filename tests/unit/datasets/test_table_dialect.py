@@ -66,6 +66,7 @@ def test_what_somebody_said_is_taken() -> None:
         ([["a", "b"]], False),
         ([["a", "b"], ["?", "2"]], True),
         ([], False),
+        ([["one", "0.5"], ["1", "0.7"], ["2", "0.3"]], False),
     ],
 )
 def test_a_header_is_told_from_values(rows: list[list[str]], header: bool) -> None:

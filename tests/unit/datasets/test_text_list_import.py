@@ -3,13 +3,15 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.unit.datasets.folder_sets import Scanned, picture, put
+from tests.unit.datasets.folder_sets import MemoryDataset, Scanned, picture, put
 from ziggurat.datasets.formats.shared.text_files import ListLine, parse_line
+from ziggurat.datasets.formats.text_list.exporter import export_text_list
 from ziggurat.datasets.formats.text_list.importer import TextList
 from ziggurat.errors import DataError
+from ziggurat.records.schema import Schema
 
 
 @pytest.mark.parametrize(
@@ -209,8 +211,8 @@ def test_lines_that_are_no_text_are_listed(tmp_path):
     put(tmp_path, "a.png", "b.png")
     tmp_path.joinpath("list.txt").write_bytes(b"a.png 0\ncaf\xe9.png 1\n" + b"x" * 200_000 + b" 1\nb.png 1\n")
     found = Scanned(TextList(), tmp_path / "list.txt")
-    assert found.labels == {"a.png": 0, "b.png": 1}
-    assert found.listed == {"list.txt:2": "bad-line", "list.txt:3": "bad-line"}
+    assert found.labels == {"a.png": 0, "café.png": 1, "b.png": 1}
+    assert found.listed == {"list.txt": "encoding", "list.txt:3": "bad-line"}
 
 
 def test_a_picture_that_is_listed_twice(tmp_path):
@@ -219,7 +221,7 @@ def test_a_picture_that_is_listed_twice(tmp_path):
     tmp_path.joinpath("val.txt").write_text("b.png 1\n")
     found = Scanned(TextList(), tmp_path)
     assert found.splits == {"a.png": "train", "b.png": "train"}
-    assert found.listed == {"train.txt:3": "duplicate-key", "val.txt:1": "duplicate-key"}
+    assert found.listed == {"train.txt:3": "other-label", "val.txt:1": "duplicate-key"}
 
 
 def test_a_wrong_folder_is_found_before_its_pictures_miss(tmp_path):
@@ -234,7 +236,7 @@ def test_a_wrong_folder_is_found_before_its_pictures_miss(tmp_path):
 def test_no_list_at_all(tmp_path):
     with pytest.raises(DataError, match=r"A source of lists is a list, or a folder with train.txt"):
         Scanned(TextList(), tmp_path)
-    with pytest.raises(DataError, match="A list can be read"):
+    with pytest.raises(DataError, match="A source can be read"):
         Scanned(TextList(), tmp_path, train="gone.txt")
 
 
@@ -270,3 +272,106 @@ def test_the_only_list_of_a_folder_needs_no_suffix(tmp_path):
     (tmp_path / "labelled").write_text("p/0.png 0\np/1.png 1\n")
     (tmp_path / "LICENSE").write_text("Free to use.\n")
     assert Scanned(TextList(), tmp_path).labels == {"p/0.png": 0, "p/1.png": 1}
+
+
+# ---- classes counted from 1, several labels, encodings
+
+
+def listed(root, numbers, names, *more):
+    put(root, *(f"{at}.png" for at in range(len(numbers))))
+    root.joinpath("train.txt").write_text("".join(f"{at}.png {number}\n" for at, number in enumerate(numbers)))
+    root.joinpath("labels.txt").write_text("".join(f"{name}\n" for name in names))
+    return root
+
+
+def test_classes_counted_from_one_get_their_names_and_are_told(tmp_path):
+    found = Scanned(TextList(), listed(tmp_path, [1, 3, 2, 1], ["no", "mild", "severe"]))
+    assert list(found.classes.values()) == ["no", "severe", "mild", "no"]
+    (problem,) = found.problems
+    assert (problem.key, problem.kind, problem.left_out) == ("labels.txt", "counted-from-one", False)
+    assert "they are taken as counted from 1" in problem.reason
+    said = Scanned(TextList(), tmp_path, first_number="0")
+    assert [each.kind for each in said.problems] == ["unknown-class"]
+
+
+def test_a_zero_in_any_list_counts_from_zero(tmp_path):
+    listed(tmp_path, [1, 2, 3], ["a", "b", "c"])
+    tmp_path.joinpath("val.txt").write_text("2.png 0\n")
+    found = Scanned(TextList(), tmp_path)
+    assert found.classes == {"0.png": "b", "1.png": "c", "2.png": "a"}
+    assert [problem.class_name for problem in found.problems] == ["3"]
+
+
+@pytest.mark.parametrize("numbers", [[1, 2, 1], [1, 2, 4]])
+def test_numbers_that_may_count_from_both_are_asked_for(tmp_path, numbers):
+    listed(tmp_path, numbers, ["cat", "dog", "owl"])
+    with pytest.raises(DataError, match="from 0 or from 1") as caught:
+        Scanned(TextList(), tmp_path)
+    assert caught.value.details["field"] == "options.first_number"
+    assert "to 0, where 0 stands for `cat`" in caught.value.advice
+    assert Scanned(TextList(), tmp_path, first_number="1").classes["0.png"] == "cat"
+    assert Scanned(TextList(), tmp_path, first_number="0").classes["0.png"] == "dog"
+
+
+def test_a_background_is_class_zero(tmp_path):
+    found = Scanned(TextList(), listed(tmp_path, [1, 2], ["__background__", "cat", "dog"]))
+    assert list(found.classes.values()) == ["cat", "dog"]
+
+
+def test_an_export_without_its_first_class_comes_back(tmp_path):
+    schema = Schema(kind="image-classification", class_names=("a", "b", "c"))
+    dataset = MemoryDataset(schema, {"train": [("x.png", picture(), 1), ("y.png", picture(1), 2)]})
+    export_text_list(dataset, tmp_path / "out")
+    assert Scanned(TextList(), tmp_path / "out").classes == {"x.png": "b", "y.png": "c"}
+
+
+@pytest.mark.parametrize("names", [["cat", "dog", "owl"], None])
+def test_several_ones_in_a_line_are_labels(tmp_path, names):
+    put(tmp_path, "a.png", "b.png", "c.png")
+    tmp_path.joinpath("train.txt").write_text("a.png 1 0 1\nb.png 0 0 0\nc.png 0 1 0\n")
+    if names:
+        tmp_path.joinpath("labels.txt").write_text("".join(f"{name}\n" for name in names))
+    found = Scanned(TextList(), tmp_path)
+    assert (found.schema.kind, found.schema.class_names) == ("image-regression", tuple(names or "012"))
+    assert found.labels == {"a.png": [1, 0, 1], "b.png": [0, 0, 0], "c.png": [0, 1, 0]}
+
+
+def test_several_labels_come_back_from_an_export(tmp_path):
+    schema = Schema(kind="image-regression", class_names=("cat", "dog"))
+    rows = [("x.png", picture(), [1.0, 1.0]), ("y.png", picture(1), [0.0, 1.0])]
+    export_text_list(MemoryDataset(schema, {"train": rows}), tmp_path / "out")
+    found = Scanned(TextList(), tmp_path / "out")
+    assert (found.schema.class_names, found.labels) == (("cat", "dog"), {"x.png": [1, 1], "y.png": [0, 1]})
+
+
+def test_two_lists_of_a_split_are_both_read(tmp_path):
+    put(tmp_path, "a.png", "b.png")
+    for name, line in (("val", "a.png 0"), ("validation", "b.png 0"), ("train", "")):
+        tmp_path.joinpath(f"{name}.txt").write_text(f"{line}\n")
+    tmp_path.joinpath("train.txt").unlink()
+    assert Scanned(TextList(), tmp_path).splits == {"a.png": "val", "b.png": "val"}
+
+
+def test_names_in_an_encoding_of_china_are_asked_for(tmp_path):
+    put(tmp_path, "a.png", "b.png")
+    tmp_path.joinpath("train.txt").write_bytes("a.png\t猫\nb.png\t狗\n".encode("gbk"))
+    with pytest.raises(DataError, match="As gb18030 it reads") as caught:
+        Scanned(TextList(), tmp_path)
+    assert caught.value.details["field"] == "options.encoding"
+    assert Scanned(TextList(), tmp_path, encoding="gbk").classes == {"a.png": "猫", "b.png": "狗"}
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True, deadline=None)
+@given(
+    lines=st.lists(
+        st.tuples(st.sampled_from(["a", "b", "c", "d"]), st.sampled_from(["0", "1", "2", "7", "x", "0.5", ""])),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_lines_in_are_images_out_and_lines_reported(tmp_path, lines):
+    put(tmp_path, "a.png", "b.png", "c.png", "d.png")
+    tmp_path.joinpath("list.txt").write_text("".join(f"{name}.png {label}\n" for name, label in [*lines, ("a", "0")]))
+    found = Scanned(TextList(), tmp_path / "list.txt", kind="image-classification")
+    lost = sum(problem.left_out for problem in found.problems)
+    assert len(found.samples) + lost == len(lines) + 1

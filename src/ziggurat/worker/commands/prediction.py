@@ -49,11 +49,12 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
         (for a row or text its number from 1, after its file; without inputs the number) and what
         ``ziggurat.tasks.base.Task.decode`` returns: of a classifier ``classes`` (class, number, probability; best
         first), with ``pictures`` also ``picture`` (path of a PNG file, None where it is no image); ``failures``:
-        ``file`` and the error's JSON shape, for inputs that cannot be read.
+        ``file`` and the error's JSON shape, for inputs that cannot be read; ``notes``: sentences on what the network
+        does not get, such as further columns.
     """
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
     count = generated_count(request)
-    inputs, failures = named_inputs(job.context, request)
+    inputs, failures, notes = named_inputs(job.context, request)
     pictures = PictureFolder(Path(request["pictures"])) if request.get("pictures") else None
     predictions: list[dict[str, Any]] = []
     with open_network(job) as network:
@@ -76,7 +77,7 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
                 if pictures is not None:
                     found["picture"] = pictures.add(names[place], job.task.picture(job.context, one))
                 predictions.append({"file": names[place], **found})
-    return {**job.summary(), "task": job.task.name, "predictions": predictions, "failures": failures}
+    return {**job.summary(), "task": job.task.name, "predictions": predictions, "failures": failures, "notes": notes}
 
 
 def predict_inputs(

@@ -300,7 +300,7 @@ def inputs_of(model: WarmModel, request: Mapping[str, Any]) -> list[tuple[str, A
         if model.job.context.schema.parts[0] != "image":
             model.job.images  # noqa: B018 - says what it takes
         return list(images_of(request))
-    return named_inputs(model.job.context, {name: request.get(name) for name in ("rows", "texts")})[0]
+    return named_inputs(model.job.context, {name: request.get(name) for name in ("rows", "texts")}).found
 
 
 def images_of(request: Mapping[str, Any]) -> list[_Image]:

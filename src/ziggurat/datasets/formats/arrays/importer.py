@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.datasets.formats.shared.text_encodings import ENCODING_OPTION
+from ziggurat.datasets.formats.shared.text_files import decode_text
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import Problem, Sample, split_of
 from ziggurat.errors import DataError, DatapointError
@@ -21,6 +23,7 @@ __all__ = ["ArraysImporter"]
 
 _SUFFIXES: Final = (".npy", ".npz")
 _LABEL_FILES: Final = ("labels.csv", "labels.json")
+_NO_FILE: Final = "their labels name no file"
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -42,6 +45,7 @@ class ArraysImporter(Importer):
             default=True,
             help="Leave out arrays that differ in shape from the first.",
         ),
+        ENCODING_OPTION,
     )
 
     def guess(self, source: Path) -> Guess | None:
@@ -67,12 +71,18 @@ class _ArrayScan(Scan):
         self._source = source
         self._root = _root(source)
         self._same = bool(options["force_same_shape"])
-        self._labels = _labels(self._root, options["labels"])
+        self._labels = _labels(self._root, options["labels"], options["encoding"])
+        self._used: set[str] = set()
         self._first: Shapes = ()
 
     def __iter__(self) -> Iterator[Sample | Problem]:
         for path in [self._source.name] if self._source.is_file() else _files(self._source):
             yield self._sample(path)
+            if self._labels and self._name_in_labels(path) is None:
+                yield Problem(key=path, kind="no-label", reason="No row of the labels names it: its label is empty.")
+        for name in self._labels:
+            if name not in self._used:
+                yield Problem(key=name, kind="no-picture", reason="It is no file.", left_out=True, why=_NO_FILE)
         if not self._first:
             raise DataError(
                 "A source of arrays is a folder with `.npy` or `.npz` files.",
@@ -86,26 +96,31 @@ class _ArrayScan(Scan):
         shapes = {name: list(shape) for name, shape in self._first}
         return Schema(kind="generic", parts=names, details={"shapes": shapes})
 
+    def _name_in_labels(self, path: str) -> str | None:
+        return next((name for name in (path, path.rpartition("/")[2]) if name in self._labels), None)
+
     def _sample(self, path: str) -> Sample | Problem:
+        named = self._name_in_labels(path)
+        if named is not None:
+            self._used.add(named)
+        split = split_of(path) if "/" in path else ""
         try:
             shapes = _shapes(self._root / path)
         except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-            return Problem(
-                key=path, kind="unreadable", reason=f"It is no NumPy file of numbers ({error}).", left_out=True
-            )
+            reason = f"It is no NumPy file of numbers ({error})."
+            return Problem(key=path, kind="unreadable", reason=reason, left_out=True, split=split)
         self._first = self._first or shapes
         mine, wanted = (shapes, self._first) if self._same else _names(shapes, self._first)
         if mine != wanted:
             reason = f"It has {_shown(shapes)} where the first has {_shown(self._first)}."
-            return Problem(key=path, kind="other-shape", reason=reason, left_out=True)
-        label = self._labels.get(path, self._labels.get(path.rpartition("/")[2]))
-        folder = path.partition("/")[0] if "/" in path else ""
+            return Problem(key=path, kind="other-shape", reason=reason, left_out=True, split=split)
+        label = None if named is None else self._labels[named]
         addresses = tuple(f"{path}#{name}" for name, _ in shapes)
         return Sample(
             key=path,
             parts=addresses,
             label=label,
-            split=split_of(folder),
+            split=split,
             size_bytes=(self._root / path).stat().st_size,
         )
 
@@ -179,12 +194,12 @@ def _shown(shapes: Shapes) -> str:
     return ", ".join(f"{name} {shape}" for name, shape in shapes)
 
 
-def _labels(root: Path, given: str) -> dict[str, Any]:
+def _labels(root: Path, given: str, encoding: str) -> dict[str, Any]:
     path = root / given if given else next((root / name for name in _LABEL_FILES if (root / name).is_file()), None)
     if path is None:
         return {}
     try:
-        text = path.read_text("utf-8-sig")
+        text, _ = decode_text(path.read_bytes(), encoding, name=path.name)
         if path.suffix.lower() == ".json":
             return dict(json.loads(text))
         return dict(_labelled(row) for row in csv.reader(text.splitlines()) if row and row[1:2] != ["label"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +21,6 @@ from ziggurat.datasets.formats.shared.folder_walk import FoundImage, ImageWalk, 
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import Problem, Sample, split_of
 from ziggurat.errors import ConfigurationError, DataError
-from ziggurat.formatting import plural
 from ziggurat.records.schema import Schema
 
 __all__ = ["ClassFolders"]
@@ -31,6 +31,7 @@ class ClassFolders(Importer):
 
     name: ClassVar[str] = "class_folders"
     title: ClassVar[str] = "Class folders"
+    least_by_default: ClassVar[int] = 2
     kinds: ClassVar[tuple[str, ...]] = ("image-classification", "image-to-image")
     options: ClassVar[tuple[ImporterOption, ...]] = (
         ImporterOption(
@@ -50,7 +51,7 @@ class ClassFolders(Importer):
         ImporterOption(
             name="min_per_class",
             type=int,
-            default=2,
+            default=least_by_default,
             help="Classes with fewer images (to train on) are left out; unused where an export lists its classes.",
         ),
         ImporterOption(
@@ -106,7 +107,7 @@ class _ClassScan(Scan):
                 elif folder in self._numbers:
                     yield from self._samples(self._images(walk, place, folder), place, self._numbers[folder])
                 else:
-                    yield self._unknown_class(walk, place, folder)
+                    yield from self._unknown_class(walk, place, folder)
             if place is places[0]:
                 self._require_classes()
 
@@ -129,10 +130,11 @@ class _ClassScan(Scan):
             found = next(images, None)
             if found is None:
                 self._dropped.add(folder)
-                yield _small_class(place.path_of(folder), len(first), least)
+                is_asked = self._options["min_per_class"] != ClassFolders.least_by_default
+                yield _small_class(place.path_of(folder), len(first), least, is_asked=is_asked)
                 return
             if isinstance(found, Problem):
-                yield found
+                yield replace(found, split=place.split, class_name=folder)
             else:
                 first.append(found)
         number = self._numbers[folder] = len(self._numbers)
@@ -144,7 +146,7 @@ class _ClassScan(Scan):
     ) -> Iterator[Sample | Problem]:
         for found in images:
             if isinstance(found, Problem):
-                yield found
+                yield replace(found, split=place.split, class_name=self.schema.class_names[number])
             else:
                 path, size_bytes, key = found
                 yield Sample(key=key or path, parts=(path,), label=number, split=place.split, size_bytes=size_bytes)
@@ -154,16 +156,25 @@ class _ClassScan(Scan):
         most = self._options["max_per_class"]
         return found if most is None else chosen_images(found, most, self._options["seed"], place.path_of(folder))
 
-    def _unknown_class(self, walk: ImageWalk, place: ClassPlace, folder: str) -> Problem:
-        count = sum(1 for found in walk.images(place.path_of(folder)) if isinstance(found, FoundImage))
+    def _unknown_class(self, walk: ImageWalk, place: ClassPlace, folder: str) -> Iterator[Problem]:
         is_small = folder in self._dropped
-        reason = "is too small in the first split" if is_small else "is not in the first split"
-        return Problem(
-            key=place.path_of(folder),
-            kind="small-class" if is_small else "unknown-class",
-            reason=f"The class {reason}; {plural(count, 'image is', 'images are')} left out.",
-            left_out=True,
-        )
+        reason = f"Its class {'is too small' if is_small else 'is not'} in the first split."
+        for found in walk.images(place.path_of(folder)):
+            if isinstance(found, FoundImage):
+                why = (
+                    "their class has too few images in the first split"
+                    if is_small
+                    else "the first split lacks their class"
+                )
+                yield Problem(
+                    key=found.path,
+                    kind="unknown-class",
+                    reason=reason,
+                    left_out=True,
+                    why=why,
+                    class_name=folder,
+                    split=place.split,
+                )
 
     def _require_classes(self) -> None:
         if len(self._numbers) < 2 and self._texts is None:
@@ -202,14 +213,18 @@ class _FlatScan(Scan):
 def _loose_images(walk: ImageWalk, place: ClassPlace) -> Iterator[Problem]:
     for found in walk.images(place.folder, nested=False):
         if isinstance(found, FoundImage):
-            yield Problem(key=found.path, kind="no-label", reason="It lies in no class's folder.", left_out=True)
+            reason = "It lies in no class's folder."
+            yield Problem(key=found.path, kind="no-label", reason=reason, left_out=True, split=place.split)
         elif found.kind != "other-files":
             yield found
 
 
-def _small_class(path: str, count: int, least: int) -> Problem:
+def _small_class(path: str, count: int, least: int, *, is_asked: bool) -> Problem:
+    """Return the problem of a class that is left out; a loss of its name where nobody asked for that."""
     reason = f"The class has {count} of the at least {least} images, and is left out."
-    return Problem(key=path, kind="small-class", reason=reason, left_out=True)
+    names = int(count > 0 and not is_asked)
+    why = "they have fewer images than `min_per_class`"
+    return Problem(key=path, kind="small-class", reason=reason, left_out=True, names=names, why=why if names else "")
 
 
 def exported_images(walk: ImageWalk, source: Path, folder: str) -> Iterator[FoundImage | Problem]:

@@ -5,22 +5,35 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Final
 
-from ziggurat.datasets.formats.huggingface.tables import (
+from ziggurat.datasets.formats.shared.folder_walk import FoundImage, ImageWalk
+from ziggurat.datasets.formats.shared.text_encodings import ENCODING_OPTION
+from ziggurat.datasets.formats.shared.text_files import (
+    OTHER_LABEL,
+    Labels,
+    ListLine,
+    SeenKeys,
+    encoding_of,
+    encoding_problems,
+    survey,
+)
+from ziggurat.datasets.formats.table.image_tables import (
     FILE_COLUMN,
+    LABEL_COLUMN,
+    REPEATED_HEADER,
     MetadataFile,
     find_metadata,
     image_tables,
     label_column,
+    likely_encoding,
     table_rows,
+    with_labels,
 )
-from ziggurat.datasets.formats.shared.folder_walk import FoundImage, ImageWalk
-from ziggurat.datasets.formats.shared.text_files import Labels, ListLine, SeenKeys, survey
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import SPLIT_NAMES, Problem, Sample, split_of
 from ziggurat.errors import DataError, MissingDependencyError
@@ -31,6 +44,7 @@ from ziggurat.records.schema import Schema
 __all__ = ["HuggingFaceFolder"]
 
 _HEAD: Final = 50
+NO_LABEL: Final = "none"
 _LABELLED: Final = ("image-classification", "image-regression")
 
 _OBJECTS: Final = ("objects", "bbox", "bboxes", "annotations")
@@ -55,7 +69,10 @@ class HuggingFaceFolder(Importer):
     )
     options: ClassVar[tuple[ImporterOption, ...]] = (
         ImporterOption(
-            name="label", type=str, default="", help="Column with the label; by default it is known by its name."
+            name="label",
+            type=str,
+            default="",
+            help="Column with the label; by default it is known by its name; `none` for images without labels.",
         ),
         ImporterOption(
             name="box_format",
@@ -64,21 +81,25 @@ class HuggingFaceFolder(Importer):
             help="Whether a box is left, top, width, height, or left, top, right, bottom.",
             choices=("xywh", "xyxy"),
         ),
+        ENCODING_OPTION,
     )
 
     def guess(self, source: Path) -> Guess | None:
         """Recognize a metadata file with the column ``file_name``, and a CSV file with a column of images' names."""
-        files = _files(source)
+        files = _files(source)[:1]
         if not files:
             return None
         try:
+            if files[0].path.suffix != ".parquet":
+                files = [files[0]._replace(encoding=likely_encoding(files[0].path))]
+            files = with_labels(files, _HEAD)
             rows = [row for _, row in islice(table_rows(files[0]), _HEAD) if row is not None]
         except (DataError, MissingDependencyError):
             rows = []
         if not rows or FILE_COLUMN not in rows[0]:
             return None
         is_metadata = files[0].column == FILE_COLUMN
-        label = "" if is_metadata else label_column(rows)
+        label = LABEL_COLUMN if files[0].labels else "" if is_metadata else label_column(rows)
         columns = columns_of(rows[0], label or "")
         name = f"`{files[0].path.name}` with the column {files[0].column}"
         reason = f"{name} beside images" if is_metadata else f"{name} for images in `{files[0].folder or '.'}`"
@@ -101,7 +122,7 @@ class _MetadataScan(Scan):
     def __init__(self, source: Path, options: Mapping[str, Any]) -> None:
         self._source = source
         self._options = options
-        self._files = _files(source)
+        self._files = [file._replace(encoding=options["encoding"]) for file in _files(source)]
         if not self._files:
             raise DataError(
                 "Beside the images is a metadata.csv, metadata.jsonl or metadata.parquet, or a CSV file that names "
@@ -111,11 +132,17 @@ class _MetadataScan(Scan):
         self._root = source if source.is_dir() else source.parent
         self._walk = ImageWalk(self._root)
         self._seen = SeenKeys()
+        self._labeled = SeenKeys()
         self._columns = Columns(kind="generic")
         self._labels: Labels | None = None
         self._used = 0
 
     def __iter__(self) -> Iterator[Sample | Problem]:
+        for file in (each for each in self._files if each.path.suffix != ".parquet"):
+            chosen = self._options["encoding"]
+            yield from encoding_problems(file.path.name, encoding_of(file.path, chosen), chosen)
+        if not self._options["label"]:
+            self._files = with_labels(self._files)
         first = self._files[0]
         self._columns = self._find_columns(first)
         if self._columns.kind in ("detection", "image-classification"):
@@ -124,6 +151,8 @@ class _MetadataScan(Scan):
                 raise DataError(
                     "A row has a label.", received=f"none in `{first.path}`", advice="Set the option `label`."
                 )
+            if first.has_several:
+                self._labels = replace(self._labels, names=first.labels)
         for file in self._files:
             place = os.path.relpath(file.path, self._root)
             for number, row in table_rows(file):
@@ -133,7 +162,7 @@ class _MetadataScan(Scan):
     @property
     def schema(self) -> Schema:
         kind = _kind(self._columns, self._labels)
-        names = self._labels.names if self._labels is not None and self._labels.form != "values" else ()
+        names = self._labels.names if self._labels is not None else ()
         parts = {"generic": ("image", "text"), "image-to-image": ("image", "target")[: 1 + bool(self._columns.second)]}
         return Schema(
             kind=kind, parts=parts.get(kind, ()), class_names=names, details={"label_column": self._columns.label}
@@ -142,30 +171,52 @@ class _MetadataScan(Scan):
     def _find_columns(self, file: MetadataFile) -> Columns:
         rows = [row for _, row in islice(table_rows(file), _HEAD) if row is not None]
         row, path = next(iter(rows), None), file.path
-        wanted = self._options["label"] or (label_column(rows) if file.column != FILE_COLUMN else "")
+        wanted = self._options["label"] or self._likely_label(file, rows)
         if wanted is None:
             raise DataError(
                 "The option `label` names the column with the label.",
                 received=f"no name, and `{path}` with {', '.join(name for name in row or () if name != FILE_COLUMN)}",
-                advice="As in --option label=NAME.",
+                advice="As in --option label=NAME; label=none for images without labels.",
+                details={"field": "options.label"},
             )
-        if row is None or FILE_COLUMN not in row or (wanted and wanted not in row):
+        if row is None or FILE_COLUMN not in row or (wanted not in ("", NO_LABEL) and wanted not in row):
             raise DataError(
                 f"Metadata has the column `{wanted if row and FILE_COLUMN in row else FILE_COLUMN}`.",
                 received=f"`{path}` with {', '.join(map(str, row)) if row else 'no row'}",
             )
-        return columns_of(row, wanted)
+        return columns_of((FILE_COLUMN,), "") if wanted == NO_LABEL and wanted not in row else columns_of(row, wanted)
+
+    def _likely_label(self, file: MetadataFile, rows: Sequence[Mapping[str, Any]]) -> str | None:
+        """Return the column of the label, empty if the names of the columns say what they are, None if they do not."""
+        if file.labels:
+            return LABEL_COLUMN
+        if file.column != FILE_COLUMN:
+            return label_column(rows)
+        found = columns_of(rows[0]) if rows else None
+        others = [name for name in rows[0] if name not in (FILE_COLUMN, "split")] if rows else []
+        return "" if found is None or found.label or found.second or not others else label_column(rows)
 
     def _row(self, file: MetadataFile, place: str, row: Mapping[str, Any] | None) -> Iterator[Sample | Problem]:
+        lost = Problem(key=place, kind="bad-line", reason="", left_out=True, split=file.split)
         if row is None:
-            yield _left_out(place, "bad-line", "The row cannot be read.")
+            yield replace(lost, reason="The row cannot be read.")
+            return
+        if row.get(FILE_COLUMN) == FILE_COLUMN:
+            yield replace(lost, kind=REPEATED_HEADER, reason="The row says the names of the columns again.")
             return
         found = self._image(file, place, row.get(FILE_COLUMN))
         if isinstance(found, Problem):
-            yield found
+            yield replace(found, split=file.split)
             return
+        told = str([row.get(name) for name in (self._columns.label, self._columns.second) if name])
+        is_new = self._labeled.is_new(f"{found.path}\n{told}")
         if not self._seen.is_new(found.path):
-            yield _left_out(place, "duplicate-key", f"`{found.path}` has a row already; the first one counts.")
+            reason = f"`{found.path}` has a row already; the first one counts."
+            yield (
+                replace(lost, kind="duplicate-key", reason=reason)
+                if not is_new
+                else replace(lost, kind="other-label", reason=reason, why=OTHER_LABEL)
+            )
             return
         self._used += 1
         split = file.split or SPLIT_NAMES.get(str(row.get("split", "")).lower(), "")
@@ -173,7 +224,8 @@ class _MetadataScan(Scan):
         try:
             yield from self._sample(file, place, row, found, split)
         except NoLabelError as error:
-            yield _left_out(found.path, "no-label", str(error))
+            kind = "unknown-class" if error.class_name else "no-label"
+            yield replace(lost, key=found.path, kind=kind, reason=str(error), class_name=error.class_name, split=split)
 
     def _sample(
         self, file: MetadataFile, place: str, row: Mapping[str, Any], found: FoundImage, split: str
@@ -191,7 +243,7 @@ class _MetadataScan(Scan):
         elif self._labels is not None:
             label, wrong = self._label(row)
             for kind, reason in wrong:
-                yield Problem(key=found.path, kind=kind, reason=reason)
+                yield Problem(key=found.path, kind=kind, reason=reason, objects=1)
         yield Sample(key=found.path, parts=tuple(parts), label=label, split=split, size_bytes=found.size_bytes)
 
     def _label(self, row: Mapping[str, Any]) -> tuple[Any, list[tuple[str, str]]]:
@@ -202,7 +254,8 @@ class _MetadataScan(Scan):
         try:
             return self._labels.label(line), []
         except (KeyError, ValueError):
-            raise NoLabelError(f"Its label {', '.join(line.values)[:80]!r} is none of the first split's.") from None
+            text = ", ".join(line.values)[:80]
+            raise NoLabelError(f"Its label {text!r} is none of the first split's.", text) from None
 
     def _image(self, file: MetadataFile, place: str, name: Any) -> FoundImage | Problem:
         if not isinstance(name, str) or not name or "\0" in name:
@@ -238,7 +291,16 @@ def _left_out(key: str, kind: str, reason: str) -> Problem:
 
 
 class NoLabelError(Exception):
-    """A row has nothing to learn from."""
+    """A row has nothing to learn from.
+
+    Args:
+        reason: one sentence.
+        class_name: that it has, and the dataset has not; empty where it has none.
+    """
+
+    def __init__(self, reason: str, class_name: str = "") -> None:
+        super().__init__(reason)
+        self.class_name = class_name
 
 
 @dataclass(frozen=True, kw_only=True)

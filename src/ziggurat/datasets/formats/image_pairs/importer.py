@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from ziggurat.datasets.formats.shared.folder_walk import (
 )
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import Problem, Sample, split_of
-from ziggurat.errors import DataError
+from ziggurat.errors import ConfigurationError, DataError
 from ziggurat.records.schema import Schema
 
 __all__ = ["ImagePairsImporter"]
@@ -68,7 +69,18 @@ class ImagePairsImporter(Importer):
         )
 
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
-        """Return a walk through the pairs."""
+        """Return a walk through the pairs.
+
+        Raises:
+            ConfigurationError: where folders of validation are named, and none of inputs.
+        """
+        if not options["inputs"] and (options["targets"] or options["val_inputs"] or options["val_targets"]):
+            raise ConfigurationError(
+                "`inputs` is missing, and another folder is named.",
+                received="`targets`, `val_inputs` or `val_targets` alone",
+                advice="Name the folder of the inputs, too.",
+                details={"field": "options.inputs"},
+            )
         return _PairScan(source, options)
 
 
@@ -103,7 +115,7 @@ def _samples(source: Path, options: Mapping[str, Any]) -> Iterator[Sample | Prob
     for path, split in lists:
         for each in pairs_in_list(path, _root(source)):
             if isinstance(each, Problem):
-                yield each
+                yield replace(each, split=split)
             else:
                 parts = (each.first,) if each.first == each.second else (each.first, each.second)
                 yield Sample(key=each.key, parts=parts, split=split)
@@ -116,13 +128,15 @@ def _in_folders(source: Path, pairing: Pairing, ending: str) -> Iterator[Sample 
     alone = pairing.second is None
     for each in matches(source, pairing, ending=ending):
         if isinstance(each, Problem):
-            yield each
+            yield replace(each, split=pairing.split)
         elif alone or (each.first and each.second):
-            yield Sample(key=each.first, parts=_parts(each), split=pairing.split, size_bytes=each.size_bytes)
+            split = pairing.split or (split_of(each.first) if alone and "/" in each.first else "")
+            yield Sample(key=each.first, parts=_parts(each), split=split, size_bytes=each.size_bytes)
         else:
             folder = pairing.second if each.first else pairing.first
             reason = f"`{folder}` has no image of the same name."
-            yield Problem(key=each.first or each.second, kind="no-partner", reason=reason, left_out=True)
+            key = each.first or each.second
+            yield Problem(key=key, kind="no-partner", reason=reason, left_out=True, split=pairing.split)
 
 
 def _parts(match: Match) -> tuple[str, ...]:
@@ -133,8 +147,7 @@ def _folders(source: Path, options: Mapping[str, Any]) -> list[Pairing]:
     if not options["inputs"]:
         if not options["auto_encoder"] and (known := _known_pairings(source)):
             return known
-        splits = [name for name in folders_in(source) if split_of(name)]
-        return [Pairing(name, None, split_of(name)) for name in splits] or [Pairing("", None)]
+        return [Pairing("", None)]
     pairs = [
         Pairing(folder_named(options[f"{part}inputs"]), _target_folder(options[f"{part}targets"]), split)
         for part, split in (("", ""), ("val_", "val"))

@@ -35,6 +35,7 @@ __all__ = [
     "can_be_written",
     "completed",
     "encoded_part",
+    "exported_schema",
     "line_names",
     "new_folder",
     "pixels_of",
@@ -317,6 +318,18 @@ class KeyWriter:
         self._lines = []
 
 
+def exported_schema(root: Path) -> Schema | None:
+    """Return the schema that an export left beside its files; None where there is none, or a damaged one.
+
+    Args:
+        root: folder of the source.
+    """
+    try:
+        return Schema.from_json(json.loads((root / SCHEMA_NAME).read_text("utf-8")))
+    except (OSError, ValueError, TypeError, DataError):
+        return None
+
+
 def completed(schema: Schema, root: Path) -> Schema:
     """Return a schema with the colors, the class to ignore and the details that an export left beside its files.
 
@@ -326,11 +339,8 @@ def completed(schema: Schema, root: Path) -> Schema:
         schema: of the source.
         root: folder of the source.
     """
-    try:
-        own = Schema.from_json(json.loads((root / SCHEMA_NAME).read_text("utf-8")))
-    except (OSError, ValueError, TypeError, DataError):
-        return schema
-    if own.kind != schema.kind:
+    own = exported_schema(root)
+    if own is None or own.kind != schema.kind:
         return schema
     ignored = own.ignore_class if schema.ignore_class is None else schema.ignore_class
     details = {**own.details, **schema.details}

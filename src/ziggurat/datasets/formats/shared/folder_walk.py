@@ -33,6 +33,9 @@ __all__ = [
 _NOT_DATA: Final = ("__MACOSX", "@eaDir", "$RECYCLE.BIN", "System Volume Information")
 
 
+_OTHER_PARTNER: Final = "another file of that name is their image's partner"
+
+
 class FoundImage(NamedTuple):
     """A file that has the name of an image.
 
@@ -302,8 +305,8 @@ def _loop(path: str) -> Problem:
     return _problem(_shown(path), "link-loop", "The folder that it links to is above it, or came by another link.")
 
 
-def _problem(key: str, kind: str, reason: str) -> Problem:
-    return Problem(key=key, kind=kind, reason=reason, left_out=True)
+def _problem(key: str, kind: str, reason: str, *, why: str = "") -> Problem:
+    return Problem(key=key, kind=kind, reason=reason, left_out=True, why=why)
 
 
 def _by_ending(names: list[str], endings: list[str]) -> list[Pairing]:
@@ -352,7 +355,10 @@ def _walk(
     yield from (*mine.problems, *theirs.problems)
     partners: dict[str, str] = {}
     for name, _size in theirs.images:
-        partners.setdefault(os.path.splitext(name)[0], name)
+        stem = os.path.splitext(name)[0]
+        if partners.setdefault(stem, name) != name:
+            reason = f"`{_joined(second, partners[stem])}` is the partner of that name already."
+            yield _problem(_joined(second, name), "no-partner", reason, why=_OTHER_PARTNER)
     used: set[str] = set()
     for name, size_bytes in mine.images:
         stem = os.path.splitext(name)[0] + ending

@@ -1,4 +1,4 @@
-"""Encodings of text: by mark, by content, by an XML declaration, and the question where bytes speak for an Asian one."""
+"""Encodings of text: by mark, content or XML declaration, and the question where bytes speak for an Asian one."""
 
 from __future__ import annotations
 
@@ -146,7 +146,8 @@ def encoding_question(name: str, lines: Iterable[bytes], likely: list[str]) -> D
     as_western = [cell.encode(asian, "replace").decode(LATIN_1) for cell in shown]
     as_western = [text.encode(LATIN_1).decode(CP1252, "replace") for text in as_western]
     return DataError(
-        f"The encoding of the text is not clear. As {likely[0]} it reads {_quoted(shown)}, as cp1252 {_quoted(as_western)}.",
+        f"The encoding of the text is not clear. As {likely[0]} it reads {_quoted(shown)}, as cp1252 "
+        f"{_quoted(as_western)}.",
         received=f"`{name}`, which is no UTF-8",
         advice=f"Set the option `encoding` to {', '.join(likely)} or cp1252, or save the file as UTF-8.",
         details={"field": "options.encoding", "values": [*likely, CP1252]},
@@ -172,7 +173,8 @@ def _common(name: str) -> frozenset[str]:
     codec, leads = _COMMON[name]
     firsts = [lead for first, last in leads for lead in range(first, last + 1)]
     pairs = (bytes((lead, trail)).decode(codec, "replace") for lead in firsts for trail in range(0x40, 0xFF))
-    return frozenset(text for text in pairs if len(text) == 1 and text != "\ufffd")
+    found = frozenset(text for text in pairs if len(text) == 1 and text != "\ufffd")
+    return found | _common("big5") if name == "gb18030" else found  # it holds traditional characters, too
 
 
 def _common_share(content: bytes, name: str) -> float:

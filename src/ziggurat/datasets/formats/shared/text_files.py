@@ -30,6 +30,7 @@ from ziggurat.errors import DataError
 
 __all__ = [
     "CLASS_NUMBER",
+    "OTHER_LABEL",
     "Labels",
     "Line",
     "ListLine",
@@ -60,12 +61,17 @@ _MAX_LINE_BYTES: Final = 1 << 16  # no path is longer; a file without line ends 
 _SUFFIX: Final = "|".join(suffix[1:] for suffix in sorted(IMAGE_SUFFIXES))
 _TWO_PATHS: Final = re.compile(rf"(.+?\.(?:{_SUFFIX}))\s+(.+\.(?:{_SUFFIX}))", re.IGNORECASE)
 
+OTHER_LABEL: Final = "their image has another label already"
+"""Why a line or row of an image is lost that says another label than the one before."""
+
 CLASS_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 """A class number as a list may have it."""
 
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _SUFFIXES: Final = tuple(IMAGE_SUFFIXES)
 
+_ONES: Final = frozenset(("1", "1.0"))
+_MARKS: Final = _ONES | {"0", "0.0"}
 _MOST_CLASSES: Final = 100_000  # a higher number is no class but something else, such as a year or an identifier
 _STRAY: Final = 0.01  # share of lines with decimals that are taken for slips
 
@@ -202,7 +208,10 @@ def head_lines(path: Path, chosen: str = "") -> list[str]:
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(content, whole)
     except UnicodeDecodeError:
-        text = content.decode(single_byte_encoding(content))
+        content = content.removeprefix(codecs.BOM_UTF8)
+        lines_beyond = b"".join(line for line in content.splitlines(keepends=True) if not line.isascii())
+        likely = asian_encodings(lines_beyond[:_WEIGHED_BYTES])
+        text = content.decode(codec_named(likely[0]) if likely else single_byte_encoding(content), "replace")
     lines = list(io.StringIO(text, newline=""))  # str.splitlines would split at signs that end no line
     return lines if whole else lines[:-1]
 
@@ -343,7 +352,9 @@ def is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None and abs(float(text)) != float("inf")
 
 
-def read_lines(path: Path, chosen: str = "") -> Iterator[tuple[int, str | None]]:
+def read_lines(
+    path: Path, chosen: str = "", *, longest_bytes: int = _MAX_LINE_BYTES
+) -> Iterator[tuple[int, str | None]]:
     """Yield (number from 1, text) of the lines that are not empty; None for the text of a line that is no path.
 
     Each is UTF-8 or else cp1252, as names of files may come from two machines; UTF-16 is known by its first bytes.
@@ -351,6 +362,7 @@ def read_lines(path: Path, chosen: str = "") -> Iterator[tuple[int, str | None]]
     Args:
         path: the file.
         chosen: encoding that the user named; empty to find it out.
+        longest_bytes: of a line.
 
     Raises:
         DataError: where the file cannot be read, or there is no such encoding.
@@ -364,13 +376,13 @@ def read_lines(path: Path, chosen: str = "") -> Iterator[tuple[int, str | None]]
                 return
             file.seek(len(codecs.BOM_UTF8) if mark else 0)
             number = 0
-            while raw := file.readline(_MAX_LINE_BYTES):
+            while raw := file.readline(longest_bytes):
                 number += 1
-                is_whole = raw.endswith(b"\n") or len(raw) < _MAX_LINE_BYTES
+                is_whole = raw.endswith(b"\n") or len(raw) < longest_bytes
                 is_path = is_whole
                 while not is_whole:  # no path is that long
-                    rest = file.readline(_MAX_LINE_BYTES)
-                    is_whole = rest.endswith(b"\n") or len(rest) < _MAX_LINE_BYTES
+                    rest = file.readline(longest_bytes)
+                    is_whole = rest.endswith(b"\n") or len(rest) < longest_bytes
                 if raw.strip():
                     text = raw.decode(encoding, "replace") if encoding else _decoded(raw)
                     yield number, text if is_path else None
@@ -407,11 +419,15 @@ class Labels:
         form: ``number`` of a class, ``name`` of a class, or ``values`` to be predicted.
         names: of the classes, by number.
         width: values in a line.
+        first: number of the first class, 0 or 1.
+        marks: for several values in a line, how many a line has at most of 1 where all are 0 or 1; else 0.
     """
 
     form: str
     names: tuple[str, ...] = ()
     width: int = 1
+    first: int = 0
+    marks: int = 0
 
     def label(self, line: ListLine) -> Any:
         """Return a line's label.
@@ -430,8 +446,8 @@ class Labels:
             return self._numbers[line.values[0]]
         if not CLASS_NUMBER.fullmatch(line.values[0]):
             raise ValueError("a path and a whole number from 0")
-        number = int(line.values[0])
-        if number >= len(self.names):
+        number = int(line.values[0]) - self.first
+        if not 0 <= number < len(self.names):
             raise KeyError(line.values[0])
         return number
 
@@ -452,11 +468,13 @@ def survey(lines: Iterable[ListLine | None], names: Sequence[str] | None, kind: 
     forms: Counter[str] = Counter()
     widths: Counter[int] = Counter()
     found: set[str] = set()
-    highest = -1
+    highest, most, only_marks = -1, 0, True
     for line in lines:
         if line is None:
             continue
         form = _form(line)
+        only_marks = only_marks and _MARKS.issuperset(line.values)
+        most = max(most, sum(value in _ONES for value in line.values) if only_marks else 0)
         forms[form] += 1
         widths[len(line.values)] += 1
         if form == "number":
@@ -467,7 +485,8 @@ def survey(lines: Iterable[ListLine | None], names: Sequence[str] | None, kind: 
     if not forms or (form == "number" and not forms["number"]):
         return None
     if form == "values":
-        return Labels(form=form, width=widths.most_common(1)[0][0])
+        width = widths.most_common(1)[0][0]
+        return Labels(form=form, width=width, marks=most if only_marks and width > 1 else 0)
     if names is None:
         names = sorted(found) if form == "name" else [str(number) for number in range(highest + 1)]
     return Labels(form=form, names=tuple(names))

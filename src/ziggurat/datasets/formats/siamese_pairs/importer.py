@@ -6,13 +6,23 @@ import hashlib
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
-from ziggurat.datasets.formats.shared.folder_walk import Match, Pairing, folders_in, matches
-from ziggurat.datasets.formats.shared.text_files import Line, SeenKeys, below_source, lines_of, two_paths
+from ziggurat.datasets.formats.shared.folder_walk import FoundImage, ImageWalk, Match, Pairing, folders_in, matches
+from ziggurat.datasets.formats.shared.text_encodings import ENCODING_OPTION
+from ziggurat.datasets.formats.shared.text_files import (
+    OTHER_LABEL,
+    Line,
+    SeenKeys,
+    below_source,
+    encoding_of,
+    encoding_problems,
+    lines_of,
+    two_paths,
+)
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
 from ziggurat.errors import ConfigurationError, DataError
@@ -38,6 +48,7 @@ class SiamesePairsImporter(Importer):
     options = (
         ImporterOption(name="pairs_per_sample", type=int, default=2, help="Pairs for each image of class folders."),
         ImporterOption(name="seed", type=int, default=0, help="Decides which images become pairs."),
+        ENCODING_OPTION,
     )
 
     def guess(self, source: Path) -> Guess | None:
@@ -89,11 +100,21 @@ class _SiameseScan(Scan):
         return Schema(kind="image-pairs", class_names=("different", "same"))
 
     def _listed(self) -> Iterator[Sample | Problem]:
-        seen = SeenKeys()
+        seen, labeled = SeenKeys(), SeenKeys()
+        chosen = self._options["encoding"]
         for path, split in _lists(self._source):
-            for line in lines_of(path):
+            yield from encoding_problems(path.name, encoding_of(path, chosen), chosen)
+            for line in lines_of(path, chosen):
                 found = _pair_of(line, path, split)
-                yield (seen.again(found.key) or found) if isinstance(found, Sample) else found
+                if isinstance(found, Sample):
+                    is_other = labeled.is_new(f"{found.key}\n{found.label}")
+                    again = seen.again(found.key)
+                    if again is not None and is_other:
+                        reason = "A line before says otherwise of these images."
+                        again = replace(again, kind="other-label", reason=reason, why=OTHER_LABEL)
+                    yield found if again is None else replace(again, split=split)
+                else:
+                    yield found
 
     def _made(self) -> Iterator[Sample | Problem]:
         names = folders_in(self._source)
@@ -101,6 +122,21 @@ class _SiameseScan(Scan):
         for place in splits or [""]:
             classes = [f"{place}/{name}" if place else name for name in folders_in(self._source / place)]
             yield from self._pairs_of(classes, split_of(place))
+            yield from self._loose(place)
+        for name in names if splits else ():
+            if name not in splits:
+                yield from self._loose(name, nested=True)
+        if splits:
+            yield from self._loose("")
+
+    def _loose(self, place: str, *, nested: bool = False) -> Iterator[Problem]:
+        """Yield the images that lie in no class's folder."""
+        for found in ImageWalk(self._source).images(place, nested=nested):
+            if isinstance(found, FoundImage):
+                reason = "It lies in no class's folder."
+                yield Problem(
+                    key=found.path, kind="no-label", reason=reason, left_out=True, split=split_of(f"{place}/")
+                )
 
     def _pairs_of(self, classes: Sequence[str], split: str) -> Iterator[Sample | Problem]:
         chosen = [self._remembered(folder) for folder in classes]
@@ -109,11 +145,15 @@ class _SiameseScan(Scan):
             partners = _Partners(chosen, number, [other for other in filled if other != number])
             for each in matches(self._source, Pairing(classes[number], None)):
                 if isinstance(each, Problem):
-                    yield each
+                    yield replace(each, split=split)
                     continue
                 rng = self._random(each.first)
-                for partner, same in partners.draw(each.first, self._options["pairs_per_sample"], rng):
+                pairs = list(partners.draw(each.first, self._options["pairs_per_sample"], rng))
+                for partner, same in pairs:
                     yield _sample(each.first, partner, same, split, each.size_bytes)
+                if not pairs:
+                    reason = "There is no other image that it could be paired with."
+                    yield Problem(key=each.first, kind="no-partner", reason=reason, left_out=True, split=split)
 
     def _remembered(self, folder: str) -> list[str]:
         """Return the images of a class that may be partners: a fair choice of them (Vitter, TOMS 11, 1985: R)."""
@@ -174,7 +214,7 @@ def _pair_of(line: Line, path: Path, split: str) -> Sample | Problem:
     cleaned = None if values is None else [below_source(value) for value in values]
     if found is None or cleaned is None or None in cleaned or len(cleaned) != 2:
         reason = f"A line is two paths and 0 or 1. Received: {line.text[:200]!r}."
-        return Problem(key=f"{path.name}:{line.number}", kind="bad-line", reason=reason, left_out=True)
+        return Problem(key=f"{path.name}:{line.number}", kind="bad-line", reason=reason, left_out=True, split=split)
     return _sample(str(cleaned[0]), str(cleaned[1]), int(found["same"]), split, None)
 
 

@@ -86,7 +86,8 @@ class Doubt:
 
     def __str__(self) -> str:
         share = 100 * self.odd / self.values
-        return f"`{self.name}` with {self.odd} of {self.values} cells ({share:.1f} %) that are no {self.type}, the first {self.first}"
+        odd = f"{self.odd} of {self.values} cells ({share:.1f} %) that are no {self.type}"
+        return f"`{self.name}` with {odd}, the first {self.first}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +211,7 @@ def plan_column(
     found: tuple[str, ...] = ()
     if type_name == "category":
         known = set(categories)
-        found = (*categories, *(value for value in profile.categories() if value not in known))
+        found = (*categories, *(value for value in profile.categories(is_class=is_class) if value not in known))
     column = Column(name=profile.name, type=type_name, categories=found)
     return ColumnPlan(column, _converter(column, profile, decimal))
 
@@ -389,11 +390,15 @@ class ColumnProfile:
         repeats = self.distinct is not None and 2 * self.distinct <= self.values and self.rows >= _LEAST_TWIN_ROWS
         return repeats and other.distinct == self.distinct and self._order_hash == other._order_hash
 
-    def categories(self) -> tuple[str, ...]:
-        """Return the different values as texts: whole numbers by size, all others by letter."""
-        values = {self.category_of(value) for value in self._values or ()}
+    def categories(self, *, is_class: bool = True) -> tuple[str, ...]:
+        """Return the different values as texts: whole numbers by size, all others by letter.
+
+        Args:
+            is_class: whether 1.0 is called 1 where all numbers are whole; a category is called as its cells are.
+        """
+        values = {self.category_of(value) if is_class else str(value) for value in self._values or ()}
         if self.is_whole and self.is_exactly("number"):
-            return tuple(sorted(values, key=lambda value: (int(value), value)))
+            return tuple(sorted(values, key=lambda value: (number_of(value, self._decimal) or 0, value)))
         return tuple(sorted(values))
 
     def category_of(self, cell: Any) -> str:

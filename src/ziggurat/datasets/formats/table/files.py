@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from ziggurat.datasets.formats.shared.entries import is_file_entry
+from ziggurat.datasets.formats.shared.text_encodings import is_fallback
 from ziggurat.datasets.formats.shared.text_files import encoding_of, head_lines
 from ziggurat.datasets.formats.table.columns import ColumnProfile
 from ziggurat.datasets.formats.table.dialect import (
@@ -238,6 +239,8 @@ class TextTable:
     def rows(self) -> Iterator[Row]:
         """Yield the rows below the header; blank lines and comments do not count."""
         with self.path.open(encoding=self.encoding, newline="") as file:
+            if is_fallback(self.encoding) and file.read(3) != "ï»¿":  # a mark of UTF-8 before text that is none
+                file.seek(0)
             yield from self._below(self._rows_of(itertools.islice(file, self.leading_lines, None)))
 
     def head(self) -> Iterator[Row]:

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from ziggurat.datasets.formats.huggingface.tables import image_tables
 from ziggurat.datasets.formats.shared.text_encodings import ENCODING_OPTION
 from ziggurat.datasets.formats.shared.text_files import encoding_of, encoding_problems, head_lines
 from ziggurat.datasets.formats.table.columns import (
@@ -38,6 +37,7 @@ from ziggurat.datasets.formats.table.files import (
     table_files,
     table_signs,
 )
+from ziggurat.datasets.formats.table.image_tables import image_tables
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import DAY_OPEN, LEAKING, Problem, Sample
 from ziggurat.errors import DataError, MissingDependencyError, UnknownNameError
@@ -314,8 +314,8 @@ class TableScan(Scan):
             raise DataError(
                 "Most cells of a column are numbers or times, and more than 1 % are none.",
                 received="; ".join(map(str, doubts)),
-                advice=f"Set the option `types` to {types}, which takes these cells for missing, or to another type such "
-                "as category or text; or give the option `missing` all texts that stand for no value.",
+                advice=f"Set the option `types` to {types}, which takes these cells for missing, or to another type, "
+                "such as category or text; or give the option `missing` all texts that stand for no value.",
                 details={"field": "options.types"},
             )
         times = next((each for each in profiles if each.name == self._roles["time"] and each.is_day_open), None)

@@ -32,8 +32,7 @@ def export_text_list(dataset: Dataset, folder: Path) -> ExportReport:
     export = Export(dataset, folder, "text_list", ("image-classification", "image-regression"))
     reserved = [f"{split}{suffix}" for split in dataset.splits for suffix in (".txt", ".keys.jsonl")]
     names = FileNames("labels.txt", "classes.txt", *reserved)
-    if dataset.kind == "image-classification":
-        export.write_class_names("labels.txt")
+    export.write_class_names("labels.txt")
     for split in dataset.splits:
         if dataset.size(split):
             _write_split(export, split, names)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
-from ziggurat.datasets.formats.shared.exports import ExportedKeys
+from ziggurat.datasets.formats.shared.exports import ExportedKeys, exported_schema
 from ziggurat.datasets.formats.shared.folder_walk import has_image_name
+from ziggurat.datasets.formats.shared.text_encodings import ENCODING_OPTION
 from ziggurat.datasets.formats.shared.text_files import (
     CLASS_NUMBER,
+    OTHER_LABEL,
     Labels,
     ListLine,
     SeenKeys,
+    encoding_of,
+    encoding_problems,
     is_number,
     no_valid_lines,
     parse_line,
@@ -24,7 +29,7 @@ from ziggurat.datasets.formats.shared.text_files import (
     survey,
 )
 from ziggurat.datasets.importer import FilePartReader, Guess, Importer, ImporterOption, PartReader, Scan
-from ziggurat.datasets.samples import SPLIT_NAMES, SPLITS, Problem, Sample
+from ziggurat.datasets.samples import COUNTED_FROM_ONE, SPLIT_NAMES, SPLITS, Problem, Sample
 from ziggurat.datasets.sources import came_from_outside, public_uri
 from ziggurat.datasets.sources.web import WebClient
 from ziggurat.errors import DataError, DatapointError
@@ -33,6 +38,7 @@ from ziggurat.records.schema import Schema
 __all__ = ["TextList"]
 
 _LABEL_FILES: Final = ("labels.txt", "classes.txt")
+_BACKGROUND: Final = frozenset(("background", "none", "unknown", "other"))
 _SUFFIXES: Final = ("", ".txt", ".lst", ".list", ".tsv", ".csv")
 _HEAD: Final = 50  # lines that a guess looks at
 
@@ -65,6 +71,14 @@ class TextList(Importer):
             help="Whether numbers are classes or values to be predicted; auto looks at the first list.",
             choices=("auto", "image-classification", "image-regression"),
         ),
+        ImporterOption(
+            name="first_number",
+            type=str,
+            default="guess",
+            help="Number of the first class in the file of names; by default the lists tell.",
+            choices=("guess", "0", "1"),
+        ),
+        ENCODING_OPTION,
     )
 
     def guess(self, source: Path) -> Guess | None:
@@ -110,13 +124,30 @@ class _ListScan(Scan):
             )
         self._labels: Labels | None = None
         self._seen = SeenKeys()
+        self._labeled = SeenKeys()
+        self._encoding = options["encoding"]
 
     def __iter__(self) -> Iterator[Sample | Problem]:
-        names = self._class_names()
+        named = self._file_of_names()
+        for path in [*(path for _, path in self._lists), *([named] if named else [])]:
+            yield from encoding_problems(path.name, encoding_of(path, self._encoding), self._encoding)
+        names = read_class_names(named, self._encoding) if named else None
         first = self._lists[0][1]
-        self._labels = survey((line for _, line in _parsed(first)), names, self._options["kind"])
-        if self._labels is None:
+        labels = survey((line for _, line in self._parsed(first)), names, self._options["kind"])
+        if labels is None:
             raise no_valid_lines(first)
+        if labels.form == "number" and names is not None and named is not None:
+            labels = replace(labels, first=self._first_number(names))
+            if labels.first and self._options["first_number"] == "guess":
+                reason = (
+                    f"The lists have class {len(names)} and no class 0, and `{named.name}` has {len(names)} names: "
+                    "they are taken as counted from 1. The option `first_number` says otherwise."
+                )
+                yield Problem(key=named.name, kind=COUNTED_FROM_ONE, reason=reason)
+        elif labels.marks > 1 or (labels.marks and len(names or ()) == labels.width):
+            known = names if len(names or ()) == labels.width else map(str, range(labels.width))
+            labels = replace(labels, names=tuple(known or ()))
+        self._labels = labels
         for split, path in self._lists:
             yield from self._read(split, path, self._labels)
 
@@ -124,27 +155,31 @@ class _ListScan(Scan):
     def schema(self) -> Schema:
         labels = self._labels
         if labels is None or labels.form == "values":
-            return Schema(kind="image-regression", details={"values": labels.width if labels else 0})
+            details = {"values": labels.width if labels else 0}
+            return Schema(kind="image-regression", class_names=labels.names if labels else (), details=details)
         return Schema(kind="image-classification", class_names=labels.names)
 
     def _read(self, split: str, path: Path, labels: Labels) -> Iterator[Sample | Problem]:
         images = ListImages(path, self._source, self._options["folder"], urls=self._options["urls"])
-        images.require_some(line.path for _, line in _parsed(path) if line is not None)
+        images.require_some(line.path for _, line in self._parsed(path) if line is not None)
         keys = ExportedKeys(path.with_suffix(".keys.jsonl"))
         is_empty = True
-        for number, line in _parsed(path):
+        for number, line in self._parsed(path):
             place = f"{path.name}:{number}"
             if line is None:
-                yield _bad_line(place, "It is not a path and a label.")
+                yield _bad_line(place, "It is not a path and a label.", split)
                 continue
             try:
                 label = labels.label(line)
             except ValueError as error:
-                yield _bad_line(place, f"It must be {error}.")
+                yield _bad_line(place, f"It must be {error}.", split)
                 continue
             except KeyError as error:
-                reason = f"There is no class {error.args[0][:80]!r}; there are {len(labels.names)} classes."
-                yield Problem(key=place, kind="unknown-class", reason=reason, left_out=True)
+                name = str(error.args[0])[:80]
+                reason = f"There is no class {name!r}; there are {len(labels.names)} classes."
+                yield Problem(
+                    key=place, kind="unknown-class", reason=reason, left_out=True, class_name=name, split=split
+                )
                 is_empty = False
                 continue
             is_empty = False
@@ -158,38 +193,70 @@ class _ListScan(Scan):
         try:
             address, key = images.address(path)
         except ValueError as error:
-            return _bad_line(place, str(error))
+            return _bad_line(place, str(error), split)
         key = keys.key(key)
+        is_other = self._labeled.is_new(f"{key}\n{label}")
         if not self._seen.is_new(key):
             reason = f"`{key}` is in the lists already; the first line counts."
-            return Problem(key=place, kind="duplicate-key", reason=reason, left_out=True)
+            kind, why = ("other-label", OTHER_LABEL) if is_other else ("duplicate-key", "")
+            return Problem(key=place, kind=kind, reason=reason, left_out=True, why=why, split=split)
         return Sample(key=key, parts=(address,), label=label, split=split)
 
-    def _class_names(self) -> list[str] | None:
+    def _file_of_names(self) -> Path | None:
         folder = self._source if self._source.is_dir() else self._source.parent
         if self._options["labels"]:
-            return read_class_names(folder / self._options["labels"])
+            return folder / self._options["labels"]
         found = [folder / name for name in _LABEL_FILES if (folder / name).is_file()]
-        return read_class_names(found[0]) if found and found[0] != self._source else None
+        return found[0] if found and found[0] != self._source else None
 
+    def _first_number(self, names: Sequence[str]) -> int:
+        """Return the number that the lists have for the first name.
 
-def _parsed(path: Path) -> Iterator[tuple[int, ListLine | None]]:
-    for number, text in read_lines(path):
-        yield number, None if text is None else parse_line(text)
+        Raises:
+            DataError: where they may count from 0 as well as from 1.
+        """
+        if self._options["first_number"] != "guess":
+            return int(self._options["first_number"])
+        found = [line.values[0] for _, path in self._lists for _, line in self._parsed(path) if line is not None]
+        numbers = {int(value) for value in found if CLASS_NUMBER.fullmatch(value)}
+        if not numbers or 0 in numbers or names[0].strip(" _").lower() in _BACKGROUND or self._is_ours(names):
+            return 0
+        if max(numbers) == len(names):
+            return 1
+        raise DataError(
+            "It is not clear whether the lists count the classes from 0 or from 1.",
+            received=f"numbers from {min(numbers)} to {max(numbers)} for {len(names)} names",
+            advice=f"Set the option `first_number` to 0, where 0 stands for `{names[0]}`, or to 1, where 1 does.",
+            details={"field": "options.first_number"},
+        )
+
+    def _is_ours(self, names: Sequence[str]) -> bool:
+        """Say whether the lists were exported with these names; then they count from 0."""
+        own = exported_schema(self._source if self._source.is_dir() else self._source.parent)
+        return own is not None and len(own.class_names) == len(names)
+
+    def _parsed(self, path: Path) -> Iterator[tuple[int, ListLine | None]]:
+        for number, text in read_lines(path, self._encoding):
+            yield number, None if text is None else parse_line(text)
 
 
 def _split_lists(source: Path, options: Mapping[str, Any]) -> list[tuple[str, Path]]:
     """Return (split, list) of a source, ``train`` first; the split is empty where there is one list for all."""
     folder = source if source.is_dir() else source.parent
-    named = {split: folder / options[split] for split in SPLITS if options.get(split)}
+    named = {split: [folder / options[split]] for split in SPLITS if options.get(split)}
     if not source.is_dir():
-        return [("train" if named else "", source), *((split, named[split]) for split in SPLITS if split in named)]
+        return [
+            ("train" if named else "", source),
+            *((split, path) for split in SPLITS for path in named.get(split, ())),
+        ]
+    found: dict[str, list[Path]] = {}
     for name, split in SPLIT_NAMES.items():
         path = next((path for path in (folder / f"{name}.txt", folder / name) if path.is_file()), None)
         if split not in named and path is not None:
-            named[split] = path
+            found.setdefault(split, []).append(path)
+    named |= found
     if named:
-        return [(split, named[split]) for split in SPLITS if split in named]
+        return [(split, path) for split in SPLITS for path in named.get(split, ())]
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in _LABEL_FILES]
     for suffix in (".txt", ""):
         others = [path for path in files if path.suffix == suffix and not path.name.startswith(".")]
@@ -216,8 +283,8 @@ def _is_fraction(value: str) -> bool:
     return is_number(value) and not CLASS_NUMBER.fullmatch(value)
 
 
-def _bad_line(place: str, reason: str) -> Problem:
-    return Problem(key=place, kind="bad-line", reason=reason, left_out=True)
+def _bad_line(place: str, reason: str, split: str) -> Problem:
+    return Problem(key=place, kind="bad-line", reason=reason, left_out=True, split=split)
 
 
 class ListImages:

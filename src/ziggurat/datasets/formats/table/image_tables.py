@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import os
@@ -13,12 +12,25 @@ from typing import Any, Final, NamedTuple
 
 from ziggurat.datasets.formats.shared.detection_import import IMAGE_FOLDERS, folders_below, split_within
 from ziggurat.datasets.formats.shared.folder_walk import has_image_name, split_folders
+from ziggurat.datasets.formats.shared.text_files import encoding_of, read_lines
+from ziggurat.datasets.formats.table.files import TextTable
 from ziggurat.errors import DataError, MissingDependencyError
 from ziggurat.records.offered_folders import check_source_file
 
-__all__ = ["FILE_COLUMN", "MetadataFile", "find_metadata", "image_tables", "label_column", "table_rows"]
+__all__ = [
+    "FILE_COLUMN",
+    "MetadataFile",
+    "find_metadata",
+    "image_tables",
+    "label_column",
+    "likely_encoding",
+    "table_rows",
+    "with_labels",
+]
 
 FILE_COLUMN: Final = "file_name"
+REPEATED_HEADER: Final = "repeated-header"
+_MARKS: Final = frozenset(("0", "1", "0.0", "1.0", "True", "False"))
 _NAMES: Final = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 _LONGEST_BYTES: Final = 64 * 1024**2
 _ROWS_AT_ONCE: Final = 1000  # so that a Parquet file of any size fits into memory
@@ -50,6 +62,9 @@ class MetadataFile(NamedTuple):
         path: of the file.
         column: with the images' names.
         suffix: that its names lack.
+        labels: columns of 0 and 1, one for each label; empty where the rows say their label otherwise.
+        has_several: whether a row may have several of these labels.
+        encoding: that the user named; empty to find it out.
     """
 
     split: str
@@ -57,6 +72,9 @@ class MetadataFile(NamedTuple):
     path: Path
     column: str = FILE_COLUMN
     suffix: str = ""
+    labels: tuple[str, ...] = ()
+    has_several: bool = False
+    encoding: str = ""
 
 
 def find_metadata(source: Path) -> list[MetadataFile]:
@@ -73,59 +91,43 @@ def find_metadata(source: Path) -> list[MetadataFile]:
     return found
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
+def read_rows(path: Path, encoding: str = "") -> Iterator[tuple[int, dict[str, Any] | None]]:
     """Yield (number from 1, row) of a metadata file; None for a row that cannot be read.
+
+    Args:
+        path: of the file.
+        encoding: that the user named; empty to find it out.
 
     Raises:
         DataError: where the file cannot be read at all.
         MissingDependencyError: where it is Parquet, and pyarrow is not installed.
     """
-    readers = {".csv": _read_csv, ".jsonl": _read_json_lines, ".parquet": _read_parquet}
+    readers = {".csv": _read_csv, ".jsonl": _read_json_lines}
     try:
-        yield from readers[path.suffix](path)
+        if path.suffix == ".parquet":
+            yield from _read_parquet(path)
+        else:
+            yield from readers[path.suffix](path, encoding)
     except OSError as error:
         raise DataError("A metadata file can be read.", received=f"`{path}`: {error.strerror or error}") from None
 
 
-def _read_csv(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-        rows = csv.DictReader(file)
-        number = 0
-        while True:
-            number += 1
-            try:
-                row = next(rows)
-            except StopIteration:
-                return
-            except csv.Error:
-                yield number, None
-                continue
-            yield number, row if _is_sound(row) else None
+def _read_csv(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    table = TextTable(path, header="yes", encoding=encoding)
+    for number, row in enumerate(table.rows(), 1):
+        if row.kind == REPEATED_HEADER and row.reason:
+            yield number, dict(zip(table.names, table.names, strict=True))
+        else:
+            yield number, None if row.reason else dict(zip(table.names, row.cells, strict=True))
 
 
-def _is_sound(row: dict[Any, Any]) -> bool:
-    """Tell whether a row has no more cells than the heading, and is UTF-8."""
-    if None in row:
-        return False
-    try:
-        "".join(text for text in row.values() if text).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    with path.open("rb") as file:
-        number = 0
-        while raw := file.readline(_LONGEST_BYTES):
-            number += 1
-            if not raw.strip():
-                continue
-            try:
-                row = json.loads(raw.decode("utf-8-sig"))
-            except (ValueError, RecursionError):
-                row = None
-            yield number, row if isinstance(row, dict) else None
+def _read_json_lines(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    for number, line in read_lines(path, encoding, longest_bytes=_LONGEST_BYTES):
+        try:
+            row = json.loads(line or "")
+        except (ValueError, RecursionError):
+            row = None
+        yield number, row if isinstance(row, dict) else None
 
 
 def _read_parquet(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
@@ -146,6 +148,20 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
         raise DataError("A metadata file is whole.", received=f"`{path}`: {error}") from None
 
 
+def likely_encoding(path: Path) -> str:
+    """Return the encoding that a guess reads a file with: it asks for none.
+
+    Raises:
+        DataError: where the file cannot be read, or is no text.
+    """
+    try:
+        return encoding_of(path)
+    except DataError as error:
+        if not error.details.get("values"):
+            raise
+        return str(error.details["values"][0])
+
+
 def image_tables(source: Path) -> list[MetadataFile]:
     """Return the CSV files that name images of a source: one for each split, or the likeliest.
 
@@ -156,11 +172,25 @@ def image_tables(source: Path) -> list[MetadataFile]:
     paths = [path for path in paths if path.suffix.lower() == ".csv" and not _NO_LABELS.fullmatch(path.stem)]
     folders = folders_below(root, 2)[:_MOST_FOLDERS] if paths else []
     tables = [table for path in paths[:_MOST_TABLES] if (table := _table(root, path, folders)) is not None]
-    labelled = [table for table in tables if label_column(_head(table)) is not None] or tables
+    labelled = [table for table in tables if _has_label(table)] or tables
     by_split = {table.split: table for table in reversed(labelled) if table.split}
     if "train" in by_split:
         return [by_split[split] for split in ("train", "val", "test") if split in by_split]
-    return labelled[:1]
+    return labelled[:1] or _tables_of_splits(source)
+
+
+def _tables_of_splits(source: Path) -> list[MetadataFile]:
+    """Return the table in the folder of each split, which names images below that folder."""
+    found = []
+    for split, folder in split_folders(source) if source.is_dir() else ():
+        for table in image_tables(source / folder)[:1]:
+            found.append(table._replace(split=split, folder=f"{folder}/{table.folder}".rstrip("/")))
+    return found
+
+
+def _has_label(table: MetadataFile) -> bool:
+    marked = with_labels([table], _HEAD_ROWS)[0]
+    return bool(marked.labels) or label_column(_head(table)) is not None
 
 
 def table_rows(table: MetadataFile) -> Iterator[tuple[int, dict[str, Any] | None]]:
@@ -169,19 +199,52 @@ def table_rows(table: MetadataFile) -> Iterator[tuple[int, dict[str, Any] | None
     Raises:
         DataError: where the file cannot be read at all.
     """
-    choices: Sequence[str] | None = None
-    for number, row in read_rows(table.path):
-        if row is None or table.column == FILE_COLUMN:
+    for number, row in read_rows(table.path, table.encoding):
+        if row is None:
             yield number, row
             continue
-        if choices is None:
-            choices = _one_hot(row, table.column)
-        named = {name: value for name, value in row.items() if name != table.column}
-        if choices:
-            marked = [name for name in choices if _is_one(row.get(name))]
-            named = {LABEL_COLUMN: marked[0] if len(marked) == 1 else None}
         cell = str(row.get(table.column) or "").strip()
-        yield number, {FILE_COLUMN: f"{cell}{table.suffix}" if cell else "", **named}
+        if cell == table.column:  # the heading of another file that was put behind this one
+            yield number, {FILE_COLUMN: FILE_COLUMN}
+            continue
+        named = {name: value for name, value in row.items() if name != table.column}
+        if table.labels:
+            marks = [_is_one(row.get(name)) for name in table.labels]
+            chosen = [name for name, is_one in zip(table.labels, marks, strict=True) if is_one]
+            one = chosen[0] if len(chosen) == 1 else None
+            rest = {name: value for name, value in named.items() if name not in table.labels}
+            named = {**rest, LABEL_COLUMN: [int(mark) for mark in marks] if table.has_several else one}
+        if table.column != FILE_COLUMN:
+            named = {FILE_COLUMN: f"{cell}{table.suffix}" if cell else "", **named}
+        elif FILE_COLUMN in row:
+            named = {FILE_COLUMN: row[FILE_COLUMN], **named}
+        yield number, named
+
+
+def with_labels(tables: Sequence[MetadataFile], rows: int | None = None) -> list[MetadataFile]:
+    """Return tables with the columns that say their labels, where all columns but that of the images hold 0 and 1.
+
+    A row with several ones makes them labels of which each image may have any number.
+
+    Args:
+        tables: of the splits.
+        rows: of each table that are looked at; None for all.
+
+    Raises:
+        DataError: where a file cannot be read at all.
+    """
+    names: list[str] = []
+    most = 0
+    for table in tables:
+        for _, row in itertools.islice(read_rows(table.path, table.encoding), rows):
+            if row is None or str(row.get(table.column)).strip() == table.column:
+                continue
+            names = names or [name for name in row if name not in (table.column, "split")]
+            marks = [str(row.get(name)).strip() for name in names]
+            if len(names) < 2 or not _MARKS.issuperset(marks) or label_column([dict.fromkeys(names)]) is not None:
+                return list(tables)
+            most = max(most, sum(map(_is_one, marks)))
+    return [table._replace(labels=tuple(names), has_several=most > 1) for table in tables] if most else list(tables)
 
 
 def label_column(rows: Sequence[Mapping[str, Any]]) -> str | None:
@@ -202,7 +265,8 @@ def _head(table: MetadataFile) -> list[dict[str, Any]]:
 
 def _table(root: Path, path: Path, folders: Sequence[str]) -> MetadataFile | None:
     try:
-        rows = [row for _, row in itertools.islice(read_rows(path), _TRIED_ROWS) if row is not None]
+        encoding = likely_encoding(path)
+        rows = [row for _, row in itertools.islice(read_rows(path, encoding), _TRIED_ROWS) if row is not None]
     except DataError:
         return None
     columns = list(rows[0])[:_MOST_COLUMNS] if rows else []
@@ -214,7 +278,7 @@ def _table(root: Path, path: Path, folders: Sequence[str]) -> MetadataFile | Non
         for column, suffix in itertools.product(columns, ("", *suffixes)):
             cells = [str(row.get(column) or "").strip() for row in rows]
             if _are_there(root / folder, [f"{cell}{suffix}" for cell in cells if cell]):
-                return MetadataFile(split_within(path.stem), folder, path, column, suffix)
+                return MetadataFile(split_within(path.stem), folder, path, column, suffix, encoding=encoding)
     return None
 
 
@@ -249,13 +313,5 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _one_hot(row: Mapping[str, Any], column: str) -> list[str]:
-    """Return the columns of 0 and 1 of which one is 1; none where there are other columns, too."""
-    names = [name for name in row if name not in (column, "split")]
-    marks = [str(row[name]).strip() for name in names]
-    is_one_hot = len(names) > 1 and set(marks) <= {"0", "1", "0.0", "1.0"} and sum(map(_is_one, marks)) == 1
-    return names if is_one_hot else []
-
-
 def _is_one(cell: Any) -> bool:
-    return str(cell).strip() in ("1", "1.0")
+    return str(cell).strip() in ("1", "1.0", "True")
