@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -72,7 +71,7 @@ class BoxesCsvImporter(ToolImporter):
 
     name = "boxes_csv"
     title = "Table of boxes (CSV of TensorFlow, Open Images)"
-    endings = (".csv", ".tsv")
+    markers = (".csv", ".tsv")
     keeps_unlisted = True
     options = (*ToolImporter.options, ENCODING_OPTION)
 
@@ -139,13 +138,11 @@ def _cells(line: str, delimiter: str) -> list[str] | None:
 def _are_shares(path: Path, header: _Header, encoding: str) -> bool:
     """Tell whether all numbers are shares of the image's size: none is far beyond 1, and some are no whole ones."""
     whole = True
-    with closing(_rows(path, header, encoding)) as rows:
-        for _, cells in rows:
-            for side in _SIDES if cells else ():
-                number = plain_number(cells[header.columns[side]])  # type: ignore[index]
-                if number is not None and abs(number) > _LARGEST_SHARE:
-                    return False
-                whole = whole and (number is None or number.is_integer())
+    for _, cells in _rows(path, header, encoding):
+        for number in (plain_number(cells[header.columns[side]]) for side in _SIDES) if cells else ():
+            if number is not None and abs(number) > _LARGEST_SHARE:
+                return False
+            whole = whole and (number is None or number.is_integer())
     return not whole
 
 

@@ -38,6 +38,7 @@ class CocoImporter(Importer):
     name = "coco"
     title = "COCO (JSON)"
     kinds = ("detection",)
+    markers = (".json",)
     options = (
         ImporterOption(name="annotations", type=list, default=[], help="JSON files, below the source. Left out: all."),
         ImporterOption(

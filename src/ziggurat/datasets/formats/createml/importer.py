@@ -18,8 +18,13 @@ class CreateMLImporter(ToolImporter):
 
     name = "createml"
     title = "CreateML (JSON)"
-    endings = (".json",)
-    marks = (rb'"image(filename)?"\s*:', rb'"annotations?"\s*:', rb'"coordinates"\s*:', rb"\A\s*(\xef\xbb\xbf)?\s*\[")
+    markers = (".json",)
+    marks = (
+        rb"\A\s*(\xef\xbb\xbf)?\s*\[",
+        rb'"image(filename)?"\s*:',
+        rb'"annotations?"\s*:',
+        rb'"coordinates"\s*:|\{[^{}]*"annotations?"\s*:\s*\[\s*\][^{}]*\}',
+    )
 
     def images(self, root: Path, path: str, options: Mapping[str, Any]) -> Iterator[ToolImage | Problem]:
         content = read_json(root / path)

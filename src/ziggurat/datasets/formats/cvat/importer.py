@@ -43,14 +43,12 @@ class CvatImporter(ToolImporter):
 
     name = "cvat"
     title = "CVAT for images 1.1 (XML)"
-    endings = (".xml",)
+    markers = (".xml",)
     marks = (rb"<annotations[\s>]", rb"<image\s")
 
     def obstacle(self, source: Path) -> str:
         """Say which file has tracks of a video."""
-        if not source.is_dir():
-            return ""
-        for path in files_with(source, self.endings):
+        for path in files_with(source, self.markers):
             if re.search(rb"<annotations[\s>].*<track\s", file_ends(source / path), re.DOTALL):
                 return f"`{path}` is of CVAT for video: no task learns from tracks; export it as CVAT for images 1.1"
         return ""

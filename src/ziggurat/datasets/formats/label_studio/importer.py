@@ -39,7 +39,7 @@ class LabelStudioImporter(ToolImporter):
 
     name = "label_studio"
     title = "Label Studio (JSON)"
-    endings = (".json",)
+    markers = (".json",)
     marks = (
         rb'"original_width"\s*:|"completed_by"\s*:|"(rectangle|polygon|ellipse|brush|keypoint)labels"',
         rb'"annotations"\s*:|"completions"\s*:|"label"\s*:|"annotator"\s*:',

@@ -42,7 +42,7 @@ class LabelMeImporter(ToolImporter):
 
     name = "labelme"
     title = "LabelMe (JSON)"
-    endings = (".json",)
+    markers = (".json",)
     marks = (rb'"shapes"\s*:', rb'"imagePath"\s*:')
     one_each = True
     keeps_unlisted = True

@@ -27,10 +27,12 @@ class FolderLook:
     Args:
         files: ending, in lower case → names of files, sorted; of many, some.
         folders: names of folders, sorted, links to folders among them.
+        is_there: whether it is a folder that can be listed.
     """
 
     files: dict[str, list[str]] = field(default_factory=dict)
     folders: list[str] = field(default_factory=list)
+    is_there: bool = True
 
 
 @dataclass
@@ -90,8 +92,8 @@ def files_with(source: Path, endings: Sequence[str], *, depth: int = 2) -> Itera
 
 
 def has_ending(source: Path, endings: Sequence[str], *, depth: int = 2) -> bool:
-    """Tell whether a source is a file, or has files with one of some endings; see ``files_with``."""
-    return not source.is_dir() or next(files_with(source, endings, depth=depth), None) is not None
+    """Tell whether a source is no folder, or has files with one of some endings; see ``files_with``."""
+    return not look_at(source).is_there or next(files_with(source, endings, depth=depth), None) is not None
 
 
 def file_ends(path: Path) -> bytes:
@@ -119,7 +121,7 @@ def _listed(folder: str) -> FolderLook:
                 if len(names) < _MOST_NAMES:
                     names.append(entry.name)
     except OSError:
-        return FolderLook()
+        return FolderLook(is_there=False)
     look.folders.sort()
     for names in look.files.values():
         names.sort()

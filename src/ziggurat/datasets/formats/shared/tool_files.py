@@ -11,6 +11,7 @@ import re
 import tempfile
 from abc import abstractmethod
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,7 +34,7 @@ from ziggurat.datasets.formats.shared.file_finder import FileFinder, FoundFile, 
 from ziggurat.datasets.formats.shared.folder_walk import has_image_name
 from ziggurat.datasets.formats.shared.frames import FRAME_OPTIONS, Frame, FrameRule
 from ziggurat.datasets.formats.shared.image_finder import image_finder, split_of_file
-from ziggurat.datasets.formats.shared.looks import file_ends, files_with
+from ziggurat.datasets.formats.shared.looks import file_ends, files_with, look_at
 from ziggurat.datasets.image_size import stored_size_of_file
 from ziggurat.datasets.importer import FilePartReader, Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample
@@ -133,7 +134,7 @@ class ToolImporter(Importer):
     """Base of the importers for tools' files.
 
     Args (class attributes):
-        endings: of the files, in lower case.
+        markers: endings of the files.
         marks: patterns that are all in the first or last 64 KiB of a file.
         one_each: whether each image has its own file beside it; an image without one is a sample without objects.
     """
@@ -147,7 +148,6 @@ class ToolImporter(Importer):
         ZERO_SIZE_OPTION,
         *FRAME_OPTIONS,
     )
-    endings: ClassVar[tuple[str, ...]]
     marks: ClassVar[tuple[bytes, ...]] = ()
     one_each: ClassVar[bool] = False
     keeps_unlisted: ClassVar[bool] = False
@@ -174,18 +174,13 @@ class ToolImporter(Importer):
         ends = file_ends(path)
         return bool(ends) and all(re.search(mark, ends) for mark in self.marks)
 
-    @property
-    def markers(self) -> tuple[str, ...]:
-        """The endings of files without one of which a source is not of this format."""
-        return self.endings
-
     def guess(self, source: Path) -> Guess | None:
         root = _root_of(source)
-        if source.is_dir():
-            paths = list(files_with(source, self.endings))
+        if look_at(source).is_there:
+            paths = list(files_with(source, self.markers))
         else:
             paths = (
-                [source.absolute().relative_to(root).as_posix()] if source.name.lower().endswith(self.endings) else []
+                [source.absolute().relative_to(root).as_posix()] if source.name.lower().endswith(self.markers) else []
             )
         first = next((path for path in paths[:_LOOKED_AT] if self.has_form(root / path)), None)
         if first is None or not any(has_image_name(path) for path in files_with(root, _IMAGE_ENDINGS)):
@@ -195,9 +190,9 @@ class ToolImporter(Importer):
 
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
         root = _root_of(source)
-        if not source.is_dir():
+        if not look_at(source).is_there:
             return ToolScan(self, root, [source.absolute().relative_to(root).as_posix()], options)
-        paths = [path for path in files_below(root) if path.lower().endswith(self.endings)]
+        paths = [path for path in files_below(root) if path.lower().endswith(self.markers)]
         if not self.one_each:
             paths = [path for path in paths if self.has_form(root / path)]
         return ToolScan(self, root, paths, options)
@@ -210,7 +205,7 @@ _IMAGE_ENDINGS: Final = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif
 
 
 def _root_of(source: Path) -> Path:
-    if source.is_dir():
+    if look_at(source).is_there:
         return source
     folder = source.absolute().parent
     return folder.parent if folder.name.lower() in ANNOTATION_FOLDERS else folder
@@ -230,7 +225,8 @@ class ToolScan(NamedScan):
         super().__init__(lambda: iter(()), None)
         if not paths:
             raise DataError(
-                f"A source of {tool.title} has such files.", received=f"`{root}`, without {' or '.join(tool.endings)}"
+                f"A source of {tool.title} has files of that form.",
+                received=f"`{root}`, without one among its files that end in {' or '.join(tool.markers)}",
             )
         self._tool, self._root, self._paths = tool, root, paths
         self._options = options
@@ -310,20 +306,21 @@ class ToolScan(NamedScan):
         if len(paths) > 1:
             reason = f"{', '.join(paths[:3])} name it: it is one sample, and what they say alike counts once."
             yield Problem(key=key, kind="duplicate-key", reason=reason)
-        before: set[str] = set()
-        seen: set[str] = set()
+        kept: Counter[str] = Counter()
+        own: Counter[str] = Counter()
         last = entries[0][0]
         for number, each in entries:
             if number != last:
-                before, last = before | seen, number
+                own, last = Counter(), number
             for found in self._objects(key, each):
                 if isinstance(found, Problem):
                     yield found
                     continue
                 alike = json.dumps([found["class"], found["box"], found.get("polygons")])
-                if alike not in before:
+                own[alike] += 1
+                if own[alike] > kept[alike]:
+                    kept[alike] += 1
                     label.append(found)
-                seen.add(alike)
         if not any(each.objects for _, each in entries):
             yield Problem(key=key, kind="no-label", reason=f"{paths[0]} has no object in it.")
         yield Sample(key=key, parts=(key,), label=label, split=split, size_bytes=size_bytes)

@@ -45,7 +45,7 @@ class SuperviselyImporter(ToolImporter):
 
     name = "supervisely"
     title = "Supervisely (JSON)"
-    endings = (".json",)
+    markers = (".json",)
     marks = (rb'"objects"\s*:', rb'"size"\s*:')
     one_each = True
 

@@ -41,8 +41,11 @@ class ViaImporter(ToolImporter):
 
     name = "via"
     title = "VGG Image Annotator (JSON, CSV)"
-    endings = (".json", ".csv")
-    marks = (rb"region_?attributes|_via_img_metadata", rb"shape_attributes|_via_settings")
+    markers = (".json", ".csv")
+    marks = (
+        rb'region_?attributes|_via_img_metadata|"regions"\s*:',
+        rb'shape_attributes|_via_settings|"file_attributes"\s*:|"filename"\s*:',
+    )
     options = (
         *ToolImporter.options,
         ImporterOption(name="attribute", type=str, default="", help="Attribute of a region with its class."),
