@@ -13,6 +13,7 @@ from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.formats.class_folders.layout import data_files
 from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.datasets.formats.shared.folder_walk import folders_in
+from ziggurat.datasets.formats.shared.looks import has_ending, looking_once
 from ziggurat.datasets.importer import Guess, Importer
 from ziggurat.datasets.samples import split_of
 from ziggurat.datasets.sources.archives import is_archive
@@ -171,6 +172,11 @@ def recognize(source: Path) -> Recognition:
     """
     if not source.exists():
         raise DataError("A source is a folder or a file that exists.", received=f"`{source}`", advice="Check the path.")
+    with looking_once():
+        return _recognized(source)
+
+
+def _recognized(source: Path) -> Recognition:
     own = _guesses_of(source)
     inner: list[Guess] | None = None
     if own and _is_usable(own[0]):
@@ -233,7 +239,8 @@ def _loaded(name: str) -> Importer | None:
 
 
 def _guesses_of(source: Path) -> list[Guess]:
-    found = [guess for guess in (each.guess(source) for each in importers()) if guess is not None]
+    asked = [each for each in importers() if not each.markers or has_ending(source, each.markers)]
+    found = [guess for guess in (each.guess(source) for each in asked) if guess is not None]
     return sorted(found, key=_by_confidence)
 
 

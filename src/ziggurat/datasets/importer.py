@@ -151,6 +151,8 @@ class Importer(ABC):
         kinds: the kinds of dataset that it makes.
         options: what it may be told.
         reads_archives: whether it reads tar files as they are; all others get them unpacked.
+        markers: endings of files, in lower case; a folder without one of them down to two folders deep is not of this
+            format, and ``guess`` is not asked. Empty: it is asked about every folder.
     """
 
     name: ClassVar[str]
@@ -158,6 +160,7 @@ class Importer(ABC):
     kinds: ClassVar[tuple[str, ...]]
     options: ClassVar[tuple[ImporterOption, ...]] = ()
     reads_archives: ClassVar[bool] = False
+    markers: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def guess(self, source: Path) -> Guess | None:

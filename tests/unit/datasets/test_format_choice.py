@@ -13,9 +13,8 @@ from ziggurat.datasets.creation import create_dataset
 from ziggurat.datasets.formats.class_folders.importer import ClassFolders
 from ziggurat.errors import DataError
 
-CVAT = (
-    '<annotations><image id="0" name="0.png"><box label="car" xtl="1" ytl="1" xbr="3" ybr="3"/></image></annotations>'
-)
+STRANGE = '<annotations><picture file="0.png"><region label="car" at="1 1 3 3"/></picture></annotations>'
+"""Labels of no tool that an importer knows."""
 
 
 def numbered(*folders, count=4):
@@ -51,9 +50,9 @@ def test_an_unsure_guess_lists_the_likely_formats(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["", "images/"])
-def test_cvat_labels_beside_test_and_train_are_not_lost(tmp_path, place):
+def test_strange_labels_beside_test_and_train_are_not_lost(tmp_path, place):
     put(tmp_path, *numbered(f"{place}Train", f"{place}Test"))
-    write(tmp_path / "annotations.xml", CVAT)
+    write(tmp_path / "annotations.xml", STRANGE)
     with pytest.raises(DataError, match=r"labels .*in `annotations.xml`"):
         guess_format(tmp_path)
 
@@ -61,7 +60,7 @@ def test_cvat_labels_beside_test_and_train_are_not_lost(tmp_path, place):
 def test_class_folders_with_labels_beside_are_a_question(tmp_path):
     put(tmp_path, *numbered("cat", "dog", "owl"))
     assert guess_format(tmp_path).format == "class_folders"
-    write(tmp_path / "boxes/annotations.xml", CVAT)
+    write(tmp_path / "boxes/annotations.xml", STRANGE)
     with pytest.raises(DataError, match=r"would lose labels such as those in `boxes/annotations.xml`"):
         guess_format(tmp_path)
 
@@ -139,7 +138,7 @@ def test_a_folder_of_several_data_sets_is_a_question(tmp_path):
 
 def test_a_folder_with_labels_beside_it_is_a_question(tmp_path):
     put(tmp_path, *numbered("crops/cat", "crops/dog", "crops/owl"))
-    write(tmp_path / "annotations.xml", CVAT)
+    write(tmp_path / "annotations.xml", STRANGE)
     with pytest.raises(DataError, match=r"annotations.xml"):
         guess_format(tmp_path)
 

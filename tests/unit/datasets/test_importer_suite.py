@@ -18,7 +18,8 @@ from ziggurat.records.tfrecord import TFRecordWriter, index_path
 from ziggurat.testing.importer import ImporterConformance
 
 INSTALLED = [plugin.name for plugin in available("importers")]
-OPENED_PICTURES = {"coco": math.inf, "kitti": math.inf, "voc": math.inf, "yolo": math.inf, "masks": 4}
+TOOLS = ("boxes_csv", "createml", "cvat", "label_studio", "labelme", "supervisely", "via")
+OPENED_PICTURES = {**dict.fromkeys(("coco", "kitti", "voc", "yolo", *TOOLS), math.inf), "masks": 4}
 """YOLO's boxes are relative to the size of the image; the first masks say how all are drawn."""
 
 
@@ -113,6 +114,85 @@ def kitti(folder, count):
         write(folder / "training" / "image_2" / f"{number:06d}.png", image(number))
         line = "Car 0.00 0 -1.57 1.0 2.0 9.0 8.0 1.5 1.6 3.9 1.0 1.5 20.0 -1.6\n"
         write(folder / "training" / "label_2" / f"{number:06d}.txt", line)
+    return folder
+
+
+def labelme(folder, count):
+    """A JSON file beside each image."""
+    for number in range(count):
+        write(folder / "day 1" / f"{number}.png", image(number))
+        shape = {"label": ("cat", "Löwe")[number % 2], "points": [[1, 2], [7, 9]], "shape_type": "rectangle"}
+        content = {"shapes": [shape], "imagePath": f"{number}.png", "imageHeight": 12, "imageWidth": 16}
+        write(folder / "day 1" / f"{number}.json", json.dumps(content))
+    return folder
+
+
+def cvat(folder, count):
+    """One XML file above the folder of images."""
+    items = ""
+    for number in range(count):
+        write(folder / "images" / f"{number} ü.png", image(number))
+        shape = '<box label="cat" xtl="1" ytl="2" xbr="7.5" ybr="9" occluded="0" z_order="0"/>'
+        items += f'<image id="{number}" name="{number} ü.png" width="16" height="12">{shape}</image>'
+    write(folder / "annotations.xml", f"<annotations><version>1.1</version>{items}</annotations>")
+    return folder
+
+
+def label_studio(folder, count):
+    """Tasks whose images were uploaded."""
+    tasks = []
+    for number in range(count):
+        write(folder / "images" / f"{number}.png", image(number))
+        value = {"x": 10, "y": 10, "width": 50, "height": 50, "rotation": 0, "rectanglelabels": ["cat"]}
+        region = {"id": f"r{number}", "type": "rectanglelabels", "original_width": 16, "original_height": 12}
+        annotation = {"completed_by": 1, "result": [{**region, "value": value}], "was_cancelled": False}
+        data = {"image": f"/data/upload/1/0123abcd-{number}.png"}
+        tasks.append({"id": number, "annotations": [annotation], "data": data})
+    write(folder / "project.json", json.dumps(tasks))
+    return folder
+
+
+def boxes_csv(folder, count):
+    """One box a line."""
+    lines = []
+    for number in range(count):
+        write(folder / "images" / f"{number}.png", image(number))
+        lines.append(f"{number}.png,16,12,{('cat', 'dog')[number % 2]},1,2,7,9\n")
+    write(folder / "train_labels.csv", "filename,width,height,class,xmin,ymin,xmax,ymax\n" + "".join(lines))
+    return folder
+
+
+def via(folder, count):
+    """Regions beside the images."""
+    content = {}
+    for number in range(count):
+        write(folder / "train" / f"{number}.png", image(number))
+        shape = {"name": "rect", "x": 1, "y": 2, "width": 5, "height": 6}
+        region = {"shape_attributes": shape, "region_attributes": {"kind": ("cat", "dog")[number % 2]}}
+        content[f"{number}.png99"] = {"filename": f"{number}.png", "size": 99, "regions": [region]}
+    write(folder / "train" / "via_region_data.json", json.dumps(content))
+    return folder
+
+
+def createml(folder, count):
+    """The middle and the size of each box."""
+    entries = []
+    for number in range(count):
+        write(folder / "train" / f"{number}.png", image(number))
+        box = {"label": "cat", "coordinates": {"x": 8, "y": 6, "width": 4, "height": 5}}
+        entries.append({"image": f"{number}.png", "annotations": [box]})
+    write(folder / "train" / "_annotations.createml.json", json.dumps(entries))
+    return folder
+
+
+def supervisely(folder, count):
+    """A project with one dataset."""
+    write(folder / "meta.json", json.dumps({"classes": [{"title": "cat", "shape": "rectangle"}], "tags": []}))
+    for number in range(count):
+        write(folder / "ds0" / "img" / f"{number}.png", image(number))
+        thing = {"classTitle": "cat", "geometryType": "rectangle", "points": {"exterior": [[1, 2], [7, 9]]}}
+        content = {"size": {"height": 12, "width": 16}, "objects": [thing]}
+        write(folder / "ds0" / "ann" / f"{number}.png.json", json.dumps(content))
     return folder
 
 
@@ -254,8 +334,9 @@ def example(number):
 SOURCES = {
     each.__name__: each
     for each in (
-        arrays, class_folders, coco, digits_hdf5, digits_lmdb, huggingface_folder, idx, image_pairs, kitti, masks,
-        siamese_pairs, table, text, text_list, tfrecord, voc, webdataset, yolo,
+        arrays, boxes_csv, class_folders, coco, createml, cvat, digits_hdf5, digits_lmdb, huggingface_folder, idx,
+        image_pairs, kitti, label_studio, labelme, masks, siamese_pairs, supervisely, table, text, text_list, tfrecord,
+        via, voc, webdataset, yolo,
     )
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ from ziggurat.datasets.formats.shared.folder_walk import (
     holds_images,
     split_folders,
 )
+from ziggurat.datasets.formats.shared.looks import file_ends
 from ziggurat.datasets.formats.table.files import table_signs
 from ziggurat.datasets.importer import Guess
 from ziggurat.datasets.samples import SPLIT_NAMES, Problem
@@ -55,11 +56,26 @@ _MOST_FOLDERS: Final = 60
 _MOST_ENTRIES: Final = 300
 _DEEPEST: Final = 3
 _MOST_OPENED: Final = 8  # files are opened to find labels in them; a guess must not take seconds
-_HEAD_BYTES: Final = 1 << 16
 _ALWAYS: Final = frozenset((".cls", ".mat", ".record", ".tfrecord"))
 _MARKS: Final = {
     ".xml": (b"<annotation", b"<object"),
-    ".json": (b'"annotations"', b'"bbox"', b'"categories"', b'"regions"', b'"shapes"'),
+    ".json": (
+        b'"annotations"',
+        b'"bbox"',
+        b'"categories"',
+        b'"regions"',
+        b'"shapes"',
+        b'"objects"',
+        b'"geometry"',
+        b'"polygon"',
+        b'"points"',
+        b'"boxes"',
+        b'"box2d"',
+        b'"keypoints"',
+        b'"_via_',
+        b'"labels"',
+        b'"xmin"',
+    ),
 }
 _TABLES: Final = frozenset((".csv", ".tsv"))
 
@@ -275,7 +291,8 @@ def label_files(source: Path, *, of_classes: bool = False) -> Iterator[str]:
                 opened += 1
                 is_label = _names_images(path) if ending in _TABLES else _has_mark(path, _MARKS[ending])
             else:
-                is_label = not of_classes and (ending in _ALWAYS or (ending == ".txt" and stem in images))
+                by_name = stem in images or (stem[:1] != "." and has_image_name(stem))
+                is_label = not of_classes and (ending in _ALWAYS or (ending == ".txt" and by_name))
             if is_label:
                 yield os.path.join(folder, name)
 
@@ -320,12 +337,8 @@ def _listed(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def _has_mark(path: Path, marks: tuple[bytes, ...]) -> bool:
-    try:
-        with path.open("rb") as file:
-            start = file.read(_HEAD_BYTES).replace(b"\0", b"")  # UTF-16
-    except OSError:
-        return False
-    return any(mark in start for mark in marks)
+    ends = file_ends(path)
+    return any(mark in ends for mark in marks)
 
 
 def _names_images(path: Path) -> bool:

@@ -13,9 +13,10 @@ from typing import IO, Any, Final
 
 import numpy as np
 
-from ziggurat.datasets.formats.coco.files import image_finder, split_of_file, stream_lists
+from ziggurat.datasets.formats.coco.files import stream_lists
 from ziggurat.datasets.formats.shared.detection_import import whole_number
 from ziggurat.datasets.formats.shared.file_finder import FoundFile
+from ziggurat.datasets.formats.shared.image_finder import image_finder, split_of_file
 from ziggurat.datasets.samples import Problem
 
 __all__ = ["EXACT_BOX", "KEY_FIELD", "WHOLE_IMAGES", "CocoContent", "CocoImages", "flag", "identity_of"]

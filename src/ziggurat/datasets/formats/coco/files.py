@@ -10,23 +10,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from ziggurat.datasets.formats.shared.detection_import import ANNOTATION_FOLDERS, folders_below, split_of, split_within
-from ziggurat.datasets.formats.shared.file_finder import FileFinder
+from ziggurat.datasets.formats.shared.detection_import import ANNOTATION_FOLDERS, folders_below
 from ziggurat.datasets.formats.shared.text_files import encoding_by_mark
 from ziggurat.errors import DataError
 
 __all__ = [
     "annotation_files",
     "coco_fault",
-    "image_finder",
     "json_files",
     "looks_like_coco",
     "root_of",
-    "split_of_file",
     "stream_lists",
 ]
-
-_IMAGE_FOLDERS = ("images", "image", "imgs", "JPEGImages", "data")
 
 _BESIDE_INSTANCES: Final = re.compile("caption|keypoint|panoptic|stuff|image_info|labels")
 _CHUNK: Final = 1 << 20  # characters that are read at once
@@ -73,37 +68,6 @@ def json_files(source: Path) -> list[Path]:
     if source.is_file():
         return [source] if source.suffix.lower() == ".json" else []
     return [source / path for folder in folders_below(source, 2) for path in _json_files(source, folder)]
-
-
-def split_of_file(path: str) -> str:
-    """Return the split that a JSON file means by its own name, or by its folder's."""
-    folder, name = posixpath.split(path)
-    return split_within(posixpath.splitext(name)[0]) or split_of(posixpath.basename(folder))
-
-
-def image_finder(root: Path, json_path: str, split: str, folder: str = "") -> FileFinder:
-    """Return what finds the images that one JSON file names.
-
-    Args:
-        root: of the source.
-        json_path: the JSON file, below it.
-        split: that the file means, or empty.
-        folder: where the images are, below the root; empty to look in likely folders.
-    """
-    if folder:
-        return FileFinder(root, [folder.strip("/")])
-    own = posixpath.dirname(json_path)
-    stem = posixpath.splitext(posixpath.basename(json_path))[0].lower()
-    others = folders_below(root, 2)
-    same_word = [each for each in others if each and stem.endswith(posixpath.basename(each).lower())]
-    same_split = [each for each in others if split and split_of(posixpath.basename(each)) == split]
-    inner = [posixpath.join(each, name) for each in same_split for name in _IMAGE_FOLDERS]
-    usual = [posixpath.join(each, name) for each in (own, "") for name in _IMAGE_FOLDERS]
-    # A folder of another split may have images of the same names, which are others.
-    foreign = [each for each in others if split and split_of(posixpath.basename(each)) not in ("", split)]
-    ordered = [each for each in (own, *same_word, *inner, *same_split, *usual, "") if each not in foreign]
-    folders = [each for each in dict.fromkeys(ordered) if (root / each).is_dir()]
-    return FileFinder(root, folders, without=foreign)
 
 
 def _json_files(root: Path, folder: str) -> list[str]:

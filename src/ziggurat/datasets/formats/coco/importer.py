@@ -18,10 +18,10 @@ from ziggurat.datasets.formats.coco.files import (
     json_files,
     looks_like_coco,
     root_of,
-    split_of_file,
 )
 from ziggurat.datasets.formats.shared.detection_import import ZERO_SIZE_OPTION, BoxRule, lost_objects, plain_number
 from ziggurat.datasets.formats.shared.frames import FRAME_OPTIONS, FrameRule
+from ziggurat.datasets.formats.shared.image_finder import split_of_file
 from ziggurat.datasets.image_size import stored_size_of_file
 from ziggurat.datasets.importer import FilePartReader, Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample
@@ -38,6 +38,7 @@ class CocoImporter(Importer):
     name = "coco"
     title = "COCO (JSON)"
     kinds = ("detection",)
+    markers = (".json",)
     options = (
         ImporterOption(name="annotations", type=list, default=[], help="JSON files, below the source. Left out: all."),
         ImporterOption(

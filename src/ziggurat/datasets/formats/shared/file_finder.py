@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from ziggurat.datasets.formats.shared.entries import is_folder_entry
 from ziggurat.datasets.samples import Problem
 
-__all__ = ["FileFinder", "FoundFile", "RuleCounts", "match_names"]
+__all__ = ["FileFinder", "FoundFile", "RuleCounts", "files_below", "match_names"]
 
 _RULES: Final = {
     "unicode": "by another Unicode form of the name",
@@ -141,7 +141,7 @@ class FileFinder:
     def _candidates(self, folded: str) -> list[str]:
         if self._by_name is None:
             self._by_name = {}
-            for path in _files_below(self._root):
+            for path in files_below(self._root):
                 self._by_name.setdefault(_folded(posixpath.basename(path)), []).append(path)
         return [path for path in self._by_name.get(folded, ()) if not path.startswith(self._without)]
 
@@ -219,7 +219,7 @@ def _common_end(name: Sequence[str], path: Sequence[str]) -> int:
     return count
 
 
-def _files_below(root: Path, folder: str = "", entered: set[str] | None = None) -> Iterator[str]:
+def files_below(root: Path, folder: str = "", entered: set[str] | None = None) -> Iterator[str]:
     """Yield the paths of all files of a source, sorted folder by folder, without hidden ones and those of macOS."""
     entered = set() if entered is None else entered
     place = os.path.realpath(root / folder)
@@ -236,6 +236,6 @@ def _files_below(root: Path, folder: str = "", entered: set[str] | None = None) 
         if entry.name.startswith((".", "__MACOSX")):
             continue
         if is_folder_entry(entry):
-            yield from _files_below(root, path, entered)
+            yield from files_below(root, path, entered)
         else:
             yield path

@@ -20,6 +20,7 @@ from ziggurat.datasets.formats.shared.detection_import import (
     walk_pairs,
 )
 from ziggurat.datasets.formats.shared.frames import FRAME_OPTIONS, Frame, FrameRule
+from ziggurat.datasets.formats.shared.looks import file_ends
 from ziggurat.datasets.formats.voc.layout import SplitLists, VocFolder, VocObject, read_annotation, voc_folders
 from ziggurat.datasets.formats.voc.pairs import VocPair, VocPairs
 from ziggurat.datasets.image_size import stored_size_of_file
@@ -183,12 +184,8 @@ def _no_image(root: Path, pair: VocPair, split: str) -> Iterator[Problem]:
 
 
 def _is_annotation(file: Path) -> bool:
-    try:
-        with file.open("rb") as opened:
-            start = opened.read(1 << 16).replace(b"\0", b"")  # UTF-16
-    except OSError:
-        return False
-    return b"<annotation" in start and (b"<object" in start or b"<size" in start or b"<filename" in start)
+    ends = file_ends(file)
+    return b"<annotation" in ends and any(tag in ends for tag in (b"<object", b"<size", b"<filename"))
 
 
 class MaskScan(Scan):
