@@ -7,7 +7,6 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -150,7 +149,7 @@ class YoloWalk:
         self._labels = labels
         self._counts = RuleCounts()
         self._images = FileFinder(root)
-        self._label_files = FileFinder(root)
+        self._stems: dict[str, tuple[str, ...]] = {}
 
     def pairs(self, folder: YoloFolder) -> Iterator[Pair]:
         """Yield images and label files of a folder or a list, in order."""
@@ -162,7 +161,7 @@ class YoloWalk:
 
     def problems(self, key: str) -> Iterator[Problem]:
         """Yield by which rules files were found; call it after the walk."""
-        for counts in (self._counts, self._images.counts, self._label_files.counts):
+        for counts in (self._counts, self._images.counts):
             yield from counts.problems(key)
 
     def _listed(self, folder: YoloFolder, entry: str) -> Pair:
@@ -181,7 +180,9 @@ class YoloWalk:
         path = posixpath.join(folder, f"{stem}.txt")
         if (self._root / path).is_file():
             return path
-        found = match_names([stem], _stems_in(self._root, folder)).get(stem)
+        if folder not in self._stems:
+            self._stems = {folder: _stems_in(self._root, folder)}  # lists go folder by folder
+        found = match_names([stem], self._stems[folder]).get(stem)
         if found is None:
             return None
         path = posixpath.join(folder, f"{found[0]}.txt")
@@ -194,7 +195,6 @@ def _is_inside(entry: str) -> bool:
     return not normal.startswith(("..", "/")) and normal[1:3] != ":/" and "\0" not in normal
 
 
-@lru_cache(maxsize=4)
 def _stems_in(root: Path, folder: str) -> tuple[str, ...]:
     """Return the names of the text files in a folder, without the ending."""
     try:
