@@ -54,8 +54,8 @@ if spec.name == "fails":
     events.write(ErrorRaised(time=time.time(), error=error.as_dict(), step=1))
     end("failed", error.exit_code, str(error), 1)
 if spec.name == "diverges":
-    events.write(DivergenceNoticed(
-        time=time.time(), state="diverged", tag="cost", value=8e30, learning_rate=1e30, step=6, epoch=3, noticed_step=6))
+    events.write(DivergenceNoticed(time=time.time(), state="diverged", tag="cost", value=8e30, learning_rate=1e30,
+        step=6, epoch=3, noticed_step=6))
 if spec.name == "is killed":
     os.kill(os.getpid(), signal.SIGKILL)
 if spec.name == "waits":

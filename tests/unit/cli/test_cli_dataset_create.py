@@ -26,7 +26,7 @@ def test_every_field_of_the_spec_is_a_flag_or_an_argument():
     names = {parameter.name for parameter in create.params}
     fields = {field.path for field in describe_fields(DatasetSpec) if field.is_top}
     assert fields <= names
-    own = {"out", "val_share", "test_share", "assignments", "dry_run", "detach", "json", "debug"}
+    own = {"out", "val_share", "test_share", "assignments", "strict", "dry_run", "detach", "json", "debug"}
     assert names - fields == own, "a flag that is no field"
     flags = {option for parameter in create.params for option in parameter.opts}
     assert {flag_of(field) for field in describe_fields(DatasetSpec) if field.is_top} - flags == {
