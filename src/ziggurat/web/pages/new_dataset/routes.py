@@ -225,11 +225,12 @@ def _with_archive_seen(previews: Previews, form: DatasetForm) -> DatasetForm:
 
 
 def _without_format(form: DatasetForm, error: ZigguratError) -> DatasetForm:
-    """Return the form with a problem at the format where a preview did not find a clear one."""
+    """Return the form with a problem at the format or the option that a preview must ask for."""
     if is_unrecognized(error):
         wrong = unrecognized_text(Path(form.texts["source"]), error)
         return replace(form, problems={**form.problems, "format": wrong})
-    return refuse(form, error) if error.details.get("options") else form
+    is_asked = error.details.get("options") or str(error.details.get("field", "")).startswith("options.")
+    return refuse(form, error) if is_asked else form
 
 
 def _create(request: Request, studio: Studio, previews: Previews, who: Identity, form: DatasetForm) -> Response:
