@@ -512,6 +512,20 @@ def test_an_unclear_format_must_be_chosen(visit: Any, tmp_path: Path, studio: An
     assert visit.post(PAGE, data=typed).status_code == 303
 
 
+def test_an_open_encoding_must_be_named(visit: Any, tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    path.write_bytes("text,label\n这部电影很好看,正\n太无聊了浪费时间,负\n".encode("gbk"))
+    html = visit.post(f"{PAGE}/preview", data={"source": str(path), "seed": "0"}, headers=HTMX).text
+    assert "As gb18030 it reads “这部电影很好看”" in html
+    assert re.search(r'id="create"[^>]* disabled', html)
+    asked = {"source": str(path), "seed": "0", "options_of": "text"}
+    html = visit.post(f"{PAGE}/preview", data=asked).text
+    assert "Set the option encoding to gb18030" in problem(html, "options.encoding")
+    html = visit.post(f"{PAGE}/preview", data={**asked, "options.encoding": "gb18030"}, headers=HTMX).text
+    assert "太无聊了浪费时间" in html
+    assert not re.search(r'id="create"[^>]* disabled', html)
+
+
 def test_the_preview_lists_the_likely_formats(visit: Any, tmp_path: Path) -> None:
     folder = _pictures(tmp_path / "boxes")
     (folder / "annotations.xml").write_text("<annotations><image/></annotations>")

@@ -512,6 +512,9 @@ class ColumnProfile:
             yield "boolean"
         if self._is_number(cell):
             yield "number"
+            return
+        if is_text and not cell.lstrip()[:1].isdigit():
+            return
         forms = [form for form in self._forms if time_of(cell, form) is not None]
         yield from forms
         if forms:
