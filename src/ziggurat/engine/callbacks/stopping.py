@@ -209,6 +209,7 @@ class DivergenceWatch(Callback):
 
     def state(self) -> Any:
         """Return what was seen so far."""
+        self._note_firsts()
         return {
             "last_step": self._last_step,
             "firsts": dict(self._firsts),
@@ -267,7 +268,8 @@ class DivergenceWatch(Callback):
     def _far_above_first(self, values: Mapping[str, float]) -> str | None:
         """Return the loss that is more than 1,000 times its first value, a validation loss first; None for none."""
         limits = {tag: _FAR_ABOVE_FIRST * max(first, _LEAST_START) for tag, first in self._firsts.items()}
-        return next((tag for tag, limit in limits.items() if _base(tag) in _LOSS and values[tag] > limit), None)
+        far = [tag for tag, limit in limits.items() if values[tag] > limit]
+        return min(far, key=lambda tag: (not _is_validation(tag), tag), default=None)
 
     def _is_accuracy_kept(self, values: Mapping[str, float]) -> bool:
         tag = next((tag for tag in values if _base(tag) == "accuracy" and tag in self._bests), "")
@@ -339,9 +341,19 @@ class DivergenceWatch(Callback):
     def _note_starts(self, finite: Mapping[str, float]) -> None:
         for tag, value in finite.items():
             self._starts.setdefault(tag, value)
-            if tag not in self._firsts:  # of a new training, the value of its first step
-                history = (point[1] for point in self.trainer.monitors.get_history(tag))
-                self._firsts[tag] = next(filter(math.isfinite, history), value)
+        self._note_firsts()
+
+    def _note_firsts(self) -> None:
+        """Note the first finite value of each loss: of a new training, that of its first step.
+
+        Before each checkpoint, too: a resumed attempt no longer has the values that came before it.
+        """
+        monitors = self.trainer.monitors
+        for tag in monitors.latest():
+            if _base(tag) in _LOSS and tag not in self._firsts:
+                first = next((value for _, value in monitors.get_history(tag) if math.isfinite(value)), None)
+                if first is not None:
+                    self._firsts[tag] = first
 
     def _note_bests(self, finite: Mapping[str, float]) -> None:
         for tag, value in finite.items():
