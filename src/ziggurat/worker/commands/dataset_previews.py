@@ -233,6 +233,7 @@ def _walk(seen: _Seen, walking: Deadline, at_most: int) -> bool:
             catalogue.add_problem(problem)
     try:
         seen.schema, seen.has_schema = scan.schema, True
+        seen.options = {**seen.options, **scan.found_options}
     except Exception:  # in mid-walk an importer may not know yet, and then raises what it likes
         if each is _END:
             raise
