@@ -18,8 +18,8 @@ from ziggurat.records.tfrecord import TFRecordWriter, index_path
 from ziggurat.testing.importer import ImporterConformance
 
 INSTALLED = [plugin.name for plugin in available("importers")]
-OPENED_PICTURES = {"coco": math.inf, "kitti": math.inf, "voc": math.inf, "yolo": math.inf, "masks": 4}
-"""YOLO's boxes are relative to the size of the image; the first masks say how all are drawn."""
+OPENED_PICTURES = {"coco": math.inf, "kitti": math.inf, "voc": math.inf, "yolo": math.inf, "masks": math.inf}
+"""YOLO's boxes are relative to the size of the image; the values of all masks say which classes there are."""
 
 
 def image(number, height=12, width=16):
