@@ -512,3 +512,23 @@ def test_all_that_is_in_a_source_comes_out_or_is_lost(tmp_path_factory, files, v
     lost = sum(each.names for each in found.problems if each.kind == "unknown-class")
     is_void = 255 in values and ignored is not None and lost + len(kept) < len(values)
     assert len(kept) + lost + is_void == len(values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "name"), [("labelIds", [0, 7, 26, 33], "car"), ("labelTrainIds", [0, 1, 13, 255], "car")]
+)
+def test_cityscapes_is_found_by_its_names(tmp_path, kind, values, name):
+    mask = np.array([values], np.uint8)
+    image = encode_image(np.full((1, 4, 3), 90, np.uint8), "png")
+    for split in ("train", "val"):
+        stem = f"{split}/ulm/ulm_000000_000019"
+        base = f"gtFine/{stem}_gtFine"
+        put(tmp_path, {f"leftImg8bit/{stem}_leftImg8bit.png": image, f"{base}_{kind}.png": png(mask)})
+        put(tmp_path, {f"{base}_color.png": colour_png(mask // 255), f"{base}_instanceIds.png": png(mask)})
+    assert guessed(tmp_path) == ("masks", "segmentation")
+    found = read_back(MasksImporter(), tmp_path)
+    assert {split for split, _parts, _label in found.samples.values()} == {"train", "val"}
+    assert set(map(tuple, (rows[0] for rows in masks_of(found).values()))) == {tuple(values)}
+    assert found.schema.class_names[values[2]] == name
+    assert found.schema.ignore_class == (255 if 255 in values else None)
+    assert found.problems == []

@@ -187,8 +187,8 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
 
     ``predictions`` gets, in the order of the inputs, ``file`` (for a row or text its number from 1) and what the task
     says, as ``Task.decode`` has it; with ``drawn`` also ``picture`` (PNG, or None where the prediction is no image) and
-    ``input`` (PNG, the image as the network gets it); and ``note`` (a sentence) for an input that loses something when it
-    is read. ``failures`` gets ``file`` and the error's JSON shape.
+    ``input`` (PNG, the image as the network gets it); and ``note`` (a sentence) for an input that loses something when
+    it is read. ``failures`` gets ``file`` and the error's JSON shape.
 
     Args:
         model: the open network.

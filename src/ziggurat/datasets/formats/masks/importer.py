@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.datasets.formats.masks.names import NAME_FILES, names_by_value
+from ziggurat.datasets.formats.masks.names import KNOWN_NAMES, NAME_FILES, names_by_value
 from ziggurat.datasets.formats.masks.reader import (
     MODES,
     ColorMap,
@@ -20,7 +21,7 @@ from ziggurat.datasets.formats.masks.reader import (
 )
 from ziggurat.datasets.formats.masks.values import NO_CLASS, FoundValues, ValueTable, table_of
 from ziggurat.datasets.formats.shared.exports import completed
-from ziggurat.datasets.formats.shared.folder_walk import Pairing, folder_named, matches, pairings
+from ziggurat.datasets.formats.shared.folder_walk import Pairing, first_image, folder_named, matches, pairings
 from ziggurat.datasets.formats.shared.text_files import SeenKeys, below_source, lines_of, two_paths
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample
@@ -35,10 +36,13 @@ TABLE: Final = "mask_values"
 IGNORED: Final = "mask_ignored"
 """Name of the value of pixels without a class in the details of a schema."""
 
-_IMAGES: Final = ("images", "image", "imgs", "img", "jpegimages", "pictures", "photos", "rgb")
+_LEFT: Final = "_leftImg8bit"  # images of Cityscapes
+
+_IMAGES: Final = ("images", "image", "imgs", "img", "jpegimages", "pictures", "photos", "rgb", "leftimg8bit")
 _MASKS: Final = (
     "masks", "mask", "segmentationclass", "segmentationclasspng", "annotations", "annotation", "annots", "annot",
     "labels", "label", "segmentation", "segmentations", "seg", "gt", "groundtruth", "ground_truth", "labelmaps",
+    "gtfine", "gtcoarse",
 )  # fmt: skip
 _ENDINGS: Final = ("annot", "_masks", "_mask", "_labels", "_label", "_annot", "_gt")
 _COLOR_FILES: Final = (
@@ -58,6 +62,9 @@ class MasksImporter(Importer):
         ImporterOption(name="masks", type=str, default="", help="Folder of the masks, with the images' names."),
         ImporterOption(name="val_images", type=str, default="", help="Folder of the images for validation."),
         ImporterOption(name="val_masks", type=str, default="", help="Folder of the masks for validation."),
+        ImporterOption(
+            name="image_suffix", type=str, default="", help="What an image's name has in the place of mask_suffix."
+        ),
         ImporterOption(name="mask_suffix", type=str, default="", help="What a mask's name adds, such as _mask."),
         ImporterOption(
             name="mode", type=str, default="auto", choices=MODES, help="What in a mask says the number of the class."
@@ -314,11 +321,30 @@ class MaskSource:
         if path is not None:
             return names_by_value(path)
         colours = self.colours()
-        return {} if colours is None else dict(enumerate(colours.names))
+        if colours is not None:
+            return dict(enumerate(colours.names))
+        pairing = next(iter(self.folders()), None)
+        ending = self.suffixes(pairing)[1] if pairing is not None else ""
+        known = next((names for end, names in KNOWN_NAMES.items() if ending.endswith(end)), ())
+        return dict(enumerate(known))
 
     def first_mask(self) -> str:
         """Return the path of the first mask; empty where there is none."""
         return first_pair(self.pairs()).second
+
+    def suffixes(self, pairing: Pairing) -> tuple[str, str]:
+        """Return what the names of images and of masks end in: as the options say, or as in Cityscapes."""
+        given = self._options["image_suffix"], self._options["mask_suffix"]
+        image = first_image(self.root, pairing.first) if pairing.second and not any(given) else ""
+        stem = Path(image).stem
+        if not stem.endswith(_LEFT):
+            return given
+        inside = Path(image).relative_to(pairing.first).parent
+        for kind, known in itertools.product(("_gtFine", "_gtCoarse"), KNOWN_NAMES):
+            name = f"{stem.removesuffix(_LEFT)}{kind}{known}.png"
+            if (self.root / str(pairing.second) / inside / name).is_file():
+                return _LEFT, kind + known
+        return given
 
     def _file(self, option: str, usual: tuple[str, ...]) -> Path | None:
         if self._options[option]:
@@ -328,7 +354,11 @@ class MaskSource:
     def _in_folders(
         self, pairing: Pairing, listed: Mapping[str, str]
     ) -> Iterator[tuple[PairOfPaths, str, int | None] | Problem]:
-        for match in matches(self.root, pairing, ending=self._options["mask_suffix"]):
+        own_ending, ending = self.suffixes(pairing)
+        for match in matches(self.root, pairing, ending=ending, own_ending=own_ending):
+            is_mask = isinstance(match, Problem) or Path(match.second).stem.endswith(ending)
+            if own_ending and not is_mask:  # colors and objects stand beside the masks
+                continue
             if isinstance(match, Problem):
                 yield match
             elif not match.first:

@@ -12,12 +12,23 @@ from ziggurat.datasets.formats.shared.text_files import lines_of, names_in
 from ziggurat.datasets.formats.tfrecord.records import label_map
 from ziggurat.errors import DataError
 
-__all__ = ["NAME_FILES", "names_by_value"]
+__all__ = ["KNOWN_NAMES", "NAME_FILES", "names_by_value"]
 
 NAME_FILES: Final = (
     "classes.txt", "class_names.txt", "labels.txt", "classes.json", "labels.json", "label_map.pbtxt", "labelmap.pbtxt",
 )  # fmt: skip
 """Files that have the names of classes, in the order in which they are looked for."""
+
+_LABEL_IDS: Final = (
+    "unlabeled", "ego vehicle", "rectification border", "out of roi", "static", "dynamic", "ground", "road", "sidewalk",
+    "parking", "rail track", "building", "wall", "fence", "guard rail", "bridge", "tunnel", "pole", "polegroup",
+    "traffic light", "traffic sign", "vegetation", "terrain", "sky", "person", "rider", "car", "truck", "bus",
+    "caravan", "trailer", "train", "motorcycle", "bicycle",
+)  # fmt: skip
+_TRAIN_IDS: Final = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33)
+
+KNOWN_NAMES: Final = {"_labelIds": _LABEL_IDS, "_labelTrainIds": tuple(_LABEL_IDS[number] for number in _TRAIN_IDS)}
+"""What names of masks end in → names of the classes: those of Cityscapes."""
 
 _NUMBERED: Final = re.compile(r"(\d{1,5})(?:\s*[:=,;]\s*|\s+)(\S.*)")
 _VALUES: Final = ("value", "id", "trainId", "index")
