@@ -388,3 +388,20 @@ def test_a_column_that_determines_the_target_is_a_warning(look, tmp_path):
     rows = [f"{at % 2},{at},{('no', 'yes')[at % 2]}" for at in range(20)]
     (tmp_path / "lives.csv").write_text("\n".join(["survived,age,alive", *rows]) + "\n")
     assert any("`alive` determines the target `survived`" in each for each in look(tmp_path / "lives.csv")["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("last", "options", "is_proposed"), [("gray", {}, True), ("color", {}, False), ("gray", {"channels": 3}, False)]
+)
+def test_gray_in_three_channels_is_proposed_as_gray(look, tmp_path, last, options, is_proposed):
+    for number in range(4):
+        pixels = np.repeat(np.full((8, 8, 1), 20 * number, np.uint8), 3, axis=2)
+        if number == 3 and last == "color":
+            pixels[0, 0] = 1, 2, 3
+        folder = tmp_path / "images" / f"class {number % 2}"
+        folder.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(folder / f"{number}.png"), pixels)
+
+    found = look(tmp_path / "images", **options)
+
+    assert any("`channels=1`" in each for each in found["warnings"]) == is_proposed
