@@ -251,7 +251,7 @@ def _show_predictions(application: Application, found: dict[str, Any]) -> int:
 
 
 def prediction_text(prediction: Mapping[str, Any]) -> str:
-    """Return a prediction of any task in one line; outputs that the task does not know in several, a note in its own."""
+    """Return a prediction of any task in one line, a note in another; unknown outputs in several."""
     if note := prediction.get("note"):
         rest = {name: value for name, value in prediction.items() if name != "note"}
         return f"{prediction_text(rest)}\n  Note: {note}"
