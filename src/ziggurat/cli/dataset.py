@@ -96,16 +96,20 @@ def move(application: Application, folder: Path, samples: tuple[str, ...], to: s
 )
 @click.option("--drop", multiple=True, metavar="NAME", help="Remove a class; repeatable.")
 @click.option("--keep", multiple=True, metavar="NAME", help="Keep only these classes; repeatable.")
+@click.option("--names", default="", metavar="A,B,…", help="Names of all classes, by number.")
+@click.option("--colours", default="", metavar="#RRGGBB,…", help="Color of each class in masks, beside --names.")
 @_OUT
 @_NAME
 @click.pass_obj
-def classes(application: Application, folder: Path, out: Path, name: str, **asked: tuple[str, ...]) -> None:
-    """Rename, merge, drop or keep classes of FOLDER."""
+def classes(application: Application, folder: Path, out: Path, name: str, **asked: Any) -> None:
+    """Name, rename, merge, drop or keep classes of FOLDER."""
     changes = {
         "rename": [_pair(text, "--rename") for text in asked["rename"]],
         "merge": [(names.split(","), into) for names, into in (_pair(text, "--merge") for text in asked["merged"])],
         "drop": asked["drop"],
         "keep": asked["keep"],
+        "names": [text.strip() for text in asked["names"].split(",")] if asked["names"] else [],
+        "colours": [_color(text.strip()) for text in asked["colours"].split(",")] if asked["colours"] else [],
     }
     _say(application, out, dataset_versions.change_classes(folder, changes, out, name))
 
@@ -169,6 +173,18 @@ def _say(application: Application, folder: Path, manifest: Any) -> None:
     content = {"folder": str(folder), "id": manifest.id, "name": manifest.name, "splits": counts, "changes": changes}
     said = ", ".join(f"{split} {count}" for split, count in counts.items())
     application.output.document(content, f"{folder}: {said}. {' '.join(dict.fromkeys(changes))}".rstrip())
+
+
+def _color(text: str) -> tuple[int, ...]:
+    try:
+        found = tuple(bytes.fromhex(text.removeprefix("#")))
+    except ValueError:
+        found = ()
+    if len(found) != 3:
+        raise UsageError(
+            "A color is written as #RRGGBB.", received=text, advice="Such as: --colours '#000000,#ff0000'."
+        )
+    return found
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:

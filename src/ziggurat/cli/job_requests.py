@@ -47,6 +47,7 @@ __all__ = [
     "studio_client",
 ]
 
+_SHOWN_NOTES: Final = 20
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 _LOOKED_AT: Final = 2000
@@ -420,6 +421,10 @@ def _text(job_id: str, found: Mapping[str, Any]) -> str:
     lines = [f"{job_id}: {found['count']} samples by {found['checkpoint']}"]
     if found["skipped"]:
         lines.append(f"{found['skipped']} could not be read.")
+    for each in found.get("notes", ())[:_SHOWN_NOTES]:
+        lines.append(f"{each['key']}: {each['reason']}")
+    if found.get("noted", 0) > _SHOWN_NOTES:
+        lines.append(f"… and {found['noted'] - _SHOWN_NOTES} more with such a note.")
     if found["openings"] is not None:
         lines.append(f"The test split was measured on {found['openings']} times.")
     for word in ("accuracy", "top5"):

@@ -253,7 +253,10 @@ def _show_predictions(application: Application, found: dict[str, Any]) -> int:
 
 
 def prediction_text(prediction: Mapping[str, Any]) -> str:
-    """Return a prediction of any task in one line; outputs that the task does not know in several."""
+    """Return a prediction of any task in one line, a note in another; unknown outputs in several."""
+    if note := prediction.get("note"):
+        rest = {name: value for name, value in prediction.items() if name != "note"}
+        return f"{prediction_text(rest)}\n  Note: {note}"
     if "classes" in prediction and all("probability" in each for each in prediction["classes"]):
         found = "  ".join(f"{each['class']} {each['probability']:.2%}" for each in prediction["classes"])
         return f"{prediction['file']}: {found}"

@@ -152,7 +152,7 @@ class DatasetClient:
         return self._connection.ask("POST", f"/datasets/{job_id}/exclude", json={"samples": list(samples), **body})
 
     def change_classes(self, job_id: str, **changes: Any) -> dict[str, Any]:
-        """Make a version with other classes: ``rename``, ``merge``, ``drop``, ``keep``."""
+        """Make a version with other classes: ``rename``, ``merge``, ``drop``, ``keep``, ``names``, ``colours``."""
         return self._connection.ask("POST", f"/datasets/{job_id}/classes", json=changes)
 
     def merge(self, job_ids: Sequence[str], *, name: str = "") -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from ziggurat.dataflow.image_codec import decode_image
+from ziggurat.dataflow.image_codec import decode_image, highest_value
 from ziggurat.dataflow.imgaug.affine import Affine, Rescale
 from ziggurat.dataflow.imgaug.base import ImageAugmentor
 from ziggurat.dataflow.imgaug.color import BrightnessScale, Contrast, Hue, Saturation
@@ -190,6 +190,17 @@ class Preprocessing:
         if not isinstance(image, np.ndarray):
             image = decode_image(image, channels=self.channels, key=key, bits=self.bits)
         return self.fit(image), (image.shape[0], image.shape[1])
+
+    def input_note(self, data: bytes | np.ndarray) -> str:
+        """Return what the bytes of an image lose because its values are above the bits of training; else an empty text.
+
+        Args:
+            data: as ``decode`` takes it.
+        """
+        highest = None if self.bits >= 16 or isinstance(data, np.ndarray) else highest_value(data)
+        if highest is None or not highest >> self.bits:
+            return ""
+        return f"Its values reach {highest}, above the {self.bits} bits of the training images: they become white."
 
     def finish(
         self, images: np.ndarray, offsets: np.ndarray | None = None, out: np.ndarray | None = None

@@ -137,6 +137,11 @@ class Scan(ABC):
         """
 
     @property
+    def found_options(self) -> Mapping[str, Any]:
+        """Options of the importer that the walk found out, and that its reader needs; there when it has ended."""
+        return {}
+
+    @property
     @abstractmethod
     def schema(self) -> Schema:
         """What the samples mean; complete when the iteration has ended."""

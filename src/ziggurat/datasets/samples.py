@@ -10,6 +10,7 @@ __all__ = [
     "COUNTED_FROM_ONE",
     "DAY_OPEN",
     "LEAKING",
+    "MASK_VALUES",
     "SPLITS",
     "SPLIT_NAMES",
     "TOLD",
@@ -31,7 +32,10 @@ DAY_OPEN: Final = "day-or-month"
 COUNTED_FROM_ONE: Final = "counted-from-one"
 """Kind of the problem of class numbers that are taken as counted from 1."""
 
-TOLD: Final = (LEAKING, DAY_OPEN, COUNTED_FROM_ONE, "encoding")
+MASK_VALUES: Final = "mask-values"
+"""Kind of the problem of values in masks that are not the numbers from 0 up."""
+
+TOLD: Final = (LEAKING, DAY_OPEN, COUNTED_FROM_ONE, MASK_VALUES, "encoding")
 """Kinds of problems that a preview and a creation warn of, although nothing is lost."""
 
 SPLIT_NAMES: Final = {

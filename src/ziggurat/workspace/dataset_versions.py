@@ -20,6 +20,7 @@ from ziggurat.datasets.versions import (
     KeepClasses,
     MergeClasses,
     Move,
+    NameClasses,
     Relabel,
     RenameClass,
     Resplit,
@@ -50,7 +51,8 @@ __all__ = [
 _DUPLICATES: Final[Mapping[bool, Any]] = {True: "leave-out", False: "keep"}
 
 ClassChanges = Mapping[str, Any]
-"""``rename``: pairs of names; ``merge``: pairs of names and the name that they become; ``drop`` and ``keep``: names."""
+"""``rename``: pairs of names; ``merge``: pairs of names and the name that they become; ``drop`` and ``keep``: names;
+``names``: of all classes, by number, and ``colours``: (R, G, B) of each."""
 
 
 def relabel(folder: Path, samples: Sequence[str], label: Any, target: Path, name: str = "") -> Manifest:
@@ -114,12 +116,15 @@ def move(folder: Path, samples: Sequence[str], to: str, target: Path, name: str 
 def change_classes(folder: Path, changes: ClassChanges, target: Path, name: str = "") -> Manifest:
     """Make a version with other classes."""
     made: list[Change] = [RenameClass(old, new) for old, new in changes.get("rename", ())]
+    if changes.get("names"):
+        colours = [tuple(color) for color in changes.get("colours") or ()]
+        made.append(NameClasses(tuple(changes["names"]), colours))
     made += [MergeClasses(tuple(names), into) for names, into in changes.get("merge", ())]
     made += [DropClass(each) for each in changes.get("drop", ())]
     if changes.get("keep"):
         made.append(KeepClasses(tuple(changes["keep"])))
     if not made:
-        raise UsageError("A change of classes renames, merges, drops or keeps some.", received="none of these")
+        raise UsageError("A change of classes renames, names, merges, drops or keeps some.", received="none of these")
     return _changed(folder, target, name, lambda _dataset: made)
 
 

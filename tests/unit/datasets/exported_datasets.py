@@ -70,7 +70,7 @@ def read_back(importer, source, **options):
     scan = importer.scan(source, complete)
     found = list(scan)
     samples = {}
-    with importer.reader(source, complete) as reader:
+    with importer.reader(source, {**complete, **scan.found_options}) as reader:
         for each in found:
             if isinstance(each, Sample):
                 parts = tuple(part if isinstance(part, bytes) else reader.read(part) for part in each.parts)

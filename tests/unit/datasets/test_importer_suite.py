@@ -19,8 +19,8 @@ from ziggurat.testing.importer import ImporterConformance
 
 INSTALLED = [plugin.name for plugin in available("importers")]
 TOOLS = ("boxes_csv", "createml", "cvat", "label_studio", "labelme", "supervisely", "via")
-OPENED_PICTURES = {**dict.fromkeys(("coco", "kitti", "voc", "yolo", *TOOLS), math.inf), "masks": 4}
-"""YOLO's boxes are relative to the size of the image; the first masks say how all are drawn."""
+OPENED_PICTURES = dict.fromkeys(("coco", "kitti", "masks", "voc", "yolo", *TOOLS), math.inf)
+"""YOLO's boxes are relative to the size of the image; the values of all masks say which classes there are."""
 
 
 def image(number, height=12, width=16):

@@ -1,17 +1,21 @@
 """Images with masks: how masks are drawn, which files belong together, and what is wrong with some."""
 
 import io
+from collections import Counter
 
 import cv2
 import numpy as np
 import pytest
 from exported_datasets import guessed, kinds_of, read_back, shared_folder
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from PIL import Image
 from small_sources import request
 
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.creation import create_dataset
 from ziggurat.datasets.dataset import Dataset
+from ziggurat.datasets.formats.masks.exporter import export_masks
 from ziggurat.datasets.formats.masks.importer import MasksImporter
 from ziggurat.datasets.statistics import statistics_of
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
@@ -110,18 +114,27 @@ def test_black_and_white_and_few_bits_are_class_numbers_too(tmp_path):
     assert masks_of(read_back(MasksImporter(), tmp_path))["images/b.png"] == [[0, 1], [1, 0]]
 
 
-def test_black_and_white_is_seen_by_a_guess(tmp_path):
-    for number in range(3):
+def test_black_and_white_are_two_classes(tmp_path):
+    for number in range(6):
         put(tmp_path, {f"images/{number}.png": PICTURE, f"masks/{number}.png": png(CLASSES // 2 * 255)})
-    assert MasksImporter().guess(tmp_path).options == {"mode": "binary"}
-    put(tmp_path, {"masks/2.png": png(CLASSES)})
-    assert MasksImporter().guess(tmp_path).options == {}
+    found = read_back(MasksImporter(), tmp_path)
+    assert masks_of(found)["images/5.png"] == (CLASSES // 2).tolist()
+    assert (found.schema.class_names, found.schema.ignore_class, found.problems) == (("0", "255"), None, [])
+
+
+def test_a_class_that_only_a_later_mask_has_stays(tmp_path):
+    for number in range(6):
+        put(tmp_path, {f"images/{number}.png": PICTURE, f"masks/{number}.png": png(CLASSES // 2 * 255)})
+    put(tmp_path, {"masks/5.png": png(CLASSES)})
+    found = read_back(MasksImporter(), tmp_path)
+    assert masks_of(found)["images/5.png"] == CLASSES.tolist()
+    assert found.schema.ignore_class == 255
 
 
 def test_more_than_256_classes_have_16_bits(tmp_path):
     mask = np.array([[0, 300], [65535, 7]], np.uint16)
     put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": png(mask)})
-    assert masks_of(read_back(MasksImporter(), tmp_path)) == {"images/a.png": mask.tolist()}
+    assert masks_of(read_back(MasksImporter(), tmp_path, mode="index")) == {"images/a.png": mask.tolist()}
 
 
 # ---- what is wrong with a mask
@@ -149,7 +162,11 @@ def test_masks_share_one_palette(tmp_path):
 
 def test_colours_without_a_map_and_unwanted_ones_are_refused(tmp_path):
     put(tmp_path, {"images/a.png": PICTURE, "masks/a.png": colour_png(CLASSES)})
-    assert "it is not known which class each stands for" in read_error(tmp_path)
+    with pytest.raises(DataError, match="it is not known which class each stands for") as error:
+        read_back(MasksImporter(), tmp_path)
+    assert "`colour_file`" in str(error.value)
+    assert "(0, 128, 255)" in str(error.value)
+    assert error.value.details["field"] == "options.colour_file"
     assert "a mask in the mode index has one channel, and it is RGB" in read_error(tmp_path, mode="index")
     assert "it has no palette" in read_error(tmp_path, mode="palette")
 
@@ -318,3 +335,200 @@ def test_ignored_pixels_are_in_manifest_and_statistics(tmp_path):
         masks = statistics_of(dataset).masks
     assert [(name, share) for _, name, share, _ in masks.shares] == [("road", 0.25), ("car", 0.5), ("tree", 0.25)]
     assert (masks.ignore_class, round(masks.ignored_share, 3)) == (255, 0.333)
+
+
+# ---- values of masks
+
+
+def source_of(folder, masks, ending="png", **files):
+    """Put images with these masks into a folder: (H, W) arrays, or bytes of files."""
+    for number, mask in enumerate(masks):
+        content = mask if isinstance(mask, bytes) else png(mask)
+        height, width = (2, 3) if isinstance(mask, bytes) else mask.shape
+        image = encode_image(np.full((height, width, 3), 10 * number, np.uint8), "png")
+        put(folder, {f"images/{number}.png": image, f"masks/{number}.{ending}": content})
+    return put(folder, {name.replace("__", "."): text for name, text in files.items()})
+
+
+def jpeg(mask):
+    return cv2.imencode(".jpg", mask, [cv2.IMWRITE_JPEG_QUALITY, 75])[1].tobytes()
+
+
+def test_values_with_gaps_become_classes_and_are_told(tmp_path):
+    source = source_of(tmp_path / "source", [np.array([[0, 50]], np.uint8), np.array([[100, 255]], np.uint8)])
+    found = read_back(MasksImporter(), source)
+    assert masks_of(found) == {"images/0.png": [[0, 1]], "images/1.png": [[2, 255]]}
+    assert found.schema.class_names == ("0", "50", "100")
+    assert found.schema.details == {"mask_values": [0, 50, 100], "mask_ignored": 255}
+    assert found.schema.ignore_class == 255
+    (problem,) = found.problems
+    assert problem.kind == "mask-values"
+    assert "the values 0, 50, 100" in problem.reason
+    as_they_are = read_back(MasksImporter(), source, mode="index")
+    assert masks_of(as_they_are)["images/0.png"] == [[0, 50]]
+
+
+def test_the_values_of_the_source_are_exported(tmp_path):
+    masks = [np.array([[0, 50], [100, 7]], np.uint8), np.array([[100, 7], [7, 300]], np.uint16)]
+    source = source_of(tmp_path / "source", masks)
+    options = {"ignore_class": 7}
+    create_dataset(request(source, format="masks", options=options), tmp_path / "set")
+    with Dataset(tmp_path / "set") as dataset:
+        assert dataset.schema.ignore_class == 255
+        export_masks(dataset, tmp_path / "out")
+    written = {path.stem: numbers(path.read_bytes()).tolist() for path in (tmp_path / "out/masks").rglob("*.png")}
+    assert written == {str(number): mask.tolist() for number, mask in enumerate(masks)}
+    again = read_back(MasksImporter(), tmp_path / "out")
+    assert masks_of(again)["images/0.png"] == [[0, 1], [2, 255]]
+    assert again.schema.class_names == ("0", "50", "100", "300")
+    assert again.problems == []
+    (tmp_path / "out/.ziggurat-schema.json").unlink()
+    (tmp_path / "out/classes.txt").unlink()
+    assert read_back(MasksImporter(), tmp_path / "out").schema.class_names == ("0", "50", "100", "300")
+
+
+@pytest.mark.parametrize("high", [255, 3])
+def test_masks_as_jpeg_are_refused_by_their_values(tmp_path, high):
+    mask = np.zeros((48, 64), np.uint8)
+    mask[10:30, 13:41] = high
+    mask[5:9, 3:20] = high // 3
+    source = source_of(tmp_path, [jpeg(mask)], "jpg")
+    with pytest.raises(DataError, match="JPEG changes values") as error:
+        read_back(MasksImporter(), source)
+    assert error.value.details["field"] == "options.mode"
+    assert "`binary`" in error.value.advice
+    assert set(np.unique(masks_of(read_back(MasksImporter(), source, mode="binary"))["images/0.png"])) <= {0, 1}
+
+
+def test_soft_edges_are_refused_and_classes_without_gaps_are_not(tmp_path):
+    soft = cv2.resize(np.array([[0, 255], [255, 0]], np.uint8), (64, 64), interpolation=cv2.INTER_LINEAR)
+    with pytest.raises(DataError, match="different gray values, too many to be classes: soft edges"):
+        read_back(MasksImporter(), source_of(tmp_path / "soft", [soft]))
+    many = np.arange(40, dtype=np.uint8).reshape(5, 8)
+    found = read_back(MasksImporter(), source_of(tmp_path / "many", [many]))
+    assert masks_of(found)["images/0.png"] == many.tolist()
+
+
+def test_gray_values_in_three_channels_are_values(tmp_path):
+    source = source_of(tmp_path, [encode_image(np.repeat(CLASSES[:, :, None], 3, axis=2), "png")])
+    assert masks_of(read_back(MasksImporter(), source))["images/0.png"] == CLASSES.tolist()
+
+
+def test_minus_one_is_no_class(tmp_path):
+    file = io.BytesIO()
+    Image.fromarray(np.array([[0, 1, -1], [2, -1, 1]], np.int32)).save(file, "TIFF")
+    found = read_back(MasksImporter(), source_of(tmp_path, [file.getvalue()], "tif"))
+    assert masks_of(found)["images/0.png"] == VOID.tolist()[0:1] + [[2, 255, 1]]
+    assert found.schema.ignore_class == 255
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("classes.json", '{"0": "sky", "7": "road", "26": "car"}'),
+        ("classes.json", '{"sky": 0, "road": 7, "car": 26}'),
+        ("labels.json", '{"labels": [{"id": 0, "name": "sky"}, {"id": 7, "name": "road"}, {"id": 26, "name": "car"}]}'),
+        ("labels.txt", "0: sky\n7: road\n26: car\n"),
+        ("classes.txt", "0 sky\n7 road\n26 car\n"),
+        (
+            "label_map.pbtxt",
+            "".join(
+                f"item {{\n id: {value}\n name: '{name}'\n}}\n"
+                for value, name in ((0, "sky"), (7, "road"), (26, "car"))
+            ),
+        ),
+    ],
+)
+def test_names_by_value_are_found_in_files_of_other_tools(tmp_path, name, text):
+    masks = [np.array([[0, 7], [26, 255]], np.uint8), np.array([[7, 7], [99, 255]], np.uint8)]
+    found = read_back(MasksImporter(), put(source_of(tmp_path, masks), {name: text}))
+    assert found.schema.class_names == ("sky", "road", "car")
+    assert masks_of(found) == {"images/0.png": [[0, 1], [2, 255]], "images/1.png": [[1, 1], [255, 255]]}
+    assert [(each.kind, each.names, each.left_out) for each in found.problems] == [("unknown-class", 1, False)]
+    assert "The value 99 is in 1 mask(s)" in found.problems[0].reason
+
+
+def test_the_color_map_of_cvat_is_found(tmp_path):
+    text = "# label:color_rgb:parts:actions\nbackground:0,0,0::\nwide road:255,0,0::\ncar:0,128,255:a,b:c\n"
+    source = source_of(tmp_path, [colour_png(CLASSES)], labelmap__txt=text)
+    found = read_back(MasksImporter(), source)
+    assert found.schema.class_names == ("background", "wide road", "car")
+    assert masks_of(found)["images/0.png"] == CLASSES.tolist()
+
+
+def test_a_value_without_a_name_is_a_loss(tmp_path):
+    source = source_of(tmp_path / "source", [np.array([[0, 1], [5, 1]], np.uint8)] * 3, classes__txt="sky\nroad\n")
+    made = create_dataset(request(source, format="masks"), tmp_path / "set")
+    (loss,) = made.losses
+    assert (loss["unit"], loss["lost"], loss["warns"]) == ("names", 1, True)
+    assert "no class has it" in loss["text"]
+
+
+def test_black_and_white_with_two_names(tmp_path):
+    source = source_of(tmp_path, [CLASSES // 2 * 255], classes__txt="ground\nbuilding\n")
+    found = read_back(MasksImporter(), source)
+    assert masks_of(found)["images/0.png"] == (CLASSES // 2).tolist()
+    assert (found.schema.class_names, found.problems) == (("ground", "building"), [])
+
+
+@pytest.mark.parametrize("values", [[0, 0], [-1], ["a"], [1 << 16]])
+def test_an_option_that_is_no_list_of_values_is_refused(tmp_path, values):
+    with pytest.raises(ConfigurationError, match="whole numbers from 0 to 65535"):
+        read_back(MasksImporter(), source_of(tmp_path, [CLASSES]), values=values)
+
+
+def test_a_folder_without_masks_loses_each_of_its_images(tmp_path):
+    put(tmp_path, {f"images/train/{name}.png": PICTURE for name in "ab"})
+    put(tmp_path, {f"images/val/{name}.png": PICTURE for name in "cde"})
+    put(tmp_path, {"masks/train/a.png": png(CLASSES), "masks/train/b.png": png(CLASSES)})
+    lost = read_back(MasksImporter(), tmp_path).problems
+    assert [(each.key, each.kind, each.left_out, each.split) for each in lost] == [
+        (f"images/val/{name}.png", "no-label", True, "val") for name in "cde"
+    ]
+
+
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    files=st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=8),
+    values=st.lists(st.integers(0, 255), min_size=1, max_size=4, unique=True),
+    count=st.integers(0, 3),
+)
+def test_all_that_is_in_a_source_comes_out_or_is_lost(tmp_path_factory, files, values, count):
+    folder = tmp_path_factory.mktemp("any")
+    put(folder, {"images/kept.png": PICTURE, "masks/kept.png": png(np.resize(np.array(values, np.uint8), (2, 3)))})
+    for number, (has_image, has_mask) in enumerate(files):
+        put(folder, {f"images/{number}.png": PICTURE} if has_image else {})
+        put(folder, {f"masks/{number}.png": png(np.resize(np.array(values, np.uint8), (2, 3)))} if has_mask else {})
+    if count:
+        put(folder, {"classes.txt": "".join(f"class {number}\n" for number in range(count))})
+    found = read_back(MasksImporter(), folder)
+    kinds = Counter(each.kind for each in found.problems)
+    assert len(found.samples) == 1 + sum(image and mask for image, mask in files)
+    assert kinds["no-label"] == sum(image and not mask for image, mask in files)
+    assert kinds["no-picture"] == sum(mask and not image for image, mask in files)
+    classes = set(np.unique(masks_of(found)["images/kept.png"]).tolist())
+    names, ignored = found.schema.class_names, found.schema.ignore_class
+    kept = {value for value in classes if value != ignored and value < (len(names) or 256)}
+    lost = sum(each.names for each in found.problems if each.kind == "unknown-class")
+    is_void = 255 in values and ignored is not None and lost + len(kept) < len(values)
+    assert len(kept) + lost + is_void == len(values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "name"), [("labelIds", [0, 7, 26, 33], "car"), ("labelTrainIds", [0, 1, 13, 255], "car")]
+)
+def test_cityscapes_is_found_by_its_names(tmp_path, kind, values, name):
+    mask = np.array([values], np.uint8)
+    image = encode_image(np.full((1, 4, 3), 90, np.uint8), "png")
+    for split in ("train", "val"):
+        stem = f"{split}/ulm/ulm_000000_000019"
+        base = f"gtFine/{stem}_gtFine"
+        put(tmp_path, {f"leftImg8bit/{stem}_leftImg8bit.png": image, f"{base}_{kind}.png": png(mask)})
+        put(tmp_path, {f"{base}_color.png": colour_png(mask // 255), f"{base}_instanceIds.png": png(mask)})
+    assert guessed(tmp_path) == ("masks", "segmentation")
+    found = read_back(MasksImporter(), tmp_path)
+    assert {split for split, _parts, _label in found.samples.values()} == {"train", "val"}
+    assert set(map(tuple, (rows[0] for rows in masks_of(found).values()))) == {tuple(values)}
+    assert found.schema.class_names[values[2]] == name
+    assert found.schema.ignore_class == (255 if 255 in values else None)
+    assert found.problems == []

@@ -292,7 +292,7 @@ def test_masks_are_class_numbers_as_large_as_the_picture(look, tmp_path):
     shown = cv2.imdecode(np.frombuffer(base64.b64decode(sample["mask_png"]), np.uint8), cv2.IMREAD_UNCHANGED)
     picture = cv2.imdecode(np.frombuffer(base64.b64decode(sample["png"]), np.uint8), cv2.IMREAD_UNCHANGED)
     assert shown.shape == picture.shape[:2] == (80, 160)
-    assert (shown[:, :79].max(), shown[:, 81:].min(), shown.max(), sample["objects"]) == (0, 2, 2, None)
+    assert (shown[:, :79].max(), shown[:, 81:].min(), shown.max(), sample["objects"]) == (0, 1, 1, None)
 
 
 def _masks(root, **masks):
@@ -310,7 +310,12 @@ def test_unreadable_masks_are_problems_and_leave_pictures(look, tmp_path):
     good = np.arange(64, dtype=np.uint8).reshape(8, 8) % 2
     cut_off = cv2.imencode(".png", np.random.default_rng(0).integers(0, 2, (8, 8), np.uint8))[1].tobytes()[:-30]
     source = _masks(
-        tmp_path / "masks", a=good, b=cut_off, c=good[:4, :4], d=np.zeros((8, 8, 3), np.uint8), e=b"no image"
+        tmp_path / "masks",
+        a=good,
+        b=cut_off,
+        c=good[:4, :4],
+        d=np.full((8, 8, 3), (0, 0, 200), np.uint8),
+        e=b"no image",
     )
 
     found = look(source, format="masks", samples=9)
@@ -337,9 +342,11 @@ def test_values_without_a_class_are_a_problem_of_a_shown_mask(look, tmp_path):
     found = look(source, format="masks", options=options)
 
     assert [sample["mask_png"] is not None for sample in found["samples"]] == [True, True]
-    assert [(each["kind"], each["key"], each["reason"]) for each in found["problems"]] == [
-        ("unknown-mask-value", "images/b.png", "Its mask has values that no class has: 7.")
-    ]
+    shown, lost = found["problems"]
+    assert (shown["kind"], shown["key"]) == ("unknown-mask-value", "images/b.png")
+    assert shown["reason"] == "Its mask has values that no class has: 7."
+    assert (lost["kind"], lost["key"]) == ("unknown-class", "masks/b.png")
+    assert found["losses"][0]["unit"] == "names"
 
 
 def test_masks_of_objects_are_in_pixels_of_the_stored_picture(look, tmp_path):
@@ -381,3 +388,20 @@ def test_a_column_that_determines_the_target_is_a_warning(look, tmp_path):
     rows = [f"{at % 2},{at},{('no', 'yes')[at % 2]}" for at in range(20)]
     (tmp_path / "lives.csv").write_text("\n".join(["survived,age,alive", *rows]) + "\n")
     assert any("`alive` determines the target `survived`" in each for each in look(tmp_path / "lives.csv")["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("last", "options", "is_proposed"), [("gray", {}, True), ("color", {}, False), ("gray", {"channels": 3}, False)]
+)
+def test_gray_in_three_channels_is_proposed_as_gray(look, tmp_path, last, options, is_proposed):
+    for number in range(4):
+        pixels = np.repeat(np.full((8, 8, 1), 20 * number, np.uint8), 3, axis=2)
+        if number == 3 and last == "color":
+            pixels[0, 0] = 1, 2, 3
+        folder = tmp_path / "images" / f"class {number % 2}"
+        folder.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(folder / f"{number}.png"), pixels)
+
+    found = look(tmp_path / "images", **options)
+
+    assert any("`channels=1`" in each for each in found["warnings"]) == is_proposed

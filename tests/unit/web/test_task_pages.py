@@ -413,6 +413,20 @@ def test_an_image_task_shows_its_picture(visit: Any, studio: Any, model: Any, mo
     assert "needs a network that classifies" in few.one(".many .empty").text
 
 
+def test_a_note_on_an_image_is_shown(visit: Any, studio: Any, model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    job_id = model("classification", Schema(kind="image-classification", class_names=("a", "b")))
+    note = "Its values reach 40000, above the 12 bits of the training images: they become white."
+    said = {"file": "a.png", "classes": [{"class": "b", "number": 1, "probability": 0.75}], "note": note}
+    answers = {"predictions": [said], "failures": [], "step": 12, "epoch": 2}
+    monkeypatch.setattr(studio.models, "predict", lambda *_inputs, **options: answers)
+    assert (
+        html_of(visit.post(f"/models/{job_id}/test/one", files={"picture": ("a.png", PNG)})).one("#one-note").text
+        == note
+    )
+    few = html_of(visit.post(f"/models/{job_id}/test/few", files={"pictures": ("a.png", PNG)}))
+    assert few.one(".few .note").text == note
+
+
 def test_a_network_that_generates_has_sliders(
     visit: Any, studio: Any, model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

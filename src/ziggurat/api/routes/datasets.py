@@ -179,6 +179,8 @@ class _Classes(_Named):
     merge: list[tuple[list[str], str]] = Field([], description="Names, and the name that they become.")
     drop: list[str] = []
     keep: list[str] = []
+    names: list[str] = Field([], max_length=65536, description="Of all classes, by number.")
+    colours: list[tuple[int, int, int]] = Field([], description="R, G, B of each class in a mask, beside `names`.")
 
 
 class _Merge(_Named):

@@ -336,7 +336,7 @@ def scan_source(
         for name, value in (
             ("schema", scan.schema.as_json()),
             ("format", importer.name),
-            ("options", complete),
+            ("options", {**complete, **scan.found_options}),
             ("count", count),
             ("folder", folder),
         ):

@@ -23,6 +23,7 @@ __all__ = [
     "keep_classes",
     "label_fault",
     "merge_classes",
+    "name_classes",
     "rename_class",
     "renumbered",
 ]
@@ -113,6 +114,44 @@ def rename_class(schema: Schema, name: str, new_name: str) -> ClassEdit:
         return [_renamed(value, name, new_name) if place == at else value for place, value in enumerate(values)]
 
     return ClassEdit(_mapped(schema, renamed), np.arange(len(schema.class_names), dtype=np.int32))
+
+
+def name_classes(schema: Schema, names: Sequence[str], colours: Sequence[tuple[int, int, int]] = ()) -> ClassEdit:
+    """Give all classes their names, and the classes of masks their colors; numbers stay.
+
+    Args:
+        schema: of the dataset.
+        names: by class number; as many as there are, and any number for masks whose classes have no names.
+        colours: (R, G, B), from 0 to 255, of each class in a mask; empty: they stay.
+
+    Raises:
+        UsageError: where a name is empty or there twice, or their number or that of the colors is another one.
+        DataError: where the classes of the dataset cannot be named.
+    """
+    old = schema.class_names
+    if not old and schema.kind != "segmentation":
+        raise DataError("Classes are named in a dataset that has some.", received=f"kind {schema.kind} without classes")
+    if not names or (old and len(names) != len(old)):
+        raise UsageError(
+            f"There is one name for each of the {len(old)} classes." if old else "There is a name for each class.",
+            received=str(len(names)),
+        )
+    twice = next((name for place, name in enumerate(names) if not name or name in names[:place]), None)
+    if twice is not None:
+        raise UsageError("Each class has a name of its own.", received=f"`{twice}` twice" if twice else "an empty name")
+    are_colors = all(len(color) == 3 and all(0 <= value <= 255 for value in color) for color in colours)
+    if colours and (schema.kind != "segmentation" or len(colours) != len(names) or not are_colors):
+        raise UsageError(
+            "Colors are for the classes of masks: R, G and B from 0 to 255 for each.",
+            received=f"{len(colours)} colors for {len(names)} classes",
+        )
+
+    def named(values: Sequence[Any]) -> list[Any]:
+        return [_renamed(value, was, new) for value, was, new in zip(values, old, names, strict=True)]
+
+    mapped = _mapped(schema, named) if old else schema
+    chosen = tuple(colours) or schema.colours
+    return ClassEdit(replace(mapped, class_names=tuple(names), colours=chosen), np.arange(len(old), dtype=np.int32))
 
 
 def merge_classes(schema: Schema, names: Sequence[str], into: str) -> ClassEdit:

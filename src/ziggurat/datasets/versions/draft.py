@@ -26,6 +26,7 @@ __all__ = [
     "KeepClasses",
     "MergeClasses",
     "Move",
+    "NameClasses",
     "Origin",
     "Relabel",
     "RenameClass",
@@ -166,6 +167,8 @@ class Draft:
             numbers: (K,) the new number of each class so far, or -1.
         """
         self.schema = schema
+        if not len(numbers):
+            return
         for origin in self.origins:
             origin.classes = np.where(origin.classes < 0, origin.classes, numbers[origin.classes]).astype(np.int32)
         self.labels = {number: renumbered(label, numbers) for number, label in self.labels.items()}
@@ -303,6 +306,19 @@ class RenameClass:
 
 
 @dataclass(frozen=True)
+class NameClasses:
+    """Give all classes their names, and those of masks their colors.
+
+    Args:
+        names: by class number.
+        colours: (R, G, B) of each class; empty: they stay.
+    """
+
+    names: Sequence[str]
+    colours: Sequence[tuple[int, int, int]] = ()
+
+
+@dataclass(frozen=True)
 class MergeClasses:
     """Make one class of several.
 
@@ -337,5 +353,16 @@ class KeepClasses:
     names: Sequence[str]
 
 
-Change = Relabel | CorrectObjects | Exclude | Move | Resplit | RenameClass | MergeClasses | DropClass | KeepClasses
+Change = (
+    Relabel
+    | CorrectObjects
+    | Exclude
+    | Move
+    | Resplit
+    | RenameClass
+    | NameClasses
+    | MergeClasses
+    | DropClass
+    | KeepClasses
+)
 """Anything that makes a new version."""

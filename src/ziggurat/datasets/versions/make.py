@@ -19,6 +19,7 @@ from ziggurat.datasets.versions.classes import (
     has_one_class,
     keep_classes,
     merge_classes,
+    name_classes,
     rename_class,
 )
 from ziggurat.datasets.versions.draft import (
@@ -31,6 +32,7 @@ from ziggurat.datasets.versions.draft import (
     KeepClasses,
     MergeClasses,
     Move,
+    NameClasses,
     Relabel,
     RenameClass,
     Resplit,
@@ -204,6 +206,19 @@ def _rename_class(draft: Draft, change: RenameClass) -> str:
     return f"Renamed class {change.name} to {change.new_name}."
 
 
+def _name_classes(draft: Draft, change: NameClasses) -> str:
+    before = draft.schema
+    edit = name_classes(before, change.names, change.colours)
+    if edit.schema == before:
+        raise UsageError("Nothing would change.", advice="Give a class another name or color.")
+    _renumber(draft, edit)
+    pairs = zip(before.class_names, edit.schema.class_names, strict=False)
+    renamed = [f"{old} to {new}" for old, new in pairs if old != new]
+    if not before.class_names:
+        return f"Named the classes {_short(', '.join(change.names))}."
+    return f"Renamed {_short(', '.join(renamed))}." if renamed else "Gave classes other colors."
+
+
 def _merge_classes(draft: Draft, change: MergeClasses) -> str:
     _renumber(draft, merge_classes(draft.schema, change.names, change.into))
     return f"Made one class {change.into} of {_short(', '.join(change.names))}."
@@ -258,6 +273,7 @@ _APPLIERS: Final[Mapping[type, Callable[[Draft, Any], str]]] = {
     Move: _move,
     Resplit: _resplit,
     RenameClass: _rename_class,
+    NameClasses: _name_classes,
     MergeClasses: _merge_classes,
     DropClass: _drop_class,
     KeepClasses: _keep_classes,

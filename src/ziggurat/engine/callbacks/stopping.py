@@ -268,7 +268,7 @@ class DivergenceWatch(Callback):
     def _far_above_first(self, values: Mapping[str, float]) -> str | None:
         """Return the loss that is more than 1,000 times its first value, a validation loss first; None for none."""
         limits = {tag: _FAR_ABOVE_FIRST * max(first, _LEAST_START) for tag, first in self._firsts.items()}
-        far = [tag for tag, limit in limits.items() if values[tag] > limit]
+        far = [tag for tag, limit in limits.items() if tag in values and values[tag] > limit]
         return min(far, key=lambda tag: (not _is_validation(tag), tag), default=None)
 
     def _is_accuracy_kept(self, values: Mapping[str, float]) -> bool:

@@ -27,6 +27,7 @@ ROUTERS: Final = (
     "ziggurat.web.pages.dataset.explore:router",
     "ziggurat.web.pages.dataset.boxes:router",
     "ziggurat.web.pages.dataset.checks:router",
+    "ziggurat.web.pages.dataset.classes:router",
     "ziggurat.web.pages.dataset.versions:router",
     "ziggurat.web.pages.dataset.retrain:router",
     "ziggurat.web.pages.job.live_routes:router",

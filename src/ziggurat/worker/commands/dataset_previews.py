@@ -30,6 +30,7 @@ from ziggurat.datasets.sources.cache import SourceLimits
 from ziggurat.datasets.sources.opening import inner_folder
 from ziggurat.datasets.splitting import assign_splits
 from ziggurat.errors import ConfigurationError, DataError, DatapointError, SpecError, ZigguratError
+from ziggurat.formatting import plural
 from ziggurat.records.manifest import ImageForm
 from ziggurat.records.offered_folders import offer_folders, watched_source
 from ziggurat.records.schema import Schema
@@ -133,7 +134,7 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             "problem_counts": dict(Counter(catalogue.problem_counts()) + Counter(each.kind for each in problems)),
             "losses": losses.as_json(),
             "refused": _refused(losses, asked.losses) if seen.is_complete else "",
-            "warnings": [*losses.warnings, *seen.warnings],
+            "warnings": [*losses.warnings, *seen.warnings, *shown.gray_proposal()],
         }
 
 
@@ -233,6 +234,7 @@ def _walk(seen: _Seen, walking: Deadline, at_most: int) -> bool:
             catalogue.add_problem(problem)
     try:
         seen.schema, seen.has_schema = scan.schema, True
+        seen.options = {**seen.options, **scan.found_options}
     except Exception:  # in mid-walk an importer may not know yet, and then raises what it likes
         if each is _END:
             raise
@@ -306,6 +308,7 @@ class SamplePreviews:
         options: of the importer, complete.
         schema: what the samples mean.
         form: how images would be stored.
+        colored: of each image that was shown, whether it has colors; None for one that has a single channel.
     """
 
     importer: Importer
@@ -313,6 +316,16 @@ class SamplePreviews:
     options: Mapping[str, Any]
     schema: Schema
     form: ImageForm
+    colored: list[bool | None] = field(default_factory=list)
+
+    def gray_proposal(self) -> list[str]:
+        """Return a sentence where all images that were shown are gray, and some are stored with three channels."""
+        if self.form.channels is not None or False not in self.colored or True in self.colored:
+            return []
+        return [
+            f"The {plural(len(self.colored), 'image')} looked at have three equal channels: they are gray. "
+            "`channels=1` stores one channel; without it, networks get three."
+        ]
 
     def read(self, catalogue: Catalogue, count: int, showing: Deadline) -> tuple[list[dict[str, Any]], list[Problem]]:
         """Return some samples from all over a catalog, as many as can be read in time, and what cannot be read."""
@@ -346,6 +359,8 @@ class SamplePreviews:
             fitting = Fitting(form=replace(self.form, encoding="raw"))
             fitted = fit_picture(part, fitting, entry.key)
             pixels: Any = fitted.pixels
+            has_channels = pixels.ndim == 3 and pixels.shape[2] == 3
+            self.colored.append(bool((pixels != pixels[..., :1]).any()) if has_channels else None)
             second = self._second(entry, reader, fitting)
             png = _small_png(pixels) if second is None else _beside_png(pixels, second)
             shown |= {"png": png, "width_px": int(pixels.shape[1]), "height_px": int(pixels.shape[0])}

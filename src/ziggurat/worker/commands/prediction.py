@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from ziggurat.tasks import Task
 from ziggurat.tasks.base import prediction
 from ziggurat.worker.commands.given_inputs import generated_count, given_inputs
 from ziggurat.worker.commands.picture_folder import PictureFolder
-from ziggurat.worker.commands.prediction_inputs import named_inputs
+from ziggurat.worker.commands.prediction_inputs import input_note, named_inputs
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 from ziggurat.worker.event_watch import EventWatch
 from ziggurat.worker.results import NAMED_FILES, SampleResults
@@ -48,9 +49,9 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
         ``folder``, ``checkpoint``, ``step``, ``epoch``, ``task``; ``predictions``, in the order of the inputs: ``file``
         (for a row or text its number from 1, after its file; without inputs the number) and what
         ``ziggurat.tasks.base.Task.decode`` returns: of a classifier ``classes`` (class, number, probability; best
-        first), with ``pictures`` also ``picture`` (path of a PNG file, None where it is no image); ``failures``:
-        ``file`` and the error's JSON shape, for inputs that cannot be read; ``notes``: sentences on what the network
-        does not get, such as further columns.
+        first), with ``pictures`` also ``picture`` (path of a PNG file, None where it is no image), and ``note`` (a
+        sentence) for an input that loses something when it is read; ``failures``: ``file`` and the error's JSON shape,
+        for inputs that cannot be read; ``notes``: sentences on what the network does not get, such as further columns.
     """
     job = open_trained_job(Path(request["folder"]), request.get("checkpoint"))
     count = generated_count(request)
@@ -64,20 +65,33 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
             beside = {name: rows[part] for name, rows in given.items()}
             if count:
                 names = [str(number + 1) for number in range(count)[part]]
-                places, sizes = list(range(len(names))), [None] * len(names)
+                read = [ReadInput(place) for place in range(len(names))]
                 outputs = generated_outputs(job, network, len(names), beside)
             else:
                 names = [name for name, _ in inputs[part]]
-                readable, outputs, bad = predict_inputs(job, network, inputs[part], beside)
-                places, sizes = [place for place, _ in readable], [size for _, size in readable]
+                read, outputs, bad = predict_inputs(job, network, inputs[part], beside)
                 failures += bad
-            for row, (place, size) in enumerate(zip(places, sizes, strict=True)):
+            for row, (place, size, note) in enumerate(read):
                 one = {name: each[row] for name, each in outputs.items()}
                 found = prediction(job.context, one, top=request.get("top") or 5, original_size=size)
                 if pictures is not None:
                     found["picture"] = pictures.add(names[place], job.task.picture(job.context, one))
-                predictions.append({"file": names[place], **found})
+                predictions.append({"file": names[place], **found, **note})
     return {**job.summary(), "task": job.task.name, "predictions": predictions, "failures": failures, "notes": notes}
+
+
+class ReadInput(NamedTuple):
+    """An input that could be read.
+
+    Args:
+        place: among the inputs of its batch, from 0.
+        size: (height, width) in px of an image before it was fitted; None for other inputs.
+        note: ``note``, a sentence on what it loses; empty for an input that loses nothing.
+    """
+
+    place: int
+    size: tuple[int, int] | None = None
+    note: Mapping[str, str] = MappingProxyType({})
 
 
 def predict_inputs(
@@ -85,7 +99,7 @@ def predict_inputs(
     network: TrainedNetwork,
     inputs: Sequence[tuple[str, Any]],
     given: Mapping[str, np.ndarray] | None = None,
-) -> tuple[list[tuple[int, tuple[int, int] | None]], dict[str, np.ndarray], list[dict[str, Any]]]:
+) -> tuple[list[ReadInput], dict[str, np.ndarray], list[dict[str, Any]]]:
     """Predict for one batch.
 
     Args:
@@ -95,23 +109,24 @@ def predict_inputs(
         given: what the network is given beside them, a row for each; nothing by default.
 
     Returns:
-        The places of the inputs that could be read, each with the (height, width) in px of an image before it was
-        fitted; the outputs for them; and the failures: ``file`` and the error's JSON shape.
+        The inputs that could be read; the outputs for them; and the failures: ``file`` and the error's JSON shape.
     """
-    decoded, failures = [], []
+    read: list[ReadInput] = []
+    decoded: list[np.ndarray] = []
+    failures = []
     for place, (name, data) in enumerate(inputs):
         try:
             content = read_file(data) if isinstance(data, FilePath) else data
-            decoded.append((place, *job.context.preprocessing.decode_sized(content, name)))
+            array, size = job.context.preprocessing.decode_sized(content, name)
+            decoded.append(array)
+            read.append(ReadInput(place, size, input_note(job.context, content)))
         except DataError as error:
             failures.append({"file": name, **error.as_dict()})
     if not decoded:
         return [], {}, failures
-    places = [place for place, _, _ in decoded]
-    stacked = np.stack([array for _, array, _ in decoded])
-    x = job.task.input_batch(job.context, stacked, job.context.preprocessing.finish)
-    sizes = [(place, size) for place, _, size in decoded]
-    return sizes, _outputs(network, x, {name: rows[places] for name, rows in (given or {}).items()}), failures
+    places = [each.place for each in read]
+    x = job.task.input_batch(job.context, np.stack(decoded), job.context.preprocessing.finish)
+    return read, _outputs(network, x, {name: rows[places] for name, rows in (given or {}).items()}), failures
 
 
 def generated_outputs(
@@ -277,21 +292,26 @@ def _predict(spec: InferSpec, folder: JobFolder, watch: EventWatch) -> str | Non
     images = list_images(spec.source, spec.image_folder, job.class_names, spec.limit)
     results = SampleResults(job.context, len(images.files), spec.top)
     failures: list[dict[str, Any]] = []
+    notes: list[dict[str, str]] = []
     if watch.stop_requested():
         return None
     with open_network(job) as network:
         for start in range(0, len(images.files), spec.batch_size):
             part = slice(start, start + spec.batch_size)
             files = [(file, FilePath(file)) for file in images.files[part]]
-            places, outputs, bad = predict_inputs(job, network, files)
+            read, outputs, bad = predict_inputs(job, network, files)
             failures += bad
-            if places:
-                _take(results, job.task, images, [start + place for place, _ in places], outputs)
+            notes += [
+                {"key": images.keys[start + each.place], "reason": each.note["note"]} for each in read if each.note
+            ]
+            if read:
+                _take(results, job.task, images, [start + each.place for each in read], outputs)
             watch.progress("predict", min(part.stop, len(images.files)), len(images.files))
             if watch.stop_requested():
                 return None
-    results.write(folder.results, _summary(spec, job, images, failures, results.count))
-    return f"{results.count} images" + (f"; {len(failures)} could not be read" if failures else "")
+    results.write(folder.results, _summary(spec, job, images, failures, notes, results.count))
+    bad = f"; {len(failures)} could not be read" if failures else ""
+    return f"{results.count} images{bad}" + (f"; {len(notes)} have values above the range of training" if notes else "")
 
 
 def _take(
@@ -308,7 +328,12 @@ def _take(
 
 
 def _summary(
-    spec: InferSpec, job: TrainedJob, images: ListedImages, failures: list[dict[str, Any]], count: int
+    spec: InferSpec,
+    job: TrainedJob,
+    images: ListedImages,
+    failures: list[dict[str, Any]],
+    notes: list[dict[str, str]],
+    count: int,
 ) -> dict[str, Any]:
     keys = dict(zip(images.files, images.keys, strict=True))
     named = [{"key": keys[each["file"]], "reason": each["message"]} for each in failures[:NAMED_FILES]]
@@ -324,6 +349,8 @@ def _summary(
         "count": count,
         "skipped": len(failures),
         "failures": named,
+        "noted": len(notes),
+        "notes": notes[:NAMED_FILES],
         "scalars": {},
         "openings": None,
         "task": job.task.name,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ziggurat.dataflow.image_codec import read_file
+from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.standalone_preprocessing import row_of_texts
 from ziggurat.dataflow.table_preprocessing import TablePreprocessing
 from ziggurat.dataflow.video import is_video, video_frames
@@ -18,7 +19,7 @@ from ziggurat.records.schema import Schema
 from ziggurat.tasks import TaskContext
 from ziggurat.worker.source import FilePath
 
-__all__ = ["NamedInputs", "named_inputs"]
+__all__ = ["NamedInputs", "input_note", "named_inputs"]
 
 
 class NamedInputs(NamedTuple):
@@ -76,6 +77,18 @@ def named_inputs(context: TaskContext, request: Mapping[str, Any]) -> NamedInput
         except DataError as error:
             failures.append({"file": file, **error.as_dict()})
     return NamedInputs(found, failures, notes)
+
+
+def input_note(context: TaskContext, content: Any) -> dict[str, str]:
+    """Return ``note``, a sentence on what an input loses when it is read; nothing for an input that loses nothing.
+
+    Args:
+        context: of the job.
+        content: as its preprocessing decodes it.
+    """
+    preprocessing = context.preprocessing
+    note = preprocessing.input_note(content) if isinstance(preprocessing, Preprocessing) else ""
+    return {"note": note} if note else {}
 
 
 _NOUNS: Final[Mapping[str, str]] = {"image": "images", "row": "rows of a table", "text": "texts"}

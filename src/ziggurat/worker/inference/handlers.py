@@ -29,7 +29,7 @@ from ziggurat.records.codec import DecodingError, read_frame
 from ziggurat.specs import FileNetwork
 from ziggurat.tasks import InputPreprocessing, MeansMetric, TaskContext
 from ziggurat.tasks.base import as_color, prediction
-from ziggurat.worker.commands.prediction_inputs import named_inputs
+from ziggurat.worker.commands.prediction_inputs import input_note, named_inputs
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 
 __all__ = [
@@ -187,7 +187,8 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
 
     ``predictions`` gets, in the order of the inputs, ``file`` (for a row or text its number from 1) and what the task
     says, as ``Task.decode`` has it; with ``drawn`` also ``picture`` (PNG, or None where the prediction is no image) and
-    ``input`` (PNG, the image as the network gets it). ``failures`` gets ``file`` and the error's JSON shape.
+    ``input`` (PNG, the image as the network gets it); and ``note`` (a sentence) for an input that loses something when
+    it is read. ``failures`` gets ``file`` and the error's JSON shape.
 
     Args:
         model: the open network.
@@ -199,16 +200,17 @@ def predict(model: WarmModel, requests: Sequence[PredictRequest]) -> None:
         fitted = []
         for request, name, content in waiting[start : start + AT_ONCE]:
             try:
-                fitted.append((request, name, *context.preprocessing.decode_sized(content, name)))
+                sized = context.preprocessing.decode_sized(content, name)
+                fitted.append((request, name, *sized, input_note(context, content)))
             except DataError as error:
                 request.failures.append({"file": name, **error.as_dict()})
         if fitted:
-            stacked = np.stack([array for _, _, array, _ in fitted])
+            stacked = np.stack([array for _, _, array, *_ in fitted])
             batch = context.task.input_batch(context, stacked, context.preprocessing.finish)
             outputs = {name: np.asarray(each) for name, each in model.network.predict(batch).items()}
-            for row, (request, name, decoded, size) in enumerate(fitted):
+            for row, (request, name, decoded, size, note) in enumerate(fitted):
                 sample = PredictedSample(name, _row(outputs, row), decoded, size)
-                request.predictions.append(prediction_of(sample, request, context))
+                request.predictions.append({**prediction_of(sample, request, context), **note})
 
 
 def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,7 +221,8 @@ def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
         request: ``pictures`` as for ``predict``; ``labels``, a class number for each.
 
     Returns:
-        ``samples``, ``scalars`` (means over the samples), ``failures``, ``classifier``, and of a classifier what the
+        ``samples``, ``scalars`` (means over the samples), ``failures``, ``notes`` (``file`` and ``note`` of images that
+        lose something when they are read), ``classifier``, and of a classifier what the
         task ``evaluate`` gives: ``accuracy``, ``confusion``, ``classes``, and ``top_5`` with more than five classes.
     """
     images, job = images_of(request), model.job
@@ -243,6 +246,7 @@ def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
         "samples": means.samples,
         "scalars": means.compute(),
         "failures": failures,
+        "notes": [{"file": name, **note} for name, content in images if (note := input_note(job.context, content))],
         "classifier": is_known,
         **{name: value for metric in metrics for name, value in metric.compute().items()},
     }

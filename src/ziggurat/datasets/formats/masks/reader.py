@@ -14,23 +14,29 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from ziggurat.datasets.formats.masks.values import ValueTable
 from ziggurat.datasets.formats.shared.text_files import Line, lines_of
 from ziggurat.datasets.importer import PartReader, read_source_file
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
 
-__all__ = ["MODES", "ColorMap", "MaskReader", "color_map", "mask_address", "palette_of", "read_color_map"]
+__all__ = ["MODES", "ColorMap", "MaskReader", "color_map", "colors_of", "mask_address", "palette_of", "read_color_map"]
 
 MODES: Final = ("auto", "index", "palette", "rgb", "binary")
 _GREY: Final = ("L", "1", "I", "I;16", "I;16B")
 _FEW_BITS: Final = {1: 255, 2: 85, 4: 17}  # bits of a pixel → factor by which decoders scale its values up
 _MASK: Final = "mask:"  # before the path, where a part of a sample is a mask to be read here
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
+_JPEG: Final = b"\xff\xd8\xff"
+_COLOR_MODES: Final = ("RGB", "RGBA")
+_AS_IT_IS: Final = ValueTable()
 
 _NUMBER: Final = r"(\d{1,3})"
 _BETWEEN: Final = r"[\s,;]+"
 _COLOR: Final = re.compile(
     rf"(?:(?P<before>.*?){_BETWEEN})??{_NUMBER}{_BETWEEN}{_NUMBER}{_BETWEEN}{_NUMBER}(?:{_BETWEEN}(?P<behind>.*))?"
 )
+
+_CVAT: Final = re.compile(r"(.+?):(\d+,\d+,\d+):[^:]*:[^:]*")  # name:R,G,B:parts:actions
 
 Color = tuple[int, int, int]
 
@@ -57,9 +63,18 @@ class MaskReader(PartReader):
         mode: one of ``MODES``.
         colours: needed where masks have colors.
         first_mask: gives the path of the mask whose palette all must have; empty for none.
+        table: the value of each class, where that is not its number.
     """
 
-    def __init__(self, root: Path, mode: str, colours: ColorMap | None, first_mask: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        mode: str,
+        colours: ColorMap | None,
+        first_mask: Callable[[], str],
+        table: ValueTable = _AS_IT_IS,
+    ) -> None:
+        self._table = table
         self._folder = root
         self._mode = mode
         self._colors = colours
@@ -75,35 +90,53 @@ class MaskReader(PartReader):
         if not address.startswith(_MASK):
             return read_source_file(self._folder / address)
         path = address.removeprefix(_MASK)
-        return self._class_numbers(read_source_file(self._folder / path), path)
+        content = read_source_file(self._folder / path)
+        numbers, is_kept = self._numbers_in(content, path)
+        if is_kept and not self._table.values:
+            return content
+        _done, encoded = cv2.imencode(".png", self._table.class_numbers(numbers))
+        return encoded.tobytes()
+
+    def values(self, path: str) -> tuple[np.ndarray, bool] | None:
+        """Return the values of a mask, (H, W) uint8 or uint16, and whether it is JPEG; None for one of colors.
+
+        Raises:
+            DatapointError: as ``read``.
+        """
+        content = read_source_file(self._folder / path)
+        with _opened(content, path) as image:
+            if self._mode_of(image, path) == "rgb":
+                return None
+        return self._numbers_in(content, path)[0], content.startswith(_JPEG)
 
     def file(self, address: str) -> Path | None:
         """Return the file of an image; of a mask none, because what is in it may have to be translated."""
         return None if address.startswith(_MASK) else self._folder / address
 
-    def _class_numbers(self, content: bytes, key: str) -> bytes:
-        """Return the mask as PNG."""
+    def _numbers_in(self, content: bytes, key: str) -> tuple[np.ndarray, bool]:
+        """Return the mask, and whether its file is a PNG of just these numbers."""
         with _opened(content, key) as image:
             mode = self._mode_of(image, key)
-            if mode == "index" and content.startswith(_PNG) and image.mode in _GREY and _bits(content) in (8, 16):
-                _decoded(image, key)
-                return content
+            is_kept = mode == "index" and content.startswith(_PNG) and image.mode in _GREY
             if mode == "palette":
                 self._check_palette(content, key)
             numbers = self._NUMBERS[mode](self, _decoded(image, key), content, key)
-        _done, encoded = cv2.imencode(".png", numbers)
-        return encoded.tobytes()
+        return numbers, is_kept and _bits(content) in (8, 16)
 
     def _mode_of(self, image: Image.Image, key: str) -> str:
         if self._mode == "auto":
             if image.mode == "P":
                 return "rgb" if self._colors else "palette"
-            return "rgb" if image.mode in ("RGB", "RGBA") else "index"
+            return (
+                "rgb" if image.mode in _COLOR_MODES and not (self._colors is None and _is_gray(image, key)) else "index"
+            )
         if self._mode == "palette" and image.mode != "P":
             raise DatapointError(key, f"it has no palette, as masks in the mode palette do (it is {image.mode}).")
         return self._mode
 
     def _from_grey(self, image: Image.Image, content: bytes, key: str) -> np.ndarray:
+        if image.mode in _COLOR_MODES and _is_gray(image, key):
+            return np.ascontiguousarray(np.asarray(image.convert("RGB"))[..., 0])
         if image.mode not in _GREY:
             raise DatapointError(
                 key,
@@ -111,6 +144,14 @@ class MaskReader(PartReader):
                 advice="Give the colors of the classes (option `colour_file`), or the mode palette.",
             )
         values = np.asarray(image.convert("L") if image.mode == "1" else image)
+        if values.dtype.kind == "i" and values.size:
+            lowest, highest = int(values.min()), int(values.max())
+            if lowest < -1 or highest > 65535:
+                raise DatapointError(
+                    key, f"its values are from {lowest} to {highest}, and a mask has those from -1 to 65535."
+                )
+            if lowest == -1:  # no class
+                values = np.where(values < 0, 255 if highest < 255 else 65535, values)
         few = _FEW_BITS.get(_bits(content))
         return values.astype(np.uint16) if values.dtype != np.uint8 else values // np.uint8(few or 1)
 
@@ -155,6 +196,24 @@ class MaskReader(PartReader):
 
 
 # ---- files
+
+
+def colors_of(path: Path) -> list[tuple[int, int, int]]:
+    """Return the colors (R, G, B) of a mask; none where it has gray values or a palette, or cannot be read."""
+    try:
+        with _opened(read_source_file(path), str(path)) as image:
+            if image.mode not in _COLOR_MODES or _is_gray(image, str(path)):
+                return []
+            found = np.unique(np.asarray(image.convert("RGB")).reshape(-1, 3), axis=0)
+    except DatapointError:
+        return []
+    return [(int(red), int(green), int(blue)) for red, green, blue in found]
+
+
+def _is_gray(image: Image.Image, key: str) -> bool:
+    """Whether a colored mask has three equal channels, so that it is one of gray values."""
+    channels = np.asarray(_decoded(image, key).convert("RGB"))
+    return bool((channels == channels[..., :1]).all())
 
 
 def _opened(content: bytes, key: str) -> Image.Image:
@@ -208,7 +267,7 @@ class ColorMap:
 
 
 def read_color_map(path: Path) -> ColorMap:
-    """Return the colors in a file: a class a line, as ``R G B``, ``name R G B`` or ``R G B name``.
+    """Return the colors in a file: a class a line, as ``R G B``, ``name R G B``, ``R G B name``, or CVAT's.
 
     The first line may be a heading. Values are divided by blanks, commas or semicolons.
 
@@ -218,7 +277,7 @@ def read_color_map(path: Path) -> ColorMap:
     colours: list[Color] = []
     names: list[str] = []
     for line in lines_of(path):
-        found = _COLOR.fullmatch(line.text.strip())
+        found = _COLOR.fullmatch(_CVAT.sub(r"\1 \2", line.text.strip()))
         if found is None and line.number == 1 and not any(mark.isdigit() for mark in line.text):
             continue
         if found is None or max(int(value) for value in found.group(2, 3, 4)) > 255:

@@ -238,15 +238,16 @@ def pairings(root: Path, images: Iterable[str], partners: Iterable[str], endings
     ]
 
 
-def matches(root: Path, pairing: Pairing, *, ending: str = "") -> Iterator[Match | Problem]:
+def matches(root: Path, pairing: Pairing, *, ending: str = "", own_ending: str = "") -> Iterator[Match | Problem]:
     """Yield the files of two folders and of the folders in them, in the order of their names.
 
     Args:
         root: the source.
         pairing: which folders.
         ending: what the partner's stem has behind the image's, such as ``_mask``.
+        own_ending: what the image's stem has in that place, such as ``_image``.
     """
-    yield from _walk(root, pairing.first, pairing.second, ending, ())
+    yield from _walk(root, pairing.first, pairing.second, (own_ending, ending), ())
 
 
 def first_image(root: Path, folder: str) -> str:
@@ -349,7 +350,7 @@ class _Listing:
 
 
 def _walk(
-    root: Path, first: str, second: str | None, ending: str, above: tuple[tuple[int, int], ...]
+    root: Path, first: str, second: str | None, endings: tuple[str, str], above: tuple[tuple[int, int], ...]
 ) -> Iterator[Match | Problem]:
     mine, theirs = _listing(root, first), _Listing() if second is None else _listing(root, second)
     yield from (*mine.problems, *theirs.problems)
@@ -361,7 +362,7 @@ def _walk(
             yield _problem(_joined(second, name), "no-partner", reason, why=_OTHER_PARTNER)
     used: set[str] = set()
     for name, size_bytes in mine.images:
-        stem = os.path.splitext(name)[0] + ending
+        stem = os.path.splitext(name)[0].removesuffix(endings[0]) + endings[1]
         partner = partners.get(stem)
         used.add(stem)
         yield Match(_joined(first, name), "" if partner is None else _joined(second, partner), size_bytes)
@@ -374,7 +375,7 @@ def _walk(
         if _joined(first, name) == second:  # the partners stand in the folder of the images
             continue
         inside = None if second is None else _joined(second, name)
-        yield from _walk(root, _joined(first, name), inside, ending, (*above, *([here] if here else [])))
+        yield from _walk(root, _joined(first, name), inside, endings, (*above, *([here] if here else [])))
 
 
 def _listing(root: Path, folder: str) -> _Listing:

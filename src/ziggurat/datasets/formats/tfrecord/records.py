@@ -239,7 +239,7 @@ class ClassNumbers:
             return cls({}, first)
         lines = [line.text.strip() for line in lines_of(path)]
         if path.suffix == ".pbtxt":
-            return cls(_label_map("\n".join(lines)), first)
+            return cls(label_map("\n".join(lines)), first)
         numbered = [_NUMBERED_LINE.fullmatch(line) for line in lines]
         if all(numbered):
             return cls({int(found[1]): found[2].strip() for found in numbered if found}, first)
@@ -296,7 +296,12 @@ def _own_label(features: Mapping[str, Feature]) -> Any:
         raise DataError(f"`{LABEL}` is JSON.", received=str(error)) from error
 
 
-def _label_map(text: str) -> dict[int, str]:
+def label_map(text: str) -> dict[int, str]:
+    """Return id → name of the items of a label map.
+
+    Raises:
+        DataError: where it has none.
+    """
     found: dict[int, str] = {}
     for item in _MAP_ITEM.findall(text):
         fields = {name: double or single or number for name, double, single, number in _MAP_FIELD.findall(item)}

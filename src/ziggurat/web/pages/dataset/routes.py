@@ -218,6 +218,7 @@ def dataset_frame(studio: Studio, job: Job, tab: str, described: Mapping[str, An
         "counts": ", ".join(counts),
         "problem_count": sum(described["problems"].values()),
         "is_trainable": not why_not,
+        "can_name_classes": bool(classes) or described["kind"] == "segmentation",
         "trained_for": default_title(described["kind"], bool(classes)),
         "why_not_trainable": why_not,
         "chain": chain,
