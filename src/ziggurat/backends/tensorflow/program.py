@@ -66,14 +66,11 @@ class TensorFlowProgram:
         self._recordings: dict[str, tuple[list[Any], list[Any]]] = {}
         self._training = self._plain_steps()
         self._threads = self._thread_choice()
-        self._values = {
-            name: float(tf2.get_static_value(variable.initial_value))
-            for name, variable in graph.hyperparameters.items()
-        }
+        initial = {name: variable.initial_value for name, variable in graph.hyperparameters.items()}
+        self._values = {name: float(tf2.get_static_value(value)) for name, value in initial.items()}
         self._calls: dict[tuple[str, tuple[str, ...]], Callable[..., Any]] = {}
-        self._feeds = [Placeholder.of("sample", graph.x)] + (
-            [] if graph.y is None else [Placeholder.of("label", graph.y)]
-        )
+        fed = (("sample", graph.x), ("label", graph.y))
+        self._feeds = [Placeholder.of(noun, tensor) for noun, tensor in fed if tensor is not None]
         self._parts_of_cost = _parts_of_cost(graph.validation.losses)
         self._training_feeds = self._feeds
         if graph.mixed is not None:
