@@ -11,14 +11,12 @@ import os
 import platform
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-import cv2
 import numpy as np
-from PIL import Image, features
 
-from ziggurat.dataflow.fast.engines import engine
 from ziggurat.engine.capabilities import HasArithmetic
 
 __all__ = ["arithmetic_of", "blas_threads", "usable_cores"]
@@ -30,6 +28,7 @@ _VARIABLES: Final = (
 )
 """Patterns of environment variables that change which kernels run."""
 
+_IMAGE_LIBRARIES: Final = ("cv2", "PIL.Image", "PIL.features", "ziggurat.dataflow.fast.engines")
 _SPEAKS_ONLY: Final = ("*VERBOSE*", "*LOG*", "*PROFILE*")
 _THREADS: Final = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
@@ -63,7 +62,10 @@ def blas_threads(environment: Mapping[str, str]) -> int:
 
 @functools.cache
 def _machine() -> Mapping[str, str | int | bool]:
-    images = engine()
+    # Here, and not above: OpenCV's import takes time and changes the environment.
+    cv2, image, features, engines = map(import_module, _IMAGE_LIBRARIES)
+    images = engines.engine()
+    jpeg = "libjpeg-turbo" if features.check_feature("libjpeg_turbo") else "libjpeg"
     config: Any = np.show_config(mode="dicts")
     blas = config.get("Build Dependencies", {}).get("blas", {})
     return {
@@ -71,15 +73,15 @@ def _machine() -> Mapping[str, str | int | bool]:
         "numpy": np.__version__,
         "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
         "opencv": cv2.__version__,
-        "pillow": Image.__version__,
-        "jpeg": f"{'libjpeg-turbo' if features.check_feature('libjpeg_turbo') else 'libjpeg'} {_jpeg_version()}",
+        "pillow": image.__version__,
+        "jpeg": f"{jpeg} {_jpeg_version(features)}",
         "image_engine": f"{images.name} {images.version}".strip(),
         "processor": _processor(),
         "instructions": " ".join(config.get("SIMD Extensions", {}).get("found", [])),
     }
 
 
-def _jpeg_version() -> str:
+def _jpeg_version(features: Any) -> str:
     found = features.version_feature("libjpeg_turbo") or features.version_codec("jpg")
     return found or "unknown"
 

@@ -60,7 +60,20 @@ def test_show_says_what_it_is(ziggurat, folder):
 def test_show_as_json_is_what_programs_read(ziggurat, folder):
     content = ziggurat("dataset", "show", folder, "--json").content
     assert set(content) == {
-        *("folder", "id", "name", "kind", "image", "source", "problems", "parents", "mean", "pixel_mean", "splits"),
+        *(
+            "folder",
+            "id",
+            "name",
+            "kind",
+            "image",
+            "source",
+            "problems",
+            "losses",
+            "parents",
+            "mean",
+            "pixel_mean",
+            "splits",
+        ),
         *("classes", "columns", "target", "warnings", "test_openings", "stores"),
     }
     assert content["classes"][2] == {"number": 2, "name": "old owl", "train": 3, "val": 1}
@@ -180,7 +193,10 @@ def test_problems_are_listed_with_their_reason(ziggurat, folder):
     assert ziggurat("dataset", "problems", folder, "--limit", 1, "--offset", 1).out.endswith("\n2 to 2 of 2\n")
     listed = ziggurat("dataset", "problems", folder, "--kind", "unreadable", "--json").content
     assert sorted(each["key"] for each in listed) == ["cat/cut off.png", "dog/empty.png"]
-    assert set(listed[0]) == {"key", "kind", "reason", "left_out"}
+    assert set(listed[0]) == {
+        *("key", "kind", "reason", "left_out"),
+        *("objects", "names", "why", "class_name", "split"),
+    }
 
 
 def test_a_kind_that_nothing_has_names_those_that_there_are(ziggurat, folder):

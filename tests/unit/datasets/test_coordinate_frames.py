@@ -82,7 +82,7 @@ def box_of(importer, source, **options):
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_boxes_follow_where_the_size_is_that_of_the_stored_pixels(tmp_path, orientation):
+def test_boxes_follow_where_the_size_is_of_the_stored_pixels(tmp_path, orientation):
     save(tmp_path, orientation)
     for importer, name in ((COCO, "coco"), (VOC, "voc")):
         box, found = box_of(importer, tmp_path / name)

@@ -311,7 +311,7 @@ def test_tables_in_the_folders_of_splits(tmp_path):
     assert found.schema.class_names == ("dog", "cat", "person")
 
 
-def test_a_row_with_another_label_is_a_loss_and_a_repeated_one_is_none(tmp_path):
+def test_a_row_with_another_label_is_a_loss(tmp_path):
     put(tmp_path, "a.png", "b.png")
     rows = ("a.png,cat", "a.png,cat", "a.png,dog", "file_name,label", "b.png,dog")
     table(tmp_path / "metadata.csv", "file_name,label", *rows)

@@ -41,7 +41,7 @@ def test_a_class_that_only_val_has_is_counted_by_image(tmp_path):
     assert loss["text"] == "3 of 8 images were dropped: the first split lacks their class."
 
 
-def test_a_class_of_one_image_is_a_loss_unless_that_was_asked_for(tmp_path):
+def test_a_class_of_one_image_is_a_loss_unless_asked_for(tmp_path):
     put(tmp_path, "rare/1.png", *(f"{name}/{number}.png" for name in "ab" for number in range(3)))
     said = [problem.names for problem in Scanned(ClassFolders(), tmp_path).problems]
     assert said == [1]

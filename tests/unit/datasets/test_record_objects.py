@@ -60,7 +60,7 @@ def lost(found):
     return sum(problem.objects for problem in found.problems)
 
 
-def test_objects_of_a_record_that_cannot_stay_are_counted_one_by_one(tmp_path):
+def test_lost_objects_of_a_record_are_counted_one_by_one(tmp_path):
     wrong = [(9, 0.1, 0.1, 0.5, 0.5), (1, 0.1, 0.1, 0.1, 0.5), (2, float("nan"), 0, 1, 1), (2, 0.5, 0.5, 0.1, 0.25)]
     save_record(tmp_path, [(1, 0.1, 0.25, 0.5, 1), *wrong])
     found = scan(TFRECORD, tmp_path)
@@ -85,7 +85,7 @@ def test_objects_of_a_shard_are_read_as_people_write_them(tmp_path):
     assert told(found) == [("swapped-corners", "", 0)]
 
 
-def test_objects_of_a_shard_that_cannot_stay_are_counted_one_by_one(tmp_path):
+def test_lost_objects_of_a_shard_are_counted_one_by_one(tmp_path):
     box = [10, 20, 30, 40]
     objects = [{"class": 0, "box": box}, {"class": 1, "box": box[:3]}, {"class": "owl", "box": box}, 7]
     save_shard(tmp_path, [*objects, {"class": 0, "box": [1, 2, 1, 4]}, {"class": 0}])

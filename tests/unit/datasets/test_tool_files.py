@@ -106,7 +106,7 @@ def test_images_are_found_by_paths_of_other_machines(tmp_path):
     assert found.kinds() == ["other-name"]
 
 
-def test_an_image_whose_file_is_damaged_is_no_image_without_objects(tmp_path):
+def test_a_damaged_file_is_no_image_without_objects(tmp_path):
     for name in ("a", "b", "c"):
         save_picture(tmp_path / f"{name}.jpg")
     labelme(tmp_path, shape("rectangle", (1, 2), (3, 4)))
@@ -253,7 +253,7 @@ def test_a_table_of_boxes_has_a_box_a_line(tmp_path):
     assert lost(found) == {("bad-box", "", "elk"): 1, ("bad-line", "", ""): 1}
 
 
-def test_boxes_of_open_images_are_shares_and_have_ids_for_classes(tmp_path):
+def test_boxes_of_open_images_are_shares_with_ids_for_classes(tmp_path):
     save_picture(tmp_path / "train/0001.jpg")
     save_text(tmp_path / "class-descriptions-boxable.csv", "/m/01,Fox\n/m/02,Owl\n")
     head = "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded,IsGroupOf\n"
@@ -466,7 +466,7 @@ def test_what_two_files_say_alike_counts_once(tmp_path):
 
 
 @pytest.mark.parametrize("text", ['{"objects": [{"geometry": 1}]}', '{"labels": [{"box2d": {"x1": 1}}]}'])
-def test_labels_that_no_importer_reads_are_no_class_folders_in_silence(tmp_path, text):
+def test_labels_that_no_importer_reads_are_named(tmp_path, text):
     for number in range(4):
         for name in ("cat", "dog", "owl"):
             save_picture(tmp_path / f"{name}/{number}.jpg")

@@ -51,7 +51,7 @@ def test_the_catalog_has_the_size_of_the_image_as_it_is_shown(tmp_path: Path, en
 
 
 @pytest.mark.parametrize("orientation", [3, 6, 8])
-def test_records_of_tensorflow_have_the_size_of_the_upright_image(tmp_path: Path, orientation: int) -> None:
+def test_tensorflow_records_have_the_size_of_the_upright_image(tmp_path: Path, orientation: int) -> None:
     save(tmp_path, orientation, said=None)
     options = {"frame": "stored"}
     with made(tmp_path / "coco", tmp_path / "set", options=options) as dataset:

@@ -49,7 +49,7 @@ def test_the_image_of_an_xml_file_is_the_one_that_it_names(tmp_path):
     assert found.problems[0].reason.startswith("3 XML files name another image than that of the same name")
 
 
-def test_a_name_that_is_not_there_or_was_copied_counts_for_nothing(tmp_path):
+def test_a_name_that_is_missing_or_copied_counts_for_nothing(tmp_path):
     for number, name in enumerate(("0.jpg", "0.jpg", "gone.jpg", "2.png")):
         save_picture(tmp_path / f"images/{number}.jpg")
         save_text(tmp_path / f"annotations/{number}.xml", xml(thing("abcd"[number], 1, 2, 3, 4), name=name))

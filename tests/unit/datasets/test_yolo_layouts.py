@@ -166,7 +166,7 @@ def test_a_split_is_found_by_its_other_names(tmp_path, folder, entry):
     assert {each.kind for each in found.problems} <= {"other-name"}
 
 
-def test_a_split_that_is_not_there_is_an_error_that_names_the_option(tmp_path):
+def test_a_missing_split_is_an_error_that_names_the_option(tmp_path):
     save(tmp_path)
     save_text(tmp_path / "data.yaml", f"{SPLITS}test: images/test\nnames: [cat]\n")
     with pytest.raises(DataError, match=r"`images/test` \(test\) in `data.yaml`") as caught:

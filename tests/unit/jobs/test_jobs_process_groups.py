@@ -66,7 +66,7 @@ def test_its_number_is_that_of_the_process_and_not_of_its_parent(tmp_path):
     group.messages_out.close()
 
 
-def test_a_command_that_is_not_there_is_a_storage_error_and_leaves_no_descriptor(tmp_path):
+def test_a_missing_command_leaves_no_descriptor_open(tmp_path):
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(StorageError):
         ProcessGroup([str(tmp_path / "nothing")], {}, tmp_path / "log")

@@ -759,7 +759,7 @@ def _recorded(**fields: Any) -> ArithmeticRecorded:
     return ArithmeticRecorded(time=20.0, values={"threads": 2}, **fields)
 
 
-def test_other_arithmetic_of_a_resume_is_on_page_rest_and_timeline(visit, begun, studio, store):
+def test_other_arithmetic_of_a_resume_is_said_everywhere(visit, begun, studio, store):
     job = begun(_recorded(), AttemptEnded(time=13.0, outcome="stopped", exit_code=75, reason="paused by ann"))
     again = AttemptStarted(time=20.0, attempt=2, pid=8, host="here", backend="null", release="1", global_step=20)
     changed = {"threads": [1, 2]}
