@@ -315,7 +315,7 @@ def test_a_loss_that_is_not_finite_names_step_and_value(tmp_path):
     mine = ModuleProgram(net, torch.optim.SGD(net.parameters(), 0.1), batch_loss=lambda x: net(x).mean())
     data = [np.ones((2, 1), np.float32), np.full((2, 1), np.inf, np.float32)]
     trainer = Trainer(mine, data, callbacks=[ModelSaver(every_k_steps=1)], folder=tmp_path)
-    with pytest.raises(NonFiniteError, match="after step 2") as caught:
+    with pytest.raises(NonFiniteError, match="at step 2") as caught:
         trainer.train(1)
     assert caught.value.details["tag"] == "cost"
     assert not math.isfinite(float(caught.value.details["value"]))
