@@ -41,7 +41,7 @@ class FiniteLoss(Callback):
     def _found(self, name: str) -> None:
         column = [] if self._series is None else self._series.take()[name]
         value = column[-1] if column else float("nan")
-        error = non_finite_error(self.trainer, name, {"value": str(value)})
+        error = non_finite_error(self.trainer, name, value, {"value": str(value)})
         raise error
 
 
