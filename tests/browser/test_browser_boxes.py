@@ -305,6 +305,7 @@ def test_the_editor_works_by_keyboard_alone(page: Page, server: Any, shapes: str
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.wait_for_url("**/boxes/train/3**")
+    expect(page.locator("#boxes")).to_have_attribute("data-mounted", "true")
     page.keyboard.press("k")
     page.wait_for_url("**/boxes/train/2**")
 
