@@ -60,7 +60,7 @@ class Preprocessing:
         mean: what is taken off: nothing, one number a channel, or an image.
         mean_values: (C) or (H, W, C) float32; None with ``mean="none"``.
         whitening: whether each image is then scaled to mean 0 and deviation 1, in training and elsewhere alike.
-        bits: that values of images with 16 bits use, as the training split has them; larger ones become white.
+        bits: number of bits that the values of 16-bit images use in the training split; larger values become white.
     """
 
     size: tuple[int, int]

@@ -173,7 +173,7 @@ def read_picture(data: bytes, channels: int, bits: int = 16) -> np.ndarray:
     Args:
         data: content of the file.
         channels: 1 or 3.
-        bits: that values of an image with 16 bits use, as in training; a larger one is said, and becomes white.
+        bits: number of bits that the values of 16-bit images use in training; larger values are reported.
     """
     try:
         from PIL import Image

@@ -77,7 +77,7 @@ class ImageForm:
         width_px: of every image; None where sizes differ.
         channels: 1 or 3; None where that differs.
         quality: of JPEG, from 1 to 100.
-        bits: that values of images with 16 bits use, the same for all; 16 where there are no such images.
+        bits: number of bits that the values of 16-bit images use, the same for all; 16 without such images.
     """
 
     encoding: str

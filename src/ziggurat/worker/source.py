@@ -65,7 +65,7 @@ class DataSource:
         schema: what the samples mean.
         size: (height, width) that most images have; None where there are no images.
         channels: of the images, 1 or 3.
-        bits: that values of images with 16 bits use.
+        bits: number of bits that the values of 16-bit images use.
         in_memory: whether all samples stand in memory, images in one size.
         policy: what happens with files that cannot be used.
     """

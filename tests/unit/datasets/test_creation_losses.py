@@ -108,7 +108,7 @@ def test_a_split_or_class_that_lost_every_box_is_refused(tmp_path, lost, said):
 
 def test_strict_refuses_one_lost_box(tmp_path):
     source = coco(tmp_path / "source", 400, 1, category_id=9)
-    with pytest.raises(DataError, match="Something would be lost") as caught:
+    with pytest.raises(DataError, match="Data would be lost") as caught:
         create_dataset(request(source, losses="none"), tmp_path / "set")
     assert "1 of 400 boxes was dropped" in str(caught.value)
 

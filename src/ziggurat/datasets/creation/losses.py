@@ -14,7 +14,7 @@ from ziggurat.records.schema import Schema
 __all__ = ["NO_LOSS", "WARNING_SHARE", "Loss", "Losses", "losses_of"]
 
 WARNING_SHARE: Final = 0.01
-"""Share of the objects, samples or names from which on a loss is a warning."""
+"""Share of the objects or samples from which on a loss is a warning; the loss of a name always is one."""
 
 NO_LOSS: Final = ("small-class", "large-class", "not-listed", "duplicate-key", "not-written", "repeated-header")
 """Kinds of problems that leave samples out because they were asked to, or because the sample is there already."""
@@ -102,16 +102,16 @@ class Losses:
         said = " ".join(each.text for each in self.items)
         if accepted == "none" and self.items:
             raise DataError(
-                "Something would be lost, and no loss was to be accepted.",
+                "Data would be lost, and `losses=none` accepts no loss.",
                 received=said,
-                advice="Mend the source, or create the dataset without --strict (`losses=some`).",
+                advice="Fix the source, or create the dataset without --strict (`losses=some`).",
                 details={"field": "losses"},
             )
         if accepted != "any" and self.whole:
             raise DataError(
                 " ".join(self.whole),
                 received=said,
-                advice="Mend the source or the options of the format; to create it all the same: losses=any.",
+                advice="Fix the source or the options of the format; to create it all the same: losses=any.",
                 details={"field": "losses"},
             )
 

@@ -55,8 +55,7 @@ class CreationRequest:
         near_duplicates: whether perceptual hashes are computed, for warnings of leaks; images only.
         check: how images that are stored as they are get checked: ``decode`` finds every damaged one, ``header``
             reads their first bytes only, ``none`` looks at nothing; empty: ``decode``, but ``header`` for references.
-        losses: which labels, samples and names of the source may be lost, one of
-            ``LOSSES``.
+        losses: what of the source may be lost, one of ``LOSSES``.
         workers: processes; 0 works in this one; None takes as many as there are processors.
         spec: what the manifest keeps as the request.
     """

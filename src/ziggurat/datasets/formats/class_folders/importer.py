@@ -220,7 +220,7 @@ def _loose_images(walk: ImageWalk, place: ClassPlace) -> Iterator[Problem]:
 
 
 def _small_class(path: str, count: int, least: int, *, is_asked: bool) -> Problem:
-    """Return the problem of a class that is left out; a loss of its name where nobody asked for that."""
+    """Return the problem of a class that is left out; a loss of its name unless the user set the limit."""
     reason = f"The class has {count} of the at least {least} images, and is left out."
     names = int(count > 0 and not is_asked)
     why = "they have fewer images than `min_per_class`"

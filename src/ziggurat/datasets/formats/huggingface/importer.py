@@ -295,7 +295,7 @@ class NoLabelError(Exception):
 
     Args:
         reason: one sentence.
-        class_name: that it has, and the dataset has not; empty where it has none.
+        class_name: class of the row that the dataset does not have; empty if it has none.
     """
 
     def __init__(self, reason: str, class_name: str = "") -> None:

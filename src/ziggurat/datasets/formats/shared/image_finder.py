@@ -26,7 +26,7 @@ def image_finder(root: Path, labels: str, split: str, folder: str = "") -> FileF
     Args:
         root: of the source.
         labels: the file of labels, below it.
-        split: that the file means, or empty.
+        split: split that the file names; empty if it names none.
         folder: where the images are, below the root; empty to look in likely folders.
     """
     if folder:

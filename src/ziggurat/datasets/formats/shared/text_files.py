@@ -148,7 +148,7 @@ def decode_text(content: bytes, chosen: str = "", *, name: str = "") -> tuple[st
 
 
 def encoding_problems(name: str, encoding: str, chosen: str = "") -> Iterator[Problem]:
-    """Yield the problem of a file that was taken for cp1252 or Latin-1, although nobody said so."""
+    """Yield the problem of a file that was taken for cp1252 or Latin-1, although no option names it."""
     if not chosen and is_fallback(encoding):
         yield encoding_problem(name, encoding)
 

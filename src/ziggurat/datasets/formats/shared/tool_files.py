@@ -119,7 +119,7 @@ class ToolImage:
         names: of the image's file as they are written; the first that is there counts.
         objects: in the image.
         size: (width, height) in pixels as the file says it; None where it does not.
-        split: that the file says; empty where it says none.
+        split: split that the file names; empty if it names none.
         shares: whether boxes and outlines are shares of the image's width and height, not pixels.
     """
 

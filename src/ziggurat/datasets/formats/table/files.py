@@ -190,7 +190,7 @@ class TextTable:
         header: whether its first row names the columns: ``yes``, ``no`` or ``guess``.
         names: of its columns, where the file does not say them or says them badly.
         expected: given column names: a first row with one of them is a header.
-        encoding: that the user named; empty to find it out.
+        encoding: name of the encoding; empty to detect it.
 
     Attributes:
         repeated_names: headings that stand above several columns; further ones got an apostrophe.

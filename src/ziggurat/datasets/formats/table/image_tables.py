@@ -64,7 +64,7 @@ class MetadataFile(NamedTuple):
         suffix: that its names lack.
         labels: columns of 0 and 1, one for each label; empty where the rows say their label otherwise.
         has_several: whether a row may have several of these labels.
-        encoding: that the user named; empty to find it out.
+        encoding: name of the encoding; empty to detect it.
     """
 
     split: str
@@ -96,7 +96,7 @@ def read_rows(path: Path, encoding: str = "") -> Iterator[tuple[int, dict[str, A
 
     Args:
         path: of the file.
-        encoding: that the user named; empty to find it out.
+        encoding: name of the encoding; empty to detect it.
 
     Raises:
         DataError: where the file cannot be read at all.

@@ -209,7 +209,7 @@ class LineScan(Scan):
     Args:
         files: class → its file.
         classes: names of the classes in the order of their numbers; empty: in that of their letters.
-        encoding: that the user named; empty to find it out.
+        encoding: name of the encoding; empty to detect it.
     """
 
     def __init__(self, files: dict[str, Path], classes: Sequence[str] = (), encoding: str = "") -> None:
@@ -240,7 +240,7 @@ class FolderScan(Scan):
         source: that keys are relative to.
         folders: of the classes.
         classes: names of the classes in the order of their numbers; empty: in that of their letters.
-        encoding: that the user named; empty to find it out.
+        encoding: name of the encoding; empty to detect it.
     """
 
     def __init__(
