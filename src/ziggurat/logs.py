@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self, TextIO
 
@@ -69,7 +70,8 @@ class LogSetUp:
         if self._before:
             logging.captureWarnings(False)
         for handler in self._handlers:
-            handler.close()
+            with suppress(OSError):  # of a full disk; raised here, it would hide what the attempt ended by
+                handler.close()
         self._handlers, self._before = [], []
 
     def __enter__(self) -> Self:
@@ -97,8 +99,20 @@ class _LineFormatter(logging.Formatter):
         return text
 
 
+class _StreamHandler(logging.StreamHandler[TextIO]):
+    """Writes what can be written: on a full disk, a line is lost, and no traceback of the logging stands for it."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not isinstance(sys.exception(), OSError):
+            super().handleError(record)
+
+
+class _FileHandler(logging.FileHandler, _StreamHandler):
+    """The same for a file that it opens."""
+
+
 def _stream_handler(stream: TextIO, color: bool) -> logging.Handler:
-    handler = logging.StreamHandler(stream)
+    handler = _StreamHandler(stream)
     handler.setFormatter(_LineFormatter("%H:%M:%S", color=color, utc=False))
     return handler
 
@@ -106,7 +120,7 @@ def _stream_handler(stream: TextIO, color: bool) -> logging.Handler:
 def _file_handler(path: Path) -> logging.Handler:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handler = logging.FileHandler(path, encoding="utf-8")
+        handler = _FileHandler(path, encoding="utf-8")
     except OSError as error:
         raise StorageError(
             f"The log must be written to {path}.",

@@ -329,7 +329,7 @@ def _job_text(found: Mapping[str, Any], output: Output, attempts: Sequence[Mappi
     rows = [
         ("job", f"{found['id']} {found['name']}"),
         ("state", output.word(found["state"]) + (f": {found['reason']}" if found["reason"] else "")),
-        ("outcome", found.get("outcome", "")),
+        ("outcome", "" if found.get("outcome") == found["state"] else found.get("outcome", "")),
         ("diverged", found["divergence"]["text"].removeprefix("Diverged: ") if found["divergence"] else ""),
         ("progress", _progress(found)),
         ("arithmetic", _arithmetic(attempts)),

@@ -66,6 +66,7 @@ class Tail:
             now: seconds since 1970.
             patience_s: how long to wait for all of them at most.
         """
+        threads: list[threading.Thread] = []
         for job in jobs:
             place = self._places.setdefault(job.id, _Place(job.events_offset))
             # One that still reads since an earlier look may have come by its end before the newest lines were there.
@@ -76,11 +77,10 @@ class Tail:
                     target=self._read_on, args=(job.id, JobFolder(Path(job.folder)).events, place, now), daemon=True
                 )
                 place.thread.start()
+            threads.append(place.thread)
         last = time.monotonic() + patience_s
-        for job in jobs:
-            thread = self._places[job.id].thread
-            if thread is not None:
-                thread.join(max(0.0, last - time.monotonic()))
+        for thread in threads:  # whoever deletes a job meanwhile has its place forgotten
+            thread.join(max(0.0, last - time.monotonic()))
 
     def is_at_end(self, job_id: str) -> bool:
         """Return whether the last look came to the end of a job's file. More may have been written since."""

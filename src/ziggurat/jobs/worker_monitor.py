@@ -271,10 +271,19 @@ class WorkerMonitor:
         except Exception as error:  # the others must be attended to all the same
             problem = f"{type(error).__name__}: {error}"
             _LOG.exception("job %s cannot be attended to", job.id)
-        if problem:
-            self.problems[job.id] = self._with_end(job, problem)
-        else:
+        if not problem:
             self.problems.pop(job.id, None)
+        elif self._is_deleted(job.id):
+            self.forget(job.id)
+        else:
+            self.problems[job.id] = self._with_end(job, problem)
+
+    def _is_deleted(self, job_id: str) -> bool:
+        """Return whether someone deleted a job after it was listed; False where the store does not say."""
+        try:
+            return self._store.jobs.find(job_id) is None
+        except (ZigguratError, OSError):
+            return False
 
     def _with_end(self, job: Job, problem: str) -> str:
         """Return a problem with the cause of the worker's end, which the store does not know yet."""

@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -334,7 +334,6 @@ class _Attempt:
         self._end_heartbeat()
         code = report_failure(error, self._folder, self._events, None, with_traceback=False, stack=stack)
         self._folder.stop_request.unlink(missing_ok=True)
-        sys.stderr.flush()
         os._exit(code)
 
     def _end_heartbeat(self) -> None:
@@ -439,8 +438,7 @@ def report_failure(
     known = error if isinstance(error, ZigguratError) else _unexpected(error)
     shape = known.as_dict() if known is error else {**known.as_dict(), "error": "unexpected"}
     text = stack or "".join(traceback.format_exception(error))
-    sys.stderr.write(text if with_traceback else "")
-    sys.stderr.write(f"Error: {known}\n")
+    _say(f"{text if with_traceback else ''}Error: {known}\n")
     _append(folder, text)
     step, epoch = (trainer.global_step, trainer.epoch_num) if trainer is not None else (0, 0)
     now = time.time()
@@ -452,8 +450,15 @@ def report_failure(
         events.write(*filter(None, [told]), ErrorRaised(time=now, error=shape, traceback=text, step=step), ended)
     except StorageError as full:
         write_last_words(folder.last_words, ended)
-        sys.stderr.write(f"Error: {full}\n")
+        _say(f"Error: {full}\n")
     return known.exit_code
+
+
+def _say(text: str) -> None:
+    """Write to standard error, which may be a log on a full disk; that must not hide the error."""
+    with suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def _unexpected(error: BaseException) -> ZigguratError:

@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 import warnings
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -98,3 +100,13 @@ def test_a_library_users_root_logger_is_left_alone():
         "logs.set_up_logging(); assert not root.handlers and root.level == logging.WARNING"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_full_disk_loses_lines_and_hides_no_error(capsys):
+    full = open("/dev/full", "w")  # noqa: SIM115 - closing it fails
+    with pytest.raises(ZeroDivisionError), set_up_logging(stream=full, job_log=Path("/dev/full")):
+        LOGGER.info("a line that fits nowhere")
+        1 / 0
+    with suppress(OSError):
+        full.close()
+    assert capsys.readouterr().err == ""

@@ -274,6 +274,19 @@ def test_a_full_disk_starts_nothing_and_loses_nothing(tmp_path):
     studio.supervisor.close()
 
 
+def test_a_job_that_is_deleted_while_it_is_attended_to_is_no_problem(studio, monkeypatch):
+    studio.submit("a")
+    studio.tick()
+    studio.executor.end(studio.folder("a"), "done")
+    jobs = studio.store.jobs
+    listed = jobs.in_states
+    row = jobs.rows["a"]
+    monkeypatch.setattr(jobs, "in_states", lambda states: (listed(states), jobs.rows.pop("a", None))[0])
+    studio.tick()
+    assert studio.supervisor.problems() == {}
+    jobs.rows["a"] = row
+
+
 def test_one_job_that_cannot_be_attended_to_stops_no_other(studio):
     studio.submit("a")
     studio.submit("b")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 
 import pytest
 from jobs_doubles import MemoryStore, new_job
@@ -224,3 +225,20 @@ def test_a_job_that_is_deleted_meanwhile_stops_nobody(followed):
     followed.store.jobs.delete("job")
     followed.tail.look(jobs, 7.0)
     assert "There is no such job" in followed.tail.problem("job")
+
+
+def test_a_job_that_is_deleted_during_a_look(followed, tmp_path):
+    followed.write(point(1))
+    followed.add(tmp_path, "other")
+    followed.write(point(2))
+    forgotten = threading.Event()
+
+    def forget(job_id, _offset):
+        if job_id == "other":
+            followed.tail.forget("other")
+            forgotten.set()
+        assert forgotten.wait(10.0)
+
+    followed.tail = Tail(followed.store, forget)
+    followed.look(patience_s=20.0)
+    assert (followed.steps(), followed.steps("other")) == ([1], [2])
