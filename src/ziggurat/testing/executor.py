@@ -223,11 +223,14 @@ class ExecutorConformance(ABC):
     def test_one_without_a_heartbeat_is_adopted_too(self, tmp_path: Path) -> None:
         """The process that started it may have been killed a moment later."""
         folder = _job(tmp_path, for_s=_LONG_S, beats=False)
-        started = self._made(tmp_path).start(folder, (), {})
+        executor = self._made(tmp_path)
+        started = executor.start(folder, (), {})
         self._said(tmp_path)
         handle = self._made(tmp_path).adopt(folder, None)
         assert handle is not None
         assert handle.pid == started.pid
+        executor.kill(started)
+        assert self._wait_for_end(executor, started) == -9
 
     def test_nobody_is_adopted_where_nobody_is(self, tmp_path: Path) -> None:
         """Neither without a heartbeat, nor by one that names a process that began later."""
