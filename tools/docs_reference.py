@@ -22,6 +22,7 @@ from tools.reference.pages import (
     docstring_page,
     errors_page,
     events_page,
+    operations_page,
     settings_page,
     specs_page,
 )
@@ -50,6 +51,7 @@ class Page:
 PAGES = [
     Page("commands", "ziggurat.cli.main", lambda: commands_page("ziggurat.cli.main")),
     Page("specs", "ziggurat.specs.describe", specs_page),
+    Page("operations", "ziggurat.operations", operations_page),
     Page("events", "ziggurat.events", events_page),
     Page("settings", "ziggurat.settings", settings_page),
     Page("errors", "ziggurat.errors", errors_page),
