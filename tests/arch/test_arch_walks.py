@@ -24,8 +24,6 @@ def run(*words, record="", later=False):
         variables["TESTS_WALK_LATER"] = "1"
     command = [sys.executable, *map(str, words)]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
-        [sys.executable, *map(str, words)], env=variables, capture_output=True, text=True, check=False
-    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
