@@ -122,16 +122,9 @@ def efficientnet_b0():
 def efficientnet_lite0():
     """As Google's weights are named after they were added: without the underscores before each part."""
     keys, channels, number = conv_bn("conv_stem", "bn0", 32, 3, 3, 3), 32, 0
-    stages = [
-        (1, 3, 16, 1),
-        (6, 3, 24, 2),
-        (6, 5, 40, 2),
-        (6, 3, 80, 3),
-        (6, 5, 112, 3),
-        (6, 5, 192, 4),
-        (6, 3, 320, 1),
-    ]
-    for expansion, kernel, width, blocks in stages:
+    stages = [(3, 16, 1), (3, 24, 2), (5, 40, 2), (3, 80, 3), (5, 112, 3), (5, 192, 4), (3, 320, 1)]
+    for kernel, width, blocks in stages:
+        expansion = 1 if width == 16 else 6
         for _ in range(blocks):
             name, inner = f"blocks.{number}", expansion * channels
             if expansion > 1:
