@@ -1,7 +1,7 @@
 """Cases from public bug reports: each is run on this checkout, and a table says which of them are right.
 
 The cases lie in ``shared/cases`` beside the checkout, or in the folder that ``--cases`` names. Each is a folder with a
-``run.sh`` that prints lines that begin with ``RIGHT`` or ``WRONG``. Lines whose text begins with "or" are alternatives to
+``run.sh`` that prints lines that begin with ``RIGHT`` or ``WRONG``. Lines that go on with "or" are alternatives to
 those before them: one of the two is enough.
 """
 
@@ -57,12 +57,11 @@ def verdict_of(lines: Iterable[str]) -> Verdict:
     if not groups:
         return Verdict(right=False, why="no verdict was printed")
     failed = [[*needed, *others] for needed, others in groups if (any(needed) or not needed) and "" not in others]
-    wrong = [next(filter(None, texts)) for texts in failed]
-    return Verdict(right=not wrong, why=wrong[0] if wrong else "")
+    return Verdict(right=not failed, why=next(filter(None, failed[0])) if failed else "")
 
 
 def run_case(case: Path, time_limit_s: float = TIME_LIMIT_S) -> Verdict:
-    """Run a copy of a case on this checkout, in a folder that is deleted afterwards.
+    """Run a copy of a case on this checkout.
 
     Args:
         case: folder of the case, which is not written to.
@@ -72,7 +71,7 @@ def run_case(case: Path, time_limit_s: float = TIME_LIMIT_S) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="reported-case-") as folder:
         copy = Path(folder) / case.name
         shutil.copytree(case, copy, copy_function=shutil.copyfile)
-        copy.chmod(0o700)  # a case may be read-only, and copytree keeps the mode of folders
+        copy.chmod(0o700)  # copytree keeps the mode of a read-only folder
         output = Path(folder) / "output"
         with output.open("wb") as file:
             process = subprocess.Popen(
@@ -93,7 +92,7 @@ def run_case(case: Path, time_limit_s: float = TIME_LIMIT_S) -> Verdict:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the cases and print the table; return 1 if one of them is wrong."""
+    """Run the cases and print a table; return 1 if a case is wrong."""
     parser = argparse.ArgumentParser(prog="python -m tools.reported_cases", description=__doc__)
     parser.add_argument("names", nargs="*", help="cases to run, by name or its beginning; default: all")
     parser.add_argument("--cases", type=Path, default=CASES, help="folder of the cases")
@@ -103,8 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.cases.is_dir():
         print(f"There are no cases to run: {options.cases} is not there.")
         return 0
-    names = tuple(options.names) or ("",)
-    cases = [each.parent for each in sorted(options.cases.glob("*/run.sh")) if each.parent.name.startswith(names)]
+    cases = [each.parent for each in sorted(options.cases.glob("*/run.sh"))]
+    cases = [each for each in cases if each.name.startswith(tuple(options.names) or "")]
     if options.below is not None:
         cases = [each for each in cases if int(each.name.partition("_")[0]) < options.below]
     width = max((len(each.name) for each in cases), default=0)
