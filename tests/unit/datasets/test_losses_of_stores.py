@@ -1,8 +1,10 @@
-"""What importers of idx files, LMDB and HDF5 do not take is counted: samples in, samples out and reported."""
+"""What importers of idx files, stores and shards do not take is counted: samples in, samples out and reported."""
 
 from __future__ import annotations
 
 import gzip
+import io
+import tarfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,11 +17,16 @@ from test_digits_db_lmdb import encoded, raw, store
 from test_idx_files import idx
 
 from tests.unit.datasets.folder_sets import Scanned
+from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.formats.digits_hdf5.importer import DigitsHDF5Importer
 from ziggurat.datasets.formats.digits_lmdb.importer import DigitsLMDBImporter
 from ziggurat.datasets.formats.idx.importer import MNISTFilesImporter
+from ziggurat.datasets.formats.tfrecord.importer import TFRecordImporter
+from ziggurat.datasets.formats.tfrecord.records import pack_features
+from ziggurat.datasets.formats.webdataset.importer import WebDatasetImporter
 from ziggurat.datasets.samples import COUNTED_FROM_ONE
 from ziggurat.errors import DataError
+from ziggurat.protobuf_wire import tfrecord_frame
 
 PROPERTY: Mapping[str, Any] = {
     "max_examples": 25,
@@ -179,10 +186,49 @@ def test_rows_of_hdf5_come_or_are_reported(tmp_path_factory, files):
     assert all(problem.split for problem in found.problems)
 
 
+# ---- TFRecord and WebDataset
+
+
+def put_records(folder, samples):
+    """Write samples as records: (class as it is written or None, image or None)."""
+    records = [
+        {"image/encoded": [image] if image else [], "image/class/label": [] if label is None else [label]}
+        for label, image in samples
+    ]
+    (folder / "train.record").write_bytes(b"".join(tfrecord_frame(pack_features(each)) for each in records))
+
+
+def put_shard(folder, samples):
+    with tarfile.open(folder / "train.tar", "w") as shard:
+        for number, (label, image) in enumerate(samples):
+            members = {"png": image, "cls": None if label is None else str(label).encode(), "txt": b"more"}
+            for suffix, content in members.items():
+                if content is not None:
+                    member = tarfile.TarInfo(f"{number}.{suffix}")
+                    member.size = len(content)
+                    shard.addfile(member, io.BytesIO(content))
+
+
+PNG = encode_image(IMAGES[0], "png")
+CLASSES = st.sampled_from([0, 1, 3, -1, 1 << 40, None])
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "webdataset"])
+@settings(**PROPERTY)
+@given(samples=st.lists(st.tuples(CLASSES, st.sampled_from([PNG, None])), max_size=8))
+def test_samples_of_shards_come_or_are_reported(tmp_path_factory, form, samples):
+    folder = tmp_path_factory.mktemp("set")
+    put, importer = (put_records, TFRecordImporter()) if form == "tfrecord" else (put_shard, WebDatasetImporter())
+    put(folder, [(1, PNG), *samples])
+    found = Scanned(importer, folder)
+    assert len(found.samples) + len(lost(found)) == len(samples) + 1
+    assert all(0 <= label < len(found.schema.class_names) for label in found.labels.values())
+
+
 # ---- numbers of classes
 
 
-@pytest.mark.parametrize("form", ["idx", "lmdb", "hdf5"])
+@pytest.mark.parametrize("form", ["idx", "lmdb", "hdf5", "webdataset"])
 def test_classes_counted_from_one_have_their_names(tmp_path, form):
     labels = [1, 3, 2]
     if form == "idx":
@@ -190,10 +236,12 @@ def test_classes_counted_from_one_have_their_names(tmp_path, form):
         (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx(np.array(labels, np.uint8)))
     elif form == "lmdb":
         store(tmp_path / "train_db", {f"{number:08d}": raw(IMAGES[0], label) for number, label in enumerate(labels)})
-    else:
+    elif form == "hdf5":
         write(tmp_path / "train_db/0.h5", data=chw(IMAGES[:3]), label=np.array(labels))
+    else:
+        put_shard(tmp_path, [(label, PNG) for label in labels])
     (tmp_path / "labels.txt").write_text("ant\nbee\ncat\n")
-    importer = {"idx": MNISTFilesImporter, "lmdb": DigitsLMDBImporter, "hdf5": DigitsHDF5Importer}[form]()
-    found = Scanned(importer, tmp_path)
+    importers = {"idx": MNISTFilesImporter, "lmdb": DigitsLMDBImporter, "hdf5": DigitsHDF5Importer}
+    found = Scanned(importers.get(form, WebDatasetImporter)(), tmp_path)
     assert list(found.classes.values()) == ["ant", "cat", "bee"]
     assert [problem.kind for problem in found.problems] == [COUNTED_FROM_ONE]

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ziggurat.datasets.formats.shared.class_numbers import ClassNumbers, no_number
 from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.folder_walk import folders_in
+from ziggurat.datasets.formats.shared.numbered_classes import NumberedClasses, no_number
 from ziggurat.datasets.formats.shared.text_files import lines_of, names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
@@ -79,7 +79,7 @@ class _ValuesScan(Scan):
         self._classes = options["classes"]
         self._source = source
         self._files = _files(source)
-        self._numbers = ClassNumbers()
+        self._numbers = NumberedClasses()
         if not self._files:
             raise DataError(
                 "A source of DIGITS has HDF5 files, in `train_db` and `val_db` or by themselves.",

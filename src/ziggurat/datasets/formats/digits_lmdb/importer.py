@@ -13,10 +13,10 @@ import numpy as np
 from PIL import Image
 
 from ziggurat.dataflow.image_codec import decode_image
-from ziggurat.datasets.formats.shared.class_numbers import ClassNumbers, no_number
 from ziggurat.datasets.formats.shared.digits_files import Datum, unpack_datum
 from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.folder_walk import folders_in
+from ziggurat.datasets.formats.shared.numbered_classes import NumberedClasses, no_number
 from ziggurat.datasets.formats.shared.text_files import names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
@@ -100,7 +100,7 @@ class _DatumScan(Scan):
         self._label_part = self._has_label_part()
         self._shape: tuple[int, int, int] | None = None
         self._shape_key = ""
-        self._numbers = ClassNumbers()
+        self._numbers = NumberedClasses()
 
     def __iter__(self) -> Iterator[Sample | Problem]:
         for stores in self._stores:

@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.dataflow.dataset.mnist import damaged_file, read_idx
-from ziggurat.datasets.formats.shared.class_numbers import ClassNumbers, no_number
 from ziggurat.datasets.formats.shared.exports import completed
+from ziggurat.datasets.formats.shared.numbered_classes import NumberedClasses, no_number
 from ziggurat.datasets.formats.shared.text_files import names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import Problem, Sample, split_of
@@ -99,7 +99,7 @@ class _IndexedScan(Scan):
         self._files = _chosen(files_in(source), options["set"])
         self._names = _names_of_files(source)
         self._given = tuple(str(name) for name in options["class_names"])
-        self._numbers = ClassNumbers()
+        self._numbers = NumberedClasses()
         if not self._files:
             raise DataError(
                 "A source of idx files has names such as `train-images-idx3-ubyte.gz`.",

@@ -7,21 +7,22 @@ from typing import Final
 
 from ziggurat.datasets.samples import COUNTED_FROM_ONE, Problem
 
-__all__ = ["ClassNumbers", "no_number"]
+__all__ = ["MOST_CLASSES", "NumberedClasses", "no_number"]
 
-_MOST_CLASSES: Final = 1_000_000  # the schema has a name for each number up to the highest
+MOST_CLASSES: Final = 1_000_000
+"""Highest number of a class that is read: the schema has a name for each number up to the highest."""
 
 
-class ClassNumbers:
+class NumberedClasses:
     """The numbers that a scan has met so far."""
 
     def __init__(self) -> None:
-        self._lowest = _MOST_CLASSES
+        self._lowest = MOST_CLASSES
         self._highest = -1
 
     def number(self, value: float) -> int | None:
         """Return the number of a class; None if the value is not whole, below 0, or above a million."""
-        if not 0 <= value <= _MOST_CLASSES or value != int(value):
+        if not 0 <= value <= MOST_CLASSES or value != int(value):
             return None
         self._lowest, self._highest = min(self._lowest, int(value)), max(self._highest, int(value))
         return int(value)
@@ -52,5 +53,5 @@ class ClassNumbers:
 
 def no_number(key: str, value: object, split: str) -> Problem:
     """Return the problem of a sample whose label is no number of a class."""
-    reason = f"The number of a class is whole, from 0 to {_MOST_CLASSES:,}. Received: {value}."
+    reason = f"The number of a class is whole, from 0 to {MOST_CLASSES:,}. Received: {value}."
     return Problem(key=key, kind="no-label", reason=reason, left_out=True, split=split)
