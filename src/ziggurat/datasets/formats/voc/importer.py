@@ -222,20 +222,21 @@ class MaskScan(Scan):
             lists = SplitLists(self._root, folder.path, "Segmentation")
             yield from lists.problems
             for pair in walk_pairs(self._root, folder.image_folder, folder.masks, ".png"):
+                is_listed = pair.stem in lists
+                split = lists.split(pair.stem) or folder.split
                 if pair.image is None or pair.size_bytes is None:
-                    reason = f"{pair.label or pair.image} has no image."
-                    yield Problem(key=pair.label or pair.stem, kind="no-picture", reason=reason, left_out=True)
+                    key, reason = pair.label or pair.stem, f"{pair.label or pair.image} has no image."
+                    yield Problem(key=key, kind="no-picture", reason=reason, left_out=True, split=split)
                 elif pair.label is not None:
                     yield Sample(
                         key=keys.get(pair.image, pair.image),
                         parts=(pair.image, mask_address(pair.label)),
-                        split=lists.split(pair.stem) or folder.split,
+                        split=split,
                         size_bytes=pair.size_bytes,
                     )
-                elif pair.stem in lists:
-                    lists.split(pair.stem)
-                    reason = "ImageSets/Segmentation lists it, and it has no mask."
-                    yield Problem(key=pair.image, kind="no-label", reason=reason, left_out=True)
+                elif is_listed or not lists:  # in VOC's own sets, the lists say which images have a mask
+                    reason = "ImageSets/Segmentation lists it, and it has no mask." if is_listed else "It has no mask."
+                    yield Problem(key=pair.image, kind="no-label", reason=reason, left_out=True, split=split)
             yield from lists.missing()
         self._ended = True
 
