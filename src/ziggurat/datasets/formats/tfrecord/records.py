@@ -261,7 +261,9 @@ def kind_of(features: Mapping[str, Feature]) -> str | None:
         return "image-classification"
     if PART_FEATURES["target"] in features:
         return "image-to-image"
-    return "image-regression" if LABEL in features else None
+    if LABEL not in features:
+        return None
+    return "image-to-image" if text_of(features, LABEL) == "null" else "image-regression"
 
 
 def label_of(kind: str, features: Mapping[str, Feature], classes: ClassNumbers) -> Any:
