@@ -245,3 +245,10 @@ def test_classes_counted_from_one_have_their_names(tmp_path, form):
     found = Scanned(importers.get(form, WebDatasetImporter)(), tmp_path)
     assert list(found.classes.values()) == ["ant", "cat", "bee"]
     assert [problem.kind for problem in found.problems] == [COUNTED_FROM_ONE]
+
+
+def test_a_background_that_no_sample_has_is_class_0(tmp_path):
+    put_shard(tmp_path, [(1, PNG), (3, PNG)])
+    (tmp_path / "classes.txt").write_text("background\nbee\ncat\n")
+    found = Scanned(WebDatasetImporter(), tmp_path)
+    assert (list(found.classes.values()), found.problems) == (["bee", "3"], [])

@@ -7,10 +7,14 @@ from typing import Final
 
 from ziggurat.datasets.samples import COUNTED_FROM_ONE, Problem
 
-__all__ = ["MOST_CLASSES", "NumberedClasses", "no_number"]
+__all__ = ["BACKGROUND", "MOST_CLASSES", "NumberedClasses", "no_number"]
 
 MOST_CLASSES: Final = 1_000_000
 """Highest number of a class that is read: the schema has a name for each number up to the highest."""
+
+
+BACKGROUND: Final = frozenset(("background", "none", "unknown", "other"))
+"""Names of a class 0 of which there are no samples, in lower case: numbers are counted from 0 beside them."""
 
 
 class NumberedClasses:
@@ -48,7 +52,8 @@ class NumberedClasses:
             yield Problem(key=source, kind=COUNTED_FROM_ONE, reason=reason)
 
     def _is_from_one(self, names: Sequence[str]) -> bool:
-        return self._lowest == 1 and self._highest == len(names)
+        is_one_more = self._lowest == 1 and self._highest == len(names)
+        return is_one_more and names[0].strip(" _").lower() not in BACKGROUND
 
 
 def no_number(key: str, value: object, split: str) -> Problem:
