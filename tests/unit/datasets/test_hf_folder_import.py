@@ -437,3 +437,15 @@ def test_objects_in_are_objects_out_and_objects_lost(tmp_path_factory, rows):
     found = Scanned(HuggingFaceFolder(), root)
     out = sum(len(label) for label in found.labels.values())
     assert out + sum(each.objects for each in found.problems) == 1 + sum(len(boxes) for _, boxes, _ in rows)
+
+
+def test_a_table_of_kaggle_with_a_box_in_each_row_is_detection(tmp_path):
+    put(tmp_path, "train/a.png", "train/b.png")
+    rows = ['a,6,4,"[0, 1, 2, 2]",x', 'a,6,4,"[1.0, 0.0, 3.0, 2.0]",x', 'b,6,4,"[2, 1, 2, 2]",y']
+    table(tmp_path / "train.csv", "image_id,width,height,bbox,source", *rows)
+    assert (guess_format(tmp_path).format, guess_format(tmp_path).kind) == ("huggingface_folder", "detection")
+    found = Scanned(HuggingFaceFolder(), tmp_path)
+    assert objects_in(found) == {
+        "train/b.png": [(0, [2, 1, 4, 3])], "train/a.png": [(0, [0, 1, 2, 3]), (0, [1, 0, 4, 2])],
+    }  # fmt: skip
+    assert found.problems == []
