@@ -252,3 +252,10 @@ def test_a_background_that_no_sample_has_is_class_0(tmp_path):
     (tmp_path / "classes.txt").write_text("background\nbee\ncat\n")
     found = Scanned(WebDatasetImporter(), tmp_path)
     assert (list(found.classes.values()), found.problems) == (["bee", "3"], [])
+
+
+def test_digits_from_1_to_10_without_names_keep_their_numbers(tmp_path):
+    put_idx(tmp_path, "train", labels=0)
+    (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx(np.array([1, 10, 2, 3, 4, 5], np.uint8)))
+    found = Scanned(MNISTFilesImporter(), tmp_path)
+    assert (list(found.classes.values()), found.problems) == (["1", "10", "2", "3", "4", "5"], [])

@@ -118,7 +118,8 @@ class _IndexedScan(Scan):
         """Classes by number if they have no names."""
         if not self._files[0].labels:
             return Schema(kind="generic")
-        names = self._numbers.names(self._class_names() or _DIGITS)
+        names = self._numbers.names(self._class_names())
+        names = (*names, *_DIGITS[len(names) :]) if not self._class_names() else names
         return completed(Schema(kind="image-classification", class_names=names), self._root)
 
     def _class_names(self) -> tuple[str, ...]:
