@@ -23,17 +23,11 @@ __all__ = ["Verdict", "main", "run_case", "verdict_of"]
 
 CASES = Path(__file__).parents[2] / "shared" / "cases"
 TIME_LIMIT_S = 300.0
-WHY_CHARACTERS = 110
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of one case.
-
-    Args:
-        right: whether each of its lines, or an alternative to it, is right.
-        why: first wrong line, or what kept it from being judged; empty if it is right.
-    """
+    """Whether each line of a case, or an alternative to it, is right, and the first wrong line."""
 
     right: bool
     why: str = ""
@@ -111,8 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ThreadPoolExecutor(options.parallel) as pool:
         for case, verdict in zip(cases, pool.map(run_case, cases), strict=True):
             wrong += not verdict.right
-            word = "RIGHT" if verdict.right else "WRONG"
-            print(f"{case.name:{width}}  {word}  {verdict.why[:WHY_CHARACTERS]}".rstrip(), flush=True)
+            shown = "RIGHT" if verdict.right else f"WRONG  {verdict.why[:110]}"
+            print(f"{case.name:{width}}  {shown}", flush=True)
     print(f"{len(cases) - wrong} right, {wrong} wrong")
     return 1 if wrong else 0
 
