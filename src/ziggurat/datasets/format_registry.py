@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.formats.class_folders.layout import data_files
-from ziggurat.datasets.formats.shared.exports import ExportReport
+from ziggurat.datasets.formats.shared.detection_import import KEYS_NAME
+from ziggurat.datasets.formats.shared.exports import SCHEMA_NAME, ExportReport
 from ziggurat.datasets.formats.shared.folder_walk import folders_in
 from ziggurat.datasets.formats.shared.looks import has_ending, looking_once
 from ziggurat.datasets.importer import Guess, Importer
@@ -180,7 +181,8 @@ def _recognized(source: Path) -> Recognition:
     own = _guesses_of(source)
     inner: list[Guess] | None = None
     if own and _is_usable(own[0]):
-        if own[0].format in _BY_FOLDER or len(_data_folders(source)) < 2:
+        is_whole = own[0].format in _BY_FOLDER or _is_own_export(source)
+        if is_whole or len(_data_folders(source)) < 2:
             return Recognition(source=source, guesses=tuple(own))
         inner = list(_inner_guesses(source))
         others = [guess for guess in inner if guess.format != own[0].format]
@@ -258,6 +260,11 @@ def _inner_guesses(source: Path) -> Iterator[Guess]:
         if found and _is_usable(found[0]):
             beside = next(data_files(source, without=(folder, *_documents(source))), "")
             yield replace(found[0], folder=path, loses=f"`{beside}` beside that folder" if beside else "")
+
+
+def _is_own_export(source: Path) -> bool:
+    """Return whether a folder has what only our exports write; its folders are parts of one dataset."""
+    return source.is_dir() and any((source / name).is_file() for name in (SCHEMA_NAME, KEYS_NAME))
 
 
 def _data_folders(source: Path) -> list[str]:

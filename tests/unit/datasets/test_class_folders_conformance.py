@@ -1,6 +1,7 @@
 """The importers of folders and lists hold the contract of importers."""
 
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -62,6 +63,8 @@ class TestHuggingFaceTable(TestHuggingFaceFolder):
 
 
 class TestHuggingFaceObjects(TestHuggingFaceFolder):
+    most_pictures_opened = math.inf  # the header of each tells the frame of its labels
+
     def write_source(self, folder: Path, count: int) -> Path:
         put(folder, *(f"train/{number}.png" for number in range(count)))
         objects = {"bbox": [[0, 0, 2, 3]], "categories": ["cat"]}

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_coordinate_frames import encoded as turned
 
 from tests.unit.datasets.folder_sets import Scanned, put
 from tests.unit.datasets.small_sources import request
@@ -354,3 +355,97 @@ def test_rows_in_are_images_out_and_rows_reported(tmp_path, rows):
     found = Scanned(HuggingFaceFolder(), tmp_path)
     lost = sum(problem.left_out for problem in found.problems if problem.kind != "not-listed")
     assert len(found.samples) + lost == len(lines)
+
+
+def objects_in(found):
+    return {key: [(each["class"], each["box"]) for each in label] for key, label in found.labels.items()}
+
+
+def test_corners_are_put_in_order_and_numbers_read(tmp_path):
+    put(tmp_path, "a.png")
+    boxes = {"bbox": [[5, 4, 2, 1], ["1", "1", "2", "3"], [1, 1, 2]], "categories": [0, 0, 0]}
+    jsonl(tmp_path / "metadata.jsonl", {"file_name": "a.png", "objects": boxes})
+    found = Scanned(HuggingFaceFolder(), tmp_path, box_format="xyxy")
+    assert objects_in(found) == {"a.png": [(0, [2, 1, 5, 4]), (0, [1, 1, 2, 3])]}
+    assert [(each.kind, each.objects) for each in found.problems] == [("swapped-corners", 0), ("bad-box", 1)]
+
+
+def test_objects_of_lost_rows_are_counted(tmp_path):
+    put(tmp_path, "a.png")
+    box = [1, 1, 2, 2]
+    jsonl(
+        tmp_path / "metadata.jsonl",
+        {"file_name": "a.png", "objects": {"bbox": [box], "categories": [0]}},
+        {"file_name": "gone.png", "objects": {"bbox": [box] * 3, "categories": [0] * 3}},
+        {"file_name": "a.png", "objects": {"bbox": [box] * 2, "categories": [0]}},
+    )
+    found = Scanned(HuggingFaceFolder(), tmp_path)
+    assert [(each.kind, each.objects) for each in found.problems] == [("no-picture", 3), ("no-label", 2)]
+
+
+def test_an_image_of_several_rows_has_the_boxes_of_all(tmp_path):
+    put(tmp_path, "a.png", "b.png")
+    rows = ['a.png,"[1, 1, 2, 2]",cat', 'b.png,"[0, 0, 1, 1]",cat', 'a.png,"[0, 0, 3, 3]",dog']
+    table(tmp_path / "metadata.csv", "file_name,bbox,label", *rows, rows[0])
+    found = Scanned(HuggingFaceFolder(), tmp_path)
+    assert objects_in(found) == {"b.png": [(0, [0, 0, 1, 1])], "a.png": [(0, [1, 1, 3, 3]), (1, [0, 0, 3, 3])]}
+    assert [(each.kind, each.objects) for each in found.problems] == [("duplicate-key", 0)]
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "box", "kinds"),
+    [
+        ((60, 44), {}, (34, 10, 40, 30), []),
+        ((44, 60), {}, (10, 4, 30, 10), []),
+        ((), {}, (10, 4, 30, 10), ["exif-turned"]),
+        ((), {"frame": "stored"}, (34, 10, 40, 30), ["exif-turned"]),
+    ],
+)
+def test_boxes_follow_an_image_that_exif_turns(tmp_path, size, options, box, kinds):
+    (tmp_path / "a.png").write_bytes(turned(6))
+    about = dict(zip(("width", "height"), size))
+    row = {"file_name": "a.png", "objects": {"bbox": [[10, 4, 20, 6]], "categories": [0]}, **about}
+    jsonl(tmp_path / "metadata.jsonl", row)
+    found = Scanned(HuggingFaceFolder(), tmp_path, **options)
+    assert objects_in(found) == {"a.png": [(0, list(box))]}
+    assert [each.kind for each in found.problems] == kinds
+
+
+SIDES = st.sampled_from([0, 1, 2.5, -1, "3", "x", None])
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from(["a.png", "b.png", "gone.png"]),
+            st.lists(st.tuples(SIDES, SIDES, SIDES, SIDES), max_size=3),
+            st.sampled_from([0, "", "more"]),
+        ),
+        max_size=6,
+    )
+)
+def test_objects_in_are_objects_out_and_objects_lost(tmp_path_factory, rows):
+    root = tmp_path_factory.mktemp("set")
+    put(root, "a.png", "b.png", "c.png")
+    lines = [{"file_name": "c.png", "objects": {"bbox": [[1, 1, 2, 2]], "categories": [0]}}]
+    for number, (name, boxes, category) in enumerate(rows):
+        categories = [0] * (len(boxes) + 1) if category == "more" else [category] * len(boxes)
+        objects = {"bbox": [list(box) for box in boxes], "categories": categories, "row": number}
+        lines.append({"file_name": name, "objects": objects})
+    jsonl(root / "metadata.jsonl", *lines)
+    found = Scanned(HuggingFaceFolder(), root)
+    out = sum(len(label) for label in found.labels.values())
+    assert out + sum(each.objects for each in found.problems) == 1 + sum(len(boxes) for _, boxes, _ in rows)
+
+
+def test_a_table_of_kaggle_with_a_box_in_each_row_is_detection(tmp_path):
+    put(tmp_path, "train/a.png", "train/b.png")
+    rows = ['a,6,4,"[0, 1, 2, 2]",x', 'a,6,4,"[1.0, 0.0, 3.0, 2.0]",x', 'b,6,4,"[2, 1, 2, 2]",y']
+    table(tmp_path / "train.csv", "image_id,width,height,bbox,source", *rows)
+    assert (guess_format(tmp_path).format, guess_format(tmp_path).kind) == ("huggingface_folder", "detection")
+    found = Scanned(HuggingFaceFolder(), tmp_path)
+    assert objects_in(found) == {
+        "train/b.png": [(0, [2, 1, 4, 3])], "train/a.png": [(0, [0, 1, 2, 3]), (0, [1, 0, 4, 2])],
+    }  # fmt: skip
+    assert found.problems == []

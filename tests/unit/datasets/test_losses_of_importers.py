@@ -150,14 +150,15 @@ def folders(root: Path, *paths: str) -> Path:
 def test_texts_beside_the_folders_of_classes_are_reported(tmp_path):
     folders(tmp_path, "train/good/1.txt", "train/bad/1.txt", "train/loose.txt", "train/good/page.html")
     found = Scanned(TextImporter(), tmp_path, layout="folders")
-    assert lost(found) == {"train/loose.txt": "no-label"}
-    assert [problem.kind for problem in found.problems] == ["other-files", "no-label"]
+    assert lost(found) == {"train/good/1.txt": "no-label", "train/loose.txt": "no-label"}
+    assert [problem.kind for problem in found.problems] == ["other-files", "no-label", "no-label"]
 
 
 def test_a_folder_whose_files_are_mostly_no_texts_is_a_loss(tmp_path):
     folders(tmp_path, "good/1.txt", "bad/1.txt", "odd/1.txt", "odd/2.html", "odd/3.html")
-    (problem,) = Scanned(TextImporter(), tmp_path, layout="folders").problems
-    assert (problem.key, problem.names) == ("odd", 1)
+    folder, text = Scanned(TextImporter(), tmp_path, layout="folders").problems
+    assert (folder.key, folder.names) == ("odd", 1)
+    assert (text.key, text.left_out) == ("odd/1.txt", True)
 
 
 def test_classes_that_are_not_chosen_are_no_loss(tmp_path):
@@ -195,3 +196,131 @@ def test_texts_of_rows_come_or_are_reported(tmp_path_factory, rows):
     except DataError:
         pytest.fail("it has a text with a class")
     assert len(found.samples) + len(lost(found)) == len(rows) + 1
+
+
+def test_texts_beside_the_folders_of_splits_are_reported(tmp_path):
+    folders(tmp_path, "train/good/1.txt", "train/bad/1.txt", "unsup/odd/1.txt", "unsup/2.txt", "loose.txt")
+    found = Scanned(TextImporter(), tmp_path, layout="folders")
+    assert lost(found) == {"unsup/odd/1.txt": "no-label", "unsup/2.txt": "no-label", "loose.txt": "no-label"}
+
+
+def test_files_of_lines_of_another_name_are_reported(tmp_path):
+    for name in ("film.pos", "film.neg", "book.pos"):
+        (tmp_path / name).write_text(f"{TEXT}\n" * 2)
+    found = Scanned(TextImporter(), tmp_path, layout="lines")
+    assert len(found.samples) == 4
+    assert lost(found) == {"book.pos/line-000000": "no-label", "book.pos/line-000001": "no-label"}
+
+
+@settings(**PROPERTY)
+@given(
+    st.sets(
+        st.tuples(
+            st.sampled_from(["train/", "val/", "", "more/"]),
+            st.sampled_from(["", "good/", "bad/", "good/deep/", "mixed/"]),
+            st.integers(0, 2),
+            st.sampled_from([TEXT, "", "\0"]),
+        ),
+        max_size=10,
+    ),
+    st.booleans(),
+)
+def test_texts_of_folders_come_or_are_reported(tmp_path_factory, files, has_splits):
+    root = tmp_path_factory.mktemp("set")
+    place = "train/" if has_splits else ""
+    folders(root, f"{place}good/x.txt", f"{place}bad/x.txt")
+    for split, folder, number, text in files:
+        if split in ("train/", "val/") and not has_splits:
+            continue
+        path = folders(root, f"{split}{folder}{number}.txt") / f"{split}{folder}{number}.txt"
+        path.write_text(text)
+    found = Scanned(TextImporter(), root, layout="folders")
+    assert len(found.samples) + len(lost(found)) == len(list(root.rglob("*.txt")))
+
+
+@settings(**PROPERTY)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["film", "book", "zine"]), st.sampled_from(["pos", "neg"]), st.booleans()),
+        max_size=12,
+    )
+)
+def test_lines_of_texts_come_or_are_reported(tmp_path_factory, lines):
+    root = tmp_path_factory.mktemp("set")
+    rows = [("film", "pos", True), ("film", "neg", True), *lines, *(("book", name, True) for name in ("pos", "neg"))]
+    for stem, name, has_text in [*rows, *((stem, name, True) for stem, name, _ in rows)]:
+        with (root / f"{stem}.{name}").open("a") as file:
+            file.write(f"{TEXT if has_text else ' '}\n")
+    found = Scanned(TextImporter(), root, layout="lines")
+    assert len(found.samples) + len(lost(found)) == 2 * len(rows)
+
+
+JSON_LINES = [
+    '{"text": "a b", "label": "x"}',
+    '{"text": "a b"}',
+    '{"label": "x"}',
+    '{"text": 3, "label": "y"}',
+    "{",
+    "[1]",
+]
+
+
+@settings(**PROPERTY)
+@given(
+    st.lists(
+        st.sampled_from([*JSON_LINES, '{"text": "", "label": "x"}', '{"text": "a", "label": null}', "7"]), max_size=9
+    )
+)
+def test_json_lines_come_or_are_reported(tmp_path_factory, lines):
+    path = tmp_path_factory.mktemp("set") / "t.jsonl"
+    path.write_text("\n".join([JSON_LINES[0], *lines]) + "\n")
+    found = Scanned(TextImporter(), path)
+    assert len(found.samples) + len(lost(found)) == len(lines) + 1
+
+
+# ---- pairs of images
+
+
+def test_a_list_named_validation_is_read_too(tmp_path):
+    (tmp_path / "train.txt").write_text("a.png b.png 1\n")
+    (tmp_path / "validation.txt").write_text("c.png d.png 0\n")
+    assert list(Scanned(SiamesePairsImporter(), tmp_path).splits.values()) == ["train", "val"]
+
+
+@settings(**PROPERTY)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["train", "val", "validation", "test", "pairs"]),
+            st.sampled_from("ab"),
+            st.sampled_from(["c.png 1", "c.png 0", "c.png 2", "c.png", "../c.png 1", "c.png d.png 1"]),
+        ),
+        max_size=10,
+    )
+)
+def test_lines_of_pairs_come_or_are_reported(tmp_path_factory, lines):
+    root = tmp_path_factory.mktemp("set")
+    (root / "train.txt").write_text("x.png y.png 1\n")
+    for name, first, rest in lines:
+        with (root / f"{name}.txt").open("a") as file:
+            file.write(f"{first}.png {rest}\n")
+    found = Scanned(SiamesePairsImporter(), root)
+    assert len(found.samples) + sum(problem.left_out for problem in found.problems) == len(lines) + 1
+
+
+@settings(**PROPERTY)
+@given(
+    st.sets(
+        st.tuples(
+            st.sampled_from(["train/", "val/", ""]), st.sampled_from(["", "a/", "b/", "c/in/"]), st.integers(0, 2)
+        ),
+        max_size=10,
+    )
+)
+def test_images_of_classes_become_pairs_or_are_reported(tmp_path_factory, places):
+    root = tmp_path_factory.mktemp("set")
+    put(root, "train/a/x.png", "train/b/x.png", *(f"{split}{folder}{number}.png" for split, folder, number in places))
+    found = Scanned(SiamesePairsImporter(), root)
+    assert {sample.parts[0] for sample in found.samples} | set(lost(found)) == {
+        path.relative_to(root).as_posix() for path in root.rglob("*.png")
+    }

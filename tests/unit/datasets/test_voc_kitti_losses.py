@@ -2,10 +2,12 @@
 
 import unicodedata
 
+import numpy as np
 import pytest
 from detection_sources import save_picture, save_text, scan
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from ziggurat.datasets.formats.kitti.importer import KittiImporter
 from ziggurat.datasets.formats.voc.importer import VocImporter
@@ -164,3 +166,32 @@ def test_objects_in_are_objects_out_and_objects_lost(tmp_path_factory, written):
     for importer, name in ((VOC, "voc"), (KITTI, "kitti")):
         found = scan(importer, folder / name)
         assert found.count() + lost(found) == 2 * len(written)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(
+    files=st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), max_size=6),
+    has_list=st.booleans(),
+)
+def test_images_of_masks_are_samples_or_lost(tmp_path_factory, files, has_list):
+    root = tmp_path_factory.mktemp("voc")
+    listed = []
+    for number, (has_image, has_mask, is_listed) in enumerate([(True, True, True), *files]):
+        if has_image:
+            save_picture(root / f"JPEGImages/{number}.jpg", 2, 2)
+        if has_mask:
+            (root / "SegmentationClass").mkdir(exist_ok=True)
+            Image.fromarray(np.zeros((2, 2), np.uint8)).save(root / f"SegmentationClass/{number}.png")
+        listed += [str(number)] * (is_listed and has_list)
+    save_text(root / "ImageSets/Segmentation/val.txt", "\n".join(listed))
+    found = scan(VOC, root, task="segmentation")
+    lost = [problem for problem in found.problems if problem.left_out]
+    # A list says of which images there are masks; without one, an image without a mask is lost.
+    count = sum(
+        has_image or has_mask or (is_listed and has_list)
+        for has_image, has_mask, is_listed in files
+        if not (has_image and not has_mask and has_list and not is_listed)
+    )
+    assert len(found.samples) + len(lost) == count + 1
+    if has_list and all(is_listed for *_, is_listed in files):
+        assert {problem.split for problem in lost} <= {"val"}

@@ -10,6 +10,7 @@ import numpy as np
 
 from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.folder_walk import folders_in
+from ziggurat.datasets.formats.shared.numbered_classes import NumberedClasses, no_number
 from ziggurat.datasets.formats.shared.text_files import lines_of, names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
@@ -76,8 +77,9 @@ class _ValuesScan(Scan):
         self._root = _root(source)
         self._kind = options["kind"]
         self._classes = options["classes"]
+        self._source = source
         self._files = _files(source)
-        self._highest = -1
+        self._numbers = NumberedClasses()
         if not self._files:
             raise DataError(
                 "A source of DIGITS has HDF5 files, in `train_db` and `val_db` or by themselves.",
@@ -91,17 +93,30 @@ class _ValuesScan(Scan):
                 yield from self._samples(each, values)
             finally:
                 values.close()
+        yield from self._not_taken()
+        if self._kind != "generic":
+            yield from self._numbers.problems(self._class_names(), self._files[0].path)
+
+    def _not_taken(self) -> Iterator[Problem]:
+        """Yield the files that lie beside the folders of splits."""
+        taken = {each.path for each in self._files}
+        for name in [] if self._source.is_file() else _names_in_folder(self._source):
+            if name not in taken:
+                reason = "It lies in no folder of a split."
+                yield Problem(key=name, kind="other-files", reason=reason, names=1, why="their files are in no split")
 
     @property
     def schema(self) -> Schema:
         """Of classes, the names in ``labels.txt``."""
         if self._kind == "generic":
             return Schema(kind="generic")
+        names = self._numbers.names(self._class_names())
+        return completed(Schema(kind=self._kind, class_names=names), self._root)
+
+    def _class_names(self) -> tuple[str, ...]:
         usual = (self._root / name for name in _NAME_FILES)
         path = self._root / self._classes if self._classes else next((p for p in usual if p.is_file()), None)
-        names = () if path is None else names_in(path)
-        more = tuple(str(number) for number in range(len(names), self._highest + 1))
-        return completed(Schema(kind=self._kind, class_names=(*names, *more)), self._root)
+        return () if path is None else names_in(path)
 
     def _samples(self, each: _File, values: HDF5File) -> Iterator[Sample | Problem]:
         try:
@@ -123,12 +138,10 @@ class _ValuesScan(Scan):
         values = label.ravel().tolist()
         if self._kind == "generic":
             found = values[0] if label.ndim == 0 else values
-        elif len(values) != 1 or values[0] != int(values[0]) or values[0] < 0:
-            reason = f"The number of a class is whole, from 0 on. Received: {values}."
-            return Problem(key=key, kind="no-label", reason=reason, left_out=True)
         else:
-            found = int(values[0])
-            self._highest = max(self._highest, found)
+            found = self._numbers.number(values[0]) if len(values) == 1 else None
+            if found is None:
+                return no_number(key, values, each.split)
         return Sample(key=key, parts=(f"{each.path}#{number}",), label=found, split=each.split)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset, StoredSample
+from ziggurat.datasets.formats.digits_lmdb.importer import shape_of
 from ziggurat.datasets.formats.shared.digits_files import Datum, ImageShape, pack_datum, write_mean
 from ziggurat.datasets.formats.shared.exports import Export, ExportReport
 from ziggurat.datasets.image_size import size_of
@@ -41,17 +42,23 @@ def export_digits_lmdb(dataset: Dataset, folder: Path, *, encoding: str = "store
         raise UnknownNameError("encoding of a DIGITS store", encoding, _ENCODINGS)
     export = Export(dataset, folder, "digits_lmdb", ("image-classification",))
     shape = ImageShape(export)
+    shapes: set[tuple[int, int, int]] = set()
     for split in dataset.splits:
         keys: list[str] = []
         with _Store(export.folder / f"{split or 'all'}_db") as store:
             for sample in export.samples(split):
                 datum = _datum(export, shape, sample, encoding)
                 if datum is not None:
+                    shapes.add(shape_of(datum))
                     store.put(f"{len(keys):08d}_{sample.label}".encode(), pack_datum(datum))
                     keys.append(sample.key)
         export.counts[split] = len(keys)
         export.write_keys(f"{split or 'all'}_keys.jsonl", keys)
     export.write_class_names("labels.txt")
+    if len(shapes) > 1:
+        export.notes.append(
+            "The images have several sizes or numbers of channels: read them with `force_same_shape=false`."
+        )
     write_mean(export)
     return export.report()
 

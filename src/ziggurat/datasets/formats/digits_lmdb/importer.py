@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,6 +16,7 @@ from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.datasets.formats.shared.digits_files import Datum, unpack_datum
 from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.folder_walk import folders_in
+from ziggurat.datasets.formats.shared.numbered_classes import NumberedClasses, no_number
 from ziggurat.datasets.formats.shared.text_files import names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
@@ -99,13 +100,17 @@ class _DatumScan(Scan):
         self._label_part = self._has_label_part()
         self._shape: tuple[int, int, int] | None = None
         self._shape_key = ""
-        self._highest = -1
+        self._numbers = NumberedClasses()
 
     def __iter__(self) -> Iterator[Sample | Problem]:
         for stores in self._stores:
             keys = _own_keys(self._root, stores.split)
             for (key, value), label in self._rows(stores):
                 yield self._sample(stores, key, value, label, next(keys, ""))
+        if not self._options["train_images"] and not self._options["val_images"]:
+            yield from _not_taken(self._root, self._stores)
+        if self._kind != "generic":
+            yield from self._numbers.problems(self._class_names(), self._stores[0].records or self._root.name)
 
     @property
     def schema(self) -> Schema:
@@ -113,9 +118,8 @@ class _DatumScan(Scan):
         details = {"shape": list(self._shape)} if self._shape and self._options["force_same_shape"] else {}
         if self._kind == "generic":
             return Schema(kind="generic", parts=("array", "label")[: 1 + self._label_part], details=details)
-        names = self._class_names()
-        more = tuple(str(number) for number in range(len(names), self._highest + 1))
-        return completed(Schema(kind=self._kind, class_names=(*names, *more), details=details), self._root)
+        names = self._numbers.names(self._class_names())
+        return completed(Schema(kind=self._kind, class_names=names, details=details), self._root)
 
     def _class_names(self) -> tuple[str, ...]:
         given = self._options["classes"]
@@ -153,13 +157,13 @@ class _DatumScan(Scan):
             shape = shape_of(datum)
             numbers = None if label is None or self._label_part else unpack_datum(label[1]).array().ravel().tolist()
         except DataError as error:
-            return Problem(key=name, kind="unreadable", reason=str(error), left_out=True)
+            return Problem(key=name, kind="unreadable", reason=str(error), left_out=True, split=stores.split)
+        if self._kind != "generic" and self._numbers.number(datum.label) is None:
+            return no_number(name, datum.label, stores.split)
         self._check_shape(shape, name)
         parts = [_address(stores.records, key, _AS_IMAGE if self._kind != "generic" else _AS_ARRAY)]
         if label is not None and self._label_part:
             parts.append(_address(stores.labels, label[0], _AS_ARRAY))
-        if self._kind != "generic":
-            self._highest = max(self._highest, datum.label)
         number = datum.label if label is None else numbers
         return Sample(key=name, parts=tuple(parts), label=number, split=stores.split, size_bytes=len(value))
 
@@ -217,14 +221,32 @@ def _stores(source: Path, options: Mapping[str, Any]) -> list[_Stores]:
     if is_store(source):
         return [_Stores("", "", split_of(source.name.partition("_")[0]))]
     found: dict[str, _Stores] = {}
+    for each in _stores_in(source):
+        found.setdefault(each.split, each)
+    return [found[split] for split in (*SPLITS, "") if split in found]
+
+
+def _stores_in(source: Path) -> Iterator[_Stores]:
+    """Yield all stores in the folders of a source."""
     for name in folders_in(source):
         split = next((split_of(word) for word in name.replace("-", "_").split("_") if split_of(word)), "")
         if is_store(source / name):
-            found.setdefault(split, _Stores(name, "", split))
+            yield _Stores(name, "", split)
         elif is_store(source / name / "features"):
-            labels = f"{name}/labels" if is_store(source / name / "labels") else ""
-            found.setdefault(split, _Stores(f"{name}/features", labels, split))
-    return [found[split] for split in (*SPLITS, "") if split in found]
+            yield _Stores(f"{name}/features", f"{name}/labels" if is_store(source / name / "labels") else "", split)
+
+
+def _not_taken(source: Path, stores: Sequence[_Stores]) -> Iterator[Problem]:
+    """Yield the stores whose split another store stands for."""
+    taken = {each.split: each.records for each in stores}
+    for each in () if is_store(source) else _stores_in(source):
+        if each.records != taken.get(each.split):
+            reason = (
+                f"The split has the store `{taken[each.split]}` already; the options `train_images` and `val_images` "
+                "choose others."
+            )
+            why = "another store of their split is read"
+            yield Problem(key=each.records, kind="other-files", reason=reason, names=1, why=why)
 
 
 def _kind(stores: _Stores, first: Datum) -> str:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Final
 
+from ziggurat.datasets.formats.huggingface.rows import (
+    Columns,
+    NoLabelError,
+    RowObjects,
+    columns_of,
+    count_of_boxes,
+    label_line,
+    survey_rows,
+)
+from ziggurat.datasets.formats.shared.detection_import import ZERO_SIZE_OPTION
 from ziggurat.datasets.formats.shared.folder_walk import FoundImage, ImageWalk
+from ziggurat.datasets.formats.shared.frames import FRAME_OPTIONS
 from ziggurat.datasets.formats.shared.text_encodings import ENCODING_OPTION
 from ziggurat.datasets.formats.shared.text_files import (
     OTHER_LABEL,
     Labels,
-    ListLine,
     SeenKeys,
     encoding_of,
     encoding_problems,
-    survey,
 )
 from ziggurat.datasets.formats.table.image_tables import (
     FILE_COLUMN,
@@ -38,7 +45,6 @@ from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import SPLIT_NAMES, Problem, Sample, split_of
 from ziggurat.errors import DataError, MissingDependencyError
 from ziggurat.formatting import plural
-from ziggurat.records.objects import ImageObject, objects_to_json
 from ziggurat.records.schema import Schema
 
 __all__ = ["HuggingFaceFolder"]
@@ -46,12 +52,6 @@ __all__ = ["HuggingFaceFolder"]
 _HEAD: Final = 50
 NO_LABEL: Final = "none"
 _LABELLED: Final = ("image-classification", "image-regression")
-
-_OBJECTS: Final = ("objects", "bbox", "bboxes", "annotations")
-_LABELS: Final = ("label", "labels", "class", "class_name", "category", "target")
-_TEXTS: Final = ("text", "caption", "description", "prompt")
-_CLASSES: Final = ("category", "categories", "category_id", "label", "labels", "class", "classes")
-_MASKS: Final = ("mask", "label", "segmentation", "annotation")
 
 
 class HuggingFaceFolder(Importer):
@@ -81,6 +81,8 @@ class HuggingFaceFolder(Importer):
             help="Whether a box is left, top, width, height, or left, top, right, bottom.",
             choices=("xywh", "xyxy"),
         ),
+        ZERO_SIZE_OPTION,
+        *FRAME_OPTIONS,
         ENCODING_OPTION,
     )
 
@@ -135,6 +137,9 @@ class _MetadataScan(Scan):
         self._labeled = SeenKeys()
         self._columns = Columns(kind="generic")
         self._labels: Labels | None = None
+        self._objects: RowObjects | None = None
+        self._repeated = frozenset[str]()
+        self._held: dict[str, Sample] = {}
         self._used = 0
 
     def __iter__(self) -> Iterator[Sample | Problem]:
@@ -153,10 +158,14 @@ class _MetadataScan(Scan):
                 )
             if first.has_several:
                 self._labels = replace(self._labels, names=first.labels)
+        if self._columns.kind == "detection" and self._labels is not None:
+            self._objects = RowObjects(self._root, self._columns, self._labels, self._options)
+            self._repeated = self._names_of_several_rows()
         for file in self._files:
             place = os.path.relpath(file.path, self._root)
             for number, row in table_rows(file):
                 yield from self._row(file, f"{place}:{number}", row)
+        yield from self._held.values()
         yield from self._unlisted()
 
     @property
@@ -167,6 +176,16 @@ class _MetadataScan(Scan):
         return Schema(
             kind=kind, parts=parts.get(kind, ()), class_names=names, details={"label_column": self._columns.label}
         )
+
+    def _names_of_several_rows(self) -> frozenset[str]:
+        """Return the names of images that several rows have objects of; only their objects are held in memory."""
+        seen, found = SeenKeys(), set[str]()
+        for file in self._files:
+            for _, row in table_rows(file):
+                name = "" if row is None else str(row.get(FILE_COLUMN))
+                if not seen.is_new(f"{file.folder}\n{name}"):
+                    found.add(name)
+        return frozenset(found)
 
     def _find_columns(self, file: MetadataFile) -> Columns:
         rows = [row for _, row in islice(table_rows(file), _HEAD) if row is not None]
@@ -206,25 +225,28 @@ class _MetadataScan(Scan):
             return
         found = self._image(file, place, row.get(FILE_COLUMN))
         if isinstance(found, Problem):
-            yield replace(found, split=file.split)
+            yield replace(found, split=file.split, objects=count_of_boxes(row, self._columns))
             return
         told = str([row.get(name) for name in (self._columns.label, self._columns.second) if name])
         is_new = self._labeled.is_new(f"{found.path}\n{told}")
-        if not self._seen.is_new(found.path):
+        is_second = not self._seen.is_new(found.path)
+        if is_second and not (is_new and found.path in self._held):
             reason = f"`{found.path}` has a row already; the first one counts."
+            lost = replace(lost, objects=count_of_boxes(row, self._columns) if is_new else 0)
             yield (
                 replace(lost, kind="duplicate-key", reason=reason)
                 if not is_new
                 else replace(lost, kind="other-label", reason=reason, why=OTHER_LABEL)
             )
             return
-        self._used += 1
+        self._used += not is_second
         split = file.split or SPLIT_NAMES.get(str(row.get("split", "")).lower(), "")
         split = split or (split_of(found.path) if "/" in found.path else "")
         try:
             yield from self._sample(file, place, row, found, split)
         except NoLabelError as error:
             kind = "unknown-class" if error.class_name else "no-label"
+            lost = replace(lost, left_out=not is_second, objects=error.objects)
             yield replace(lost, key=found.path, kind=kind, reason=str(error), class_name=error.class_name, split=split)
 
     def _sample(
@@ -241,15 +263,19 @@ class _MetadataScan(Scan):
         elif self._columns.kind == "generic":
             parts.append(str(row.get(self._columns.label) or "").encode("utf-8", "replace"))  # type: ignore[arg-type]
         elif self._labels is not None:
-            label, wrong = self._label(row)
-            for kind, reason in wrong:
-                yield Problem(key=found.path, kind=kind, reason=reason, objects=1)
-        yield Sample(key=found.path, parts=tuple(parts), label=label, split=split, size_bytes=found.size_bytes)
+            label, problems = self._label(found.path, row)
+            yield from problems
+        sample = Sample(key=found.path, parts=tuple(parts), label=label, split=split, size_bytes=found.size_bytes)
+        if str(row.get(FILE_COLUMN)) not in self._repeated:
+            yield sample
+            return
+        before = self._held.get(found.path)
+        self._held[found.path] = sample if before is None else replace(before, label=[*before.label, *sample.label])
 
-    def _label(self, row: Mapping[str, Any]) -> tuple[Any, list[tuple[str, str]]]:
+    def _label(self, path: str, row: Mapping[str, Any]) -> tuple[Any, list[Problem]]:
         assert self._labels is not None
-        if self._columns.kind == "detection":
-            return objects_of(row, self._columns, self._labels, self._options["box_format"])
+        if self._objects is not None:
+            return self._objects.label(path, row)
         line = label_line(row, self._columns)
         try:
             return self._labels.label(line), []
@@ -288,163 +314,3 @@ def _kind(columns: Columns, labels: Labels | None) -> str:
 
 def _left_out(key: str, kind: str, reason: str) -> Problem:
     return Problem(key=key, kind=kind, reason=reason, left_out=True)
-
-
-class NoLabelError(Exception):
-    """A row has nothing to learn from.
-
-    Args:
-        reason: one sentence.
-        class_name: class of the row that the dataset does not have; empty if it has none.
-    """
-
-    def __init__(self, reason: str, class_name: str = "") -> None:
-        super().__init__(reason)
-        self.class_name = class_name
-
-
-@dataclass(frozen=True, kw_only=True)
-class Columns:
-    """What is where in a row.
-
-    Args:
-        kind: of the dataset.
-        label: column with the label, the objects or the text; empty for none.
-        second: column with the path of the second image; empty for none.
-    """
-
-    kind: str
-    label: str = ""
-    second: str = ""
-
-
-def columns_of(names: Iterable[str], label: str = "") -> Columns:
-    """Return what the columns of a file mean, by their names.
-
-    Args:
-        names: of the columns.
-        label: the one that a person named; empty for none.
-    """
-    others = [name for name in names if name not in (FILE_COLUMN, "split")]
-    if not label:
-        label = next((name for name in (*_OBJECTS, *_LABELS) if name in others), "")
-    seconds = [name for name in others if name.endswith(f"_{FILE_COLUMN}")]
-    if not label and seconds:
-        kind = "segmentation" if seconds[0].startswith(_MASKS) else "image-to-image"
-        return Columns(kind=kind, second=seconds[0])
-    if not label:
-        label = next((name for name in _TEXTS if name in others), others[0] if len(others) == 1 else "")
-    if label in _OBJECTS:
-        return Columns(kind="detection", label=label)
-    if label in _TEXTS:
-        return Columns(kind="generic", label=label)
-    return Columns(kind="image-classification" if label else "image-to-image", label=label)
-
-
-def survey_rows(rows: Iterable[Mapping[str, Any] | None], columns: Columns) -> Labels | None:
-    """Return how the labels of rows become numbers; None where no row has any."""
-    return survey((line for row in rows if row is not None for line in _lines(row, columns)), None, "auto")
-
-
-def label_line(row: Mapping[str, Any], columns: Columns) -> ListLine:
-    """Return the label of a row, as a line of a list would have it.
-
-    Raises:
-        NoLabelError: where it has none.
-    """
-    return ListLine("", _texts(_parsed(row.get(columns.label))))
-
-
-def objects_of(
-    row: Mapping[str, Any], columns: Columns, labels: Labels, form: str
-) -> tuple[list[Any], list[tuple[str, str]]]:
-    """Return the objects of a row as a label, and (kind, reason) of the problems of those left out.
-
-    Args:
-        row: of the metadata.
-        columns: what is where.
-        labels: gives the classes their numbers.
-        form: ``xywh`` or ``xyxy``.
-
-    Raises:
-        NoLabelError: where the row has no boxes, or not as many classes as boxes.
-    """
-    found, wrong = [], []
-    for box, name in boxes_of(row, columns):
-        corners = _corners(box, form)
-        if corners is None:
-            wrong.append(("zero-size-box", f"The box {str(box)[:80]} has no size, or is none."))
-            continue
-        try:
-            number = labels.label(ListLine("", _texts(name)))
-        except (KeyError, ValueError, NoLabelError):
-            wrong.append(("unknown-class", f"There is no class {str(name)[:80]!r}."))
-            continue
-        found.append(ImageObject(class_number=number, box=corners))
-    return objects_to_json(found), wrong
-
-
-def boxes_of(row: Mapping[str, Any], columns: Columns) -> list[tuple[Any, Any]]:
-    """Return (box, class) of the objects of a row; class 0 where it has no classes.
-
-    Raises:
-        NoLabelError: where the row has no boxes, or not as many classes as boxes.
-    """
-    content = _parsed(row.get(columns.label))
-    if isinstance(content, list) and all(isinstance(each, dict) for each in content):
-        return [(each.get("bbox"), _class_in(each, 0)) for each in content]
-    boxes, classes = content, _class_in(row, None)
-    if isinstance(content, dict):
-        boxes, classes = content.get("bbox", content.get("bboxes")), _class_in(content, None)
-    if not isinstance(boxes, list):
-        raise NoLabelError("It has no boxes.")
-    if boxes and not isinstance(boxes[0], list):
-        boxes = [boxes]
-    classes = _parsed(classes)
-    classes = [0] * len(boxes) if classes is None else classes if isinstance(classes, list) else [classes]
-    if len(classes) != len(boxes):
-        raise NoLabelError(f"It has {len(boxes)} boxes and {len(classes)} classes.")
-    return list(zip(boxes, classes))
-
-
-def _lines(row: Mapping[str, Any], columns: Columns) -> Iterator[ListLine]:
-    try:
-        if columns.kind == "detection":
-            for _, name in boxes_of(row, columns):
-                yield ListLine("", _texts(name))
-        else:
-            yield label_line(row, columns)
-    except NoLabelError:
-        return
-
-
-def _class_in(values: Mapping[str, Any], default: Any) -> Any:
-    return next((values[name] for name in _CLASSES if values.get(name) is not None), default)
-
-
-def _parsed(value: Any) -> Any:
-    """Return a cell; lists and objects that are written as JSON are read."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    values = value if isinstance(value, list) else [value]
-    if not values or any(each is None or each == "" or isinstance(each, (list, dict)) for each in values):
-        raise NoLabelError("It has no label.")
-    return tuple(str(each) for each in values)
-
-
-def _corners(box: Any, form: str) -> tuple[float, float, float, float] | None:
-    if not isinstance(box, list) or len(box) != 4 or not all(type(number) in (int, float) for number in box):
-        return None
-    if not all(abs(number) < 1e9 for number in box):
-        return None  # also where it is not a number
-    left, top, right, bottom = box
-    if form == "xywh":
-        right, bottom = left + right, top + bottom
-    return (left, top, right, bottom) if right > left and bottom > top and math.isfinite(right + bottom) else None

@@ -11,7 +11,8 @@ import numpy as np
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.dataset import Dataset
-from ziggurat.datasets.formats.shared.exports import Export, ExportReport, pixels_of
+from ziggurat.datasets.formats.shared.digits_files import ImageShape
+from ziggurat.datasets.formats.shared.exports import Export, ExportReport
 
 __all__ = ["export_idx"]
 
@@ -35,22 +36,21 @@ def export_idx(dataset: Dataset, folder: Path, *, compress: bool = False) -> Exp
         StorageError: where the folder is not empty, or the disk is full or refuses.
     """
     export = Export(dataset, folder, "idx", ("image-classification",))
-    shape: tuple[int, ...] = ()
+    images = ImageShape(export)
     for split in dataset.splits:
         name = _NAMES.get(split, split)
         values, labels, keys = export.folder / f"{name}-images", bytearray(), []
         wide = len(dataset.schema.class_names) > 256
         with storage_errors(values), values.open("w+b") as file:
             for sample in export.samples(split):
-                pixels = pixels_of(dataset, sample)
-                shape = shape or pixels.shape
-                if pixels.shape != shape:
-                    export.leave_out(sample.key, "other-size", f"It has {pixels.shape}, the first image {shape}.")
+                pixels = images.pixels(dataset, sample)
+                if pixels is None:
                     continue
                 file.write(np.ascontiguousarray(pixels).data)
                 labels += struct.pack(">i" if wide else ">B", sample.label)
                 keys.append(sample.key)
         export.counts[split] = len(keys)
+        shape = images.shape
         sizes = (len(keys), *(shape[:2] if shape[2:] == (1,) else shape))
         _finish(values, f"idx{len(sizes)}-ubyte", _header(_BYTES, sizes), compress)
         export.write(f"{name}-labels", bytes(labels))

@@ -16,6 +16,7 @@ import numpy as np
 
 from ziggurat.dataflow.dataset.mnist import damaged_file, read_idx
 from ziggurat.datasets.formats.shared.exports import completed
+from ziggurat.datasets.formats.shared.numbered_classes import NumberedClasses, no_number
 from ziggurat.datasets.formats.shared.text_files import names_in
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, PartReader, Scan
 from ziggurat.datasets.samples import Problem, Sample, split_of
@@ -26,7 +27,7 @@ __all__ = ["MNISTFilesImporter"]
 
 _PART: Final = re.compile(
     r"(?:(?P<set>.+?)[-_.])?(?P<split>train|training|t10k|test|testing|val|valid|validation)"
-    r"[-_.](?P<part>images|labels)[-_.]idx\d[-_.]ubyte(?:\.gz)?",
+    r"[-_.](?P<part>images|labels)[-_.]idx\d[-_.][a-z]+(?:\.gz)?",
     re.IGNORECASE,
 )
 _ANY: Final = re.compile(r"(?P<stem>.+?)[-_.]idx(?:\d[-_.]\w+)?(?:\.gz)?", re.IGNORECASE)
@@ -60,6 +61,7 @@ class MNISTFilesImporter(Importer):
     kinds = ("image-classification", "generic")
     options = (
         ImporterOption(name="class_names", type=list, default=[], help="Names of the classes, by number."),
+        ImporterOption(name="set", type=str, default="", help="Set to read where a folder has several: its prefix."),
         ImporterOption(name="transposed", type=bool, default=False, help="Columns come first, as in EMNIST."),
     )
 
@@ -94,9 +96,10 @@ class MNISTFilesImporter(Importer):
 class _IndexedScan(Scan):
     def __init__(self, source: Path, options: Mapping[str, Any]) -> None:
         self._root = _root(source)
-        self._files = files_in(source)
+        self._files = _chosen(files_in(source), options["set"])
+        self._names = _names_of_files(source)
         self._given = tuple(str(name) for name in options["class_names"])
-        self._highest = -1
+        self._numbers = NumberedClasses()
         if not self._files:
             raise DataError(
                 "A source of idx files has names such as `train-images-idx3-ubyte.gz`.",
@@ -106,19 +109,22 @@ class _IndexedScan(Scan):
     def __iter__(self) -> Iterator[Sample | Problem]:
         for files in self._files:
             yield from self._samples(files)
+        yield from self._not_taken()
+        if self._files[0].labels:
+            yield from self._numbers.problems(self._class_names(), self._files[0].labels)
 
     @property
     def schema(self) -> Schema:
         """Classes by number if they have no names."""
-        if self._highest < 0:
+        if not self._files[0].labels:
             return Schema(kind="generic")
-        names = self._given or self._named() or _DIGITS
-        more = tuple(str(number) for number in range(len(names), self._highest + 1))
-        return completed(Schema(kind="image-classification", class_names=(*names, *more)), self._root)
+        names = self._numbers.names(self._class_names())
+        names = (*names, *_DIGITS[len(names) :]) if not self._class_names() else names
+        return completed(Schema(kind="image-classification", class_names=names), self._root)
 
-    def _named(self) -> tuple[str, ...]:
+    def _class_names(self) -> tuple[str, ...]:
         path = next((self._root / name for name in _NAME_FILES if (self._root / name).is_file()), None)
-        return () if path is None else names_in(path)
+        return self._given or (() if path is None else names_in(path))
 
     def _samples(self, files: _Files) -> Iterator[Sample | Problem]:
         shape = read_header_of(self._root / files.values).shape
@@ -130,13 +136,40 @@ class _IndexedScan(Scan):
                 f"`{files.labels}`",
                 advice="They belong to different sets, or one is damaged: get both anew.",
             )
-        prefix = "/".join(part for part in (files.name, files.split) if part)
+        prefix = files.split if files.labels else files.name
         keys = self._keys(files.split)
         for number in range(shape[0] if shape else 0):
-            label = None if labels is None else int(labels[number])
-            self._highest = max(self._highest, -1 if label is None else label)
+            value = None if labels is None else int(labels[number])
+            label = None if value is None else self._numbers.number(value)
             key = next(keys, "") or f"{prefix}/{number:05d}"
-            yield Sample(key=key, parts=(f"{files.values}#{number}",), label=label, split=files.split)
+            if value is not None and label is None:
+                yield no_number(key, value, files.split)
+            else:
+                yield Sample(key=key, parts=(f"{files.values}#{number}",), label=label, split=files.split)
+
+    def _not_taken(self) -> Iterator[Problem]:
+        """Yield images without labels, labels without images, and files that another one stands for."""
+        taken = {name for files in self._files for name in (files.values, files.labels)}
+        unzipped = {name.removesuffix(".gz") for name in taken}
+        splits = {files.split for files in self._files}
+        for name in self._names:
+            part = _PART.fullmatch(name)
+            if name in taken or not (part or _ANY.fullmatch(name)):
+                continue
+            if part and (part["set"] or "") != self._files[0].name:
+                continue
+            if part is None or _split_of(part) in splits:
+                is_same = name.removesuffix(".gz") in unzipped
+                reason = "The same file is there twice." if is_same else "Other files are read as this split's."
+                why = "other files of their set are read"
+                yield Problem(key=name, kind="other-files", reason=reason, names=int(not is_same), why=why)
+                continue
+            has_images = part["part"].lower() == "images"
+            kind, reason = ("no-label", "has no labels") if has_images else ("no-picture", "has no images")
+            shape = read_header_of(self._root / name).shape
+            for number in range(shape[0] if shape else 0):
+                key = f"{name}#{number}"
+                yield Problem(key=key, kind=kind, reason=f"Its split {reason}.", left_out=True, split=_split_of(part))
 
     def _keys(self, split: str) -> Iterator[str]:
         """Yield the keys that our exporter wrote beside the files."""
@@ -177,14 +210,12 @@ class _IndexedReader(PartReader):
 
 
 def files_in(source: Path) -> list[_Files]:
-    """Return the files of a source, the training split first; a file of arrays has no labels."""
-    names = [source.name] if source.is_file() else sorted(entry.name for entry in source.iterdir() if entry.is_file())
+    """Return the files of a source by set, the training split first; a file of arrays has no labels."""
+    names = _names_of_files(source)
     parts: dict[tuple[str, str], dict[str, str]] = {}
     for name in names:
         if found := _PART.fullmatch(name):
-            word = found["split"].lower()
-            split = "test" if word == "t10k" else split_of(word)
-            parts.setdefault((found["set"] or "", split), {}).setdefault(found["part"].lower(), name)
+            parts.setdefault((found["set"] or "", _split_of(found)), {}).setdefault(found["part"].lower(), name)
     order = {"train": 0, "val": 1, "test": 2}
     pairs = sorted(
         (
@@ -194,10 +225,37 @@ def files_in(source: Path) -> list[_Files]:
         ),
         key=lambda each: (each.name, order[each.split]),
     )
-    if pairs:
-        alone = len({each.name for each in pairs}) == 1
-        return [_Files(each.split, each.values, each.labels) for each in pairs] if alone else pairs
-    return [_Files("", name, name=found["stem"]) for name in names if (found := _ANY.fullmatch(name))]
+    return pairs or [_Files("", name, name=found["stem"]) for name in names if (found := _ANY.fullmatch(name))]
+
+
+def _chosen(files: list[_Files], name: str) -> list[_Files]:
+    """Return the files of one set; arrays belong to no set.
+
+    Raises:
+        DataError: where there are several sets and none is named, or no such set.
+    """
+    sets = sorted({each.name for each in files if each.labels})
+    if name and name not in sets:
+        raise DataError(
+            f"There is no set `{name}`.", received=", ".join(sets) or "no set", details={"field": "options.set"}
+        )
+    if len(sets) > 1 and not name:
+        raise DataError(
+            "The folder has several sets, whose classes differ.",
+            received=", ".join(sets),
+            advice=f"Set the option `set` to one of {', '.join(sets)}.",
+            details={"field": "options.set", "values": sets},
+        )
+    return [each for each in files if not name or each.name == name]
+
+
+def _names_of_files(source: Path) -> list[str]:
+    return [source.name] if source.is_file() else sorted(each.name for each in source.iterdir() if each.is_file())
+
+
+def _split_of(part: re.Match[str]) -> str:
+    word = part["split"].lower()
+    return "test" if word == "t10k" else split_of(word)
 
 
 def _root(source: Path) -> Path:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from ziggurat.dataflow.image_codec import encode_image
+from ziggurat.dataflow.image_codec import encode_image, highest_value
 from ziggurat.datasets.dataset import Dataset, StoredSample
 from ziggurat.datasets.formats.shared.exports import Export, pixels_of
 from ziggurat.errors import DatapointError
@@ -152,6 +152,8 @@ class ImageShape:
         except DatapointError as error:
             self._export.leave_out(sample.key, "unreadable", error.rule)
             return None
+        part = sample.parts[0]
+        self._export.narrowed += isinstance(part, bytes) and highest_value(part) is not None
         self.shape = self.shape or pixels.shape
         if pixels.shape == self.shape:
             return pixels

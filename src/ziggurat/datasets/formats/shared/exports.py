@@ -20,6 +20,7 @@ from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.datasets.dataset import Dataset, StoredSample
 from ziggurat.datasets.samples import Problem
 from ziggurat.errors import DataError, DatapointError, StorageError
+from ziggurat.formatting import plural
 from ziggurat.records.manifest import ImageForm
 from ziggurat.records.schema import Schema
 
@@ -79,6 +80,7 @@ class Export:
         folder: new or empty; it is made.
         format: name of the format.
         kinds: of datasets that the format holds.
+        narrowed: images with 16 bits that were written with 8.
 
     Raises:
         DataError: where the dataset is of another kind.
@@ -92,6 +94,7 @@ class Export:
     counts: dict[str, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    narrowed: int = 0
 
     def __post_init__(self) -> None:
         if self.dataset.kind not in self.kinds:
@@ -141,6 +144,10 @@ class Export:
         """Write what only our own importers look for, and return what was written."""
         schema = self.dataset.schema
         self.write(SCHEMA_NAME, json.dumps(schema.as_json(), ensure_ascii=False, indent=1) + "\n")
+        if self.narrowed:
+            self.notes.append(
+                f"{plural(self.narrowed, 'image')} with 16 bits: only the upper 8 bits in use are written."
+            )
         if schema.ignore_class is not None:
             self.notes.append(f"Only our own importer knows that class {schema.ignore_class} is to be ignored.")
         return ExportReport(format=self.format, counts=self.counts, problems=self.problems, notes=self.notes)

@@ -24,7 +24,7 @@ from ziggurat.datasets.formats.shared.text_files import (
     two_paths,
 )
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
-from ziggurat.datasets.samples import SPLITS, Problem, Sample, split_of
+from ziggurat.datasets.samples import SPLIT_NAMES, SPLITS, Problem, Sample, split_of
 from ziggurat.errors import ConfigurationError, DataError
 from ziggurat.records.schema import Schema
 
@@ -204,7 +204,8 @@ class _Partners:
 def _lists(source: Path) -> list[tuple[Path, str]]:
     if source.is_file():
         return [(source, "")] if source.suffix.lower() in (".txt", ".lst", ".tsv", ".csv") else []
-    named = [(source / f"{split}.txt", split) for split in SPLITS] + [(source / "pairs.txt", "")]
+    names = sorted(SPLIT_NAMES, key=lambda name: SPLITS.index(SPLIT_NAMES[name]))
+    named = [(source / f"{name}.txt", SPLIT_NAMES[name]) for name in names] + [(source / "pairs.txt", "")]
     return [(path, split) for path, split in named if path.is_file()]
 
 

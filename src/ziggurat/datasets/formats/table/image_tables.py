@@ -43,6 +43,9 @@ _LABELS: Final = (
     "diagnosis", "level", "grade",
 )  # fmt: skip
 _ID: Final = re.compile(r".*(id|name|path|file)", re.IGNORECASE)
+BOX_COLUMN: Final = "bbox"
+"""Column with the box of an object, as a list; each of the rows of an image has one."""
+
 _BOX_NAMES: Final = frozenset(("bbox", "boxes", "xmin", "xmax", "x_min", "x_max", "encodedpixels"))
 _NO_LABELS: Final = re.compile(r".*submission.*", re.IGNORECASE)
 _HEAD_ROWS: Final = 50
@@ -254,6 +257,8 @@ def label_column(rows: Sequence[Mapping[str, Any]]) -> str | None:
         rows: some of a table, as ``table_rows`` yields them.
     """
     names = [name for name in (rows[0] if rows else ()) if name not in (FILE_COLUMN, "split")]
+    if BOX_COLUMN in names:
+        return BOX_COLUMN
     plain = {re.sub(r"[\W_]", "", name).lower(): name for name in reversed(names)}
     usual = next((plain[name] for name in _LABELS if name in plain), None)
     return usual or (names[0] if len(names) == 1 else None)
@@ -270,8 +275,12 @@ def _table(root: Path, path: Path, folders: Sequence[str]) -> MetadataFile | Non
     except DataError:
         return None
     columns = list(rows[0])[:_MOST_COLUMNS] if rows else []
-    if len(columns) < 2 or _BOX_NAMES.intersection(name.strip().lower() for name in columns):
-        return None  # boxes and masks in tables have several rows for an image
+    if len(columns) < 2:
+        return None
+    named_boxes = _BOX_NAMES.intersection(name.strip().lower() for name in columns)
+    has_lists = BOX_COLUMN in columns and all(_is_list(row.get(BOX_COLUMN)) for row in rows)
+    if named_boxes - ({BOX_COLUMN} if has_lists else set()):
+        return None  # columns for each side, or masks: other formats
     columns.sort(key=lambda name: not _ID.fullmatch(name.strip()))
     for folder in sorted(folders, key=lambda folder: _likelihood(folder, path.stem)):
         suffixes = _suffixes(root / folder)
@@ -280,6 +289,10 @@ def _table(root: Path, path: Path, folders: Sequence[str]) -> MetadataFile | Non
             if _are_there(root / folder, [f"{cell}{suffix}" for cell in cells if cell]):
                 return MetadataFile(split_within(path.stem), folder, path, column, suffix, encoding=encoding)
     return None
+
+
+def _is_list(cell: Any) -> bool:
+    return str(cell or "").strip()[:1] in ("[", "")
 
 
 def _likelihood(folder: str, stem: str) -> tuple[int, int, str]:

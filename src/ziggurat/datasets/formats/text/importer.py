@@ -36,6 +36,7 @@ _DATA_SUFFIXES: Final = frozenset({
 })  # fmt: skip
 _TEXT_SUFFIXES: Final = (".txt", "")
 _WORDS_OF_TEXT: Final = 2.5
+_OTHER_FILES: Final = "their folders hold other files"
 
 
 class TextImporter(Importer):
@@ -83,7 +84,7 @@ class TextImporter(Importer):
             layout = self._layout(source, options)
         if layout == "lines":
             files = _needed(class_files(source), source, "two files, one for each class")
-            return LineScan(files, classes, options["encoding"])
+            return LineScan(files, other_class_files(source, files), classes, options["encoding"])
         if layout == "folders":
             folders = _needed(class_folders(source), source, "a folder for each class")
             return FolderScan(source, folders, classes, options["encoding"])
@@ -203,17 +204,27 @@ def reads_as_texts(path: Path) -> bool:
     return bool(lines) and len(words) >= _WORDS_OF_TEXT * len(lines) and numbers < len(words) / 2
 
 
+def other_class_files(folder: Path, files: Mapping[str, Path]) -> list[Path]:
+    """Return the files that end as those of the classes and have another name."""
+    taken = set(files.values())
+    return [path for path in _sorted(folder) if path not in taken and path.suffix[1:] in files and path.is_file()]
+
+
 class LineScan(Scan):
     """One walk through files of lines.
 
     Args:
         files: class → its file.
+        others: files that are not taken, although they look like those of classes.
         classes: names of the classes in the order of their numbers; empty: in that of their letters.
         encoding: name of the encoding; empty to detect it.
     """
 
-    def __init__(self, files: dict[str, Path], classes: Sequence[str] = (), encoding: str = "") -> None:
+    def __init__(
+        self, files: dict[str, Path], others: Sequence[Path] = (), classes: Sequence[str] = (), encoding: str = ""
+    ) -> None:
         self._files = files
+        self._others = others
         self._encoding = encoding
         self._classes = tuple(classes) or tuple(sorted(files))
 
@@ -226,6 +237,10 @@ class LineScan(Scan):
                 continue
             yield from encoding_problems(path.name, encoding, self._encoding)
             yield from _lines(path, encoding, self._classes.index(name))
+        for path in self._others:
+            for line in _lines(path, encoding_of(path, self._encoding), 0):
+                reason = "Its file has another name than those of the classes."
+                yield Problem(key=line.key, kind="no-label", reason=reason, left_out=True)
 
     @property
     def schema(self) -> Schema:
@@ -263,21 +278,27 @@ class FolderScan(Scan):
 
     def _not_taken(self) -> Iterator[Problem]:
         """Yield the texts that lie in no class's folder, and the files of the folders that are none by their names."""
-        above = {folder.path.parent: folder.split for folder in self._folders}
+        above = {self._source: "", **{folder.path.parent: folder.split for folder in self._folders}}
+        has_splits = any(folder.split for folder in self._folders)
         taken = {folder.path for folder in self._folders}
         for place, split in above.items():
             for path in _sorted(place):
                 key = path.relative_to(self._source).as_posix()
                 if path.name.startswith(".") or path in taken or path in above:
                     continue
-                if path.is_dir() and (count := sum(1 for _ in _texts_below(path))):
-                    reason = f"Most of its files are no texts; {plural(count, 'text is', 'texts are')} not taken."
-                    yield Problem(
-                        key=key, kind="other-files", reason=reason, names=1, why="their folders hold other files"
-                    )
-                elif path.is_file() and path.suffix == ".txt" and not _is_known(path.stem):
-                    reason = "It lies in no class's folder."
-                    yield Problem(key=key, kind="no-label", reason=reason, left_out=True, split=split)
+                mine = split or split_of(path.name)
+                lost = Problem(
+                    key=key, kind="no-label", reason="It lies in no class's folder.", left_out=True, split=mine
+                )
+                if path.is_file() and path.suffix == ".txt" and not _is_known(path.stem):
+                    yield lost
+                if not path.is_dir() or not (texts := list(_texts_below(path))):
+                    continue
+                if place != self._source or not has_splits:
+                    reason = f"Most of its files are no texts; {plural(len(texts), 'text is', 'texts are')} not taken."
+                    yield Problem(key=key, kind="other-files", reason=reason, names=1, why=_OTHER_FILES)
+                for text in texts:
+                    yield replace(lost, key=text.relative_to(self._source).as_posix())
         for folder in self._folders:
             others = [path for path in _sorted(folder.path) if path.is_file() and not _may_be_text(path)]
             if others := [path for path in others if not path.name.startswith(".")]:

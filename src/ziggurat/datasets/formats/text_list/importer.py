@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from ziggurat.datasets.formats.shared.exports import ExportedKeys, exported_schema
 from ziggurat.datasets.formats.shared.folder_walk import has_image_name
+from ziggurat.datasets.formats.shared.numbered_classes import BACKGROUND
 from ziggurat.datasets.formats.shared.text_encodings import ENCODING_OPTION
 from ziggurat.datasets.formats.shared.text_files import (
     CLASS_NUMBER,
@@ -38,7 +39,6 @@ from ziggurat.records.schema import Schema
 __all__ = ["TextList"]
 
 _LABEL_FILES: Final = ("labels.txt", "classes.txt")
-_BACKGROUND: Final = frozenset(("background", "none", "unknown", "other"))
 _SUFFIXES: Final = ("", ".txt", ".lst", ".list", ".tsv", ".csv")
 _HEAD: Final = 50  # lines that a guess looks at
 
@@ -219,7 +219,7 @@ class _ListScan(Scan):
             return int(self._options["first_number"])
         found = [line.values[0] for _, path in self._lists for _, line in self._parsed(path) if line is not None]
         numbers = {int(value) for value in found if CLASS_NUMBER.fullmatch(value)}
-        if not numbers or 0 in numbers or names[0].strip(" _").lower() in _BACKGROUND or self._is_ours(names):
+        if not numbers or 0 in numbers or names[0].strip(" _").lower() in BACKGROUND or self._is_ours(names):
             return 0
         if max(numbers) == len(names):
             return 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +57,7 @@ def export_tfrecord(dataset: Dataset, folder: Path, *, records_per_shard: int = 
     first = int(dataset.kind == "detection")
     names = line_names(dataset.schema.class_names)
     turned = 0
+    unread: Counter[str] = Counter()
     for split in dataset.splits:
         shards = max(1, -(-dataset.size(split) // records_per_shard))
         with _shard_files(export.folder, split or "all", shards) as files:
@@ -67,12 +69,16 @@ def export_tfrecord(dataset: Dataset, folder: Path, *, records_per_shard: int = 
                     continue
                 files.write(sample.row // records_per_shard, tfrecord_frame(pack_features(features)))
                 export.counts[split] += 1
+                unread.update(_unread(dataset.kind, sample))
                 first_part = features[PART_FEATURES[dataset.schema.parts[0]]][0]
                 turned += isinstance(first_part, bytes) and stored_size(first_part).orientation != 1
     export.write_class_names("labels.txt", numbered_from=first)
     if dataset.kind == "detection":
         items = (f"item {{\n  id: {number}\n  name: {json.dumps(name)}\n}}\n" for number, name in enumerate(names, 1))
         export.write("label_map.pbtxt", "".join(items))
+    if dataset.kind == "image-to-image" and len(dataset.schema.parts) == 1:
+        unread["that an image is its own target"] = sum(export.counts.values())
+    export.notes += [f"Only our own importer reads {what}: {count}." for what, count in sorted(unread.items())]
     if turned:
         export.notes.append(turned_note(turned))
     return export.report()
@@ -134,6 +140,18 @@ def _features(dataset: Dataset, sample: StoredSample, names: list[str]) -> dict[
     elif dataset.kind == "detection":
         features.update(_objects(sample, (height, width), names))
     return features
+
+
+def _unread(kind: str, sample: StoredSample) -> Iterator[str]:
+    """Yield what a record holds in our own feature alone, once for each object."""
+    for each in objects_from_json(sample.label) if kind == "detection" else ():
+        there = {
+            "outlines": each.polygons,
+            "run lengths": each.mask,
+            "regions without a class": each.class_number < 0,
+            "further fields of objects": each.details,
+        }
+        yield from (what for what, is_there in there.items() if is_there)
 
 
 def _objects(sample: StoredSample, size: tuple[int, int], names: list[str]) -> dict[str, Feature]:

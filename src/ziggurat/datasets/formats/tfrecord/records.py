@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 
+from ziggurat.datasets.formats.shared.numbered_classes import MOST_CLASSES
 from ziggurat.datasets.formats.shared.text_files import lines_of
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.protobuf_wire import as_message, bytes_field, fields, fixed_size_values, integers, masked_crc32c, varint
@@ -217,7 +218,7 @@ class ClassNumbers:
             self._seen.setdefault(place, text)
             return place
         place = self._known.get(number) if self._known else number - self._first
-        if place is None or place < 0:
+        if place is None or not 0 <= place <= MOST_CLASSES:
             raise DataError("A class has a number that the source lists.", received=str(number))
         if not self._known and (text or place not in self._seen):
             self._seen[place] = text
@@ -260,7 +261,9 @@ def kind_of(features: Mapping[str, Feature]) -> str | None:
         return "image-classification"
     if PART_FEATURES["target"] in features:
         return "image-to-image"
-    return "image-regression" if LABEL in features else None
+    if LABEL not in features:
+        return None
+    return "image-to-image" if text_of(features, LABEL) == "null" else "image-regression"
 
 
 def label_of(kind: str, features: Mapping[str, Feature], classes: ClassNumbers) -> Any:

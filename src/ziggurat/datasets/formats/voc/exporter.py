@@ -58,10 +58,18 @@ def export_voc(dataset: SampleSource, folder: Path, *, one_based: bool = False) 
             stems.append(stem)
             export.write(f"Annotations/{stem}.xml", _document(export, sample, names, one_based))
         export.write(f"ImageSets/Main/{split}.txt", "".join(f"{stem}\n" for stem in stems))
-    export.write("classes.txt", "".join(f"{name}\n" for name in names))
     export.write_keys()
-    changed = [name for name, line in zip(dataset.schema.class_names, names, strict=True) if name != line]
-    return export.report(*(f"The class {name!r} is written as one line." for name in changed))
+    return export.report(*_write_names(export))
+
+
+def _write_names(export: DetectionExport) -> list[str]:
+    """Write the names of the classes, and return a note on each that is written otherwise."""
+    names = export.dataset.schema.class_names
+    lines = line_names(names)
+    export.write("classes.txt", "".join(f"{line}\n" for line in lines))
+    return [
+        f"The class {name!r} is written as one line." for name, line in zip(names, lines, strict=True) if name != line
+    ]
 
 
 def _document(export: DetectionExport, sample: PlacedSample, names: list[str], one_based: bool) -> str:
@@ -78,7 +86,14 @@ def _document(export: DetectionExport, sample: PlacedSample, names: list[str], o
             left_out += 1
             continue
         _add_object(root, each, names[each.class_number], one_based)
-        for what, there in (("outlines", each.polygons), ("run lengths", each.mask), ("crowds", each.crowd)):
+        lost = {
+            "outlines": each.polygons,
+            "run lengths": each.mask,
+            "crowds": each.crowd,
+            "further fields whose names are no XML names": not all(map(_TAG.fullmatch, each.details)),
+            "numbers of further fields, other than as texts": any(map(_is_no_text, each.details.values())),
+        }
+        for what, there in lost.items():
             if there:
                 export.lose(what)
     export.leave_out(sample.key, left_out, "no-class", "regions without a class")
@@ -98,6 +113,11 @@ def _add_object(root: Element, each: ImageObject, name: str, one_based: bool) ->
     box = SubElement(element, "bndbox")
     for corner, value in zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True):
         SubElement(box, corner).text = number_text(value)
+
+
+def _is_no_text(value: Any) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return isinstance(value, int | float) or any(map(_is_no_text, inner))
 
 
 def _add(parent: Element, field: str, value: Any) -> None:
@@ -135,28 +155,40 @@ def export_voc_masks(dataset: SampleSource, folder: Path) -> ExportReport:
         stems = []
         for sample in export.samples(split, _PREFIX, without=TREES):
             stem = sample.stem(_PREFIX)
-            mask = _numbers(sample.parts[1], sample.key)
+            mask = _numbers(sample.parts[1], sample.key, schema.ignore_class)
             if mask is None:
                 export.drop(split, sample.key, "bad-mask", "Its mask has numbers above 255, or is none.")
                 continue
             _write_mask(mask, folder / f"SegmentationClass/{stem}.png", colours)
             stems.append(stem)
         export.write(f"ImageSets/Segmentation/{split}.txt", "".join(f"{stem}\n" for stem in stems))
-    export.write("classes.txt", "".join(f"{name}\n" for name in line_names(schema.class_names)))
     export.write_keys()
-    notes = [] if schema.class_names else ["Classes have no names; our importer will give them those of VOC."]
-    if schema.ignore_class != _IGNORED:
-        notes.append(f"VOC ignores the number 255, the dataset: {schema.ignore_class}.")
+    notes = _write_names(export)
+    if not schema.class_names:
+        notes.append("Classes have no names; our importer will give them those of VOC.")
+    if schema.ignore_class not in (None, _IGNORED):
+        notes.append(f"VOC ignores the number 255: the dataset's {schema.ignore_class} is written so.")
+    if schema.ignore_class is None:
+        notes.append("VOC ignores the number 255, and the dataset none.")
     return export.report(*notes)
 
 
-def _numbers(part: bytes | str | np.ndarray, key: str) -> np.ndarray | None:
-    """Return the class numbers of a stored mask, (H, W) uint8; None where they are larger, or there are none."""
+def _numbers(part: bytes | str | np.ndarray, key: str, ignored: int | None) -> np.ndarray | None:
+    """Return the class numbers of a stored mask, (H, W) uint8; None where they are larger, or there are none.
+
+    Args:
+        part: the mask.
+        key: of the sample.
+        ignored: number that VOC's 255 stands for; None for none.
+    """
     try:
         mask = part if isinstance(part, np.ndarray) else decode_mask(part if isinstance(part, bytes) else b"", key)
     except DatapointError:
         return None
-    return None if not mask.size or mask.max() > _IGNORED else mask.reshape(mask.shape[:2]).astype(np.uint8)
+    if not mask.size:
+        return None
+    mask = mask if ignored is None else np.where(mask == ignored, _IGNORED, mask)
+    return None if mask.max() > _IGNORED else mask.reshape(mask.shape[:2]).astype(np.uint8)
 
 
 def _write_mask(mask: np.ndarray, path: Path, colours: Sequence[tuple[int, int, int]]) -> None:

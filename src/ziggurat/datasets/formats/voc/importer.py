@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.datasets.formats.masks.reader import MaskReader, mask_address
+from ziggurat.datasets.formats.masks.reader import MaskReader, mask_address, palette_of
 from ziggurat.datasets.formats.shared.detection_import import (
+    KEYS_NAME,
     ZERO_SIZE_OPTION,
     BoxRule,
     NamedScan,
@@ -38,6 +39,7 @@ VOC_CLASSES: Final = (
 )  # fmt: skip
 """The classes of VOC's masks, by number."""
 _IGNORED: Final = 255
+_HEAD_BYTES: Final = 1 << 16  # the palette of a PNG comes before its pixels
 
 
 class VocImporter(Importer):
@@ -80,7 +82,9 @@ class VocImporter(Importer):
         if not masks or first_file(source / masks, ".png") is None:
             return None
         reason, options = f"Masks in {masks} and no XML files.", {"task": "segmentation"}
-        return Guess(format=self.name, confidence=0.6, reason=reason, kind="segmentation", options=options)
+        # Our own export has names and keys that only this importer reads; without names, VOC's own may be wrong.
+        confidence = 0.95 if (source / KEYS_NAME).is_file() and (source / "classes.txt").is_file() else 0.6
+        return Guess(format=self.name, confidence=confidence, reason=reason, kind="segmentation", options=options)
 
     def scan(self, source: Path, options: Mapping[str, Any]) -> Scan:
         folders = voc_folders(source, options["annotations"], options["images"]) if source.is_dir() else []
@@ -213,8 +217,19 @@ class MaskScan(Scan):
     def schema(self) -> Schema:
         if not self._ended:
             raise StateError("The schema of a scan is there when the scan has ended.", advice="Iterate it to its end.")
-        colours = voc_colors(len(self._names))
+        count = len(self._names)
+        palette = self._palette()
+        colours = palette[:count] if len(palette) >= count else voc_colors(count)
         return Schema(kind="segmentation", class_names=self._names, colours=colours, ignore_class=_IGNORED)
+
+    def _palette(self) -> tuple[tuple[int, int, int], ...]:
+        """Return the colors of the first mask's palette; none where it has no palette."""
+        masks = (first_file(self._root / folder.masks, ".png") for folder in self._folders)
+        path = next(filter(None, masks), None)
+        if path is None:
+            return ()
+        with path.open("rb") as file:
+            return palette_of(file.read(_HEAD_BYTES))
 
     def __iter__(self) -> Iterator[Sample | Problem]:
         keys = read_keys(self._root)
@@ -222,20 +237,21 @@ class MaskScan(Scan):
             lists = SplitLists(self._root, folder.path, "Segmentation")
             yield from lists.problems
             for pair in walk_pairs(self._root, folder.image_folder, folder.masks, ".png"):
+                is_listed = pair.stem in lists
+                split = lists.split(pair.stem) or folder.split
                 if pair.image is None or pair.size_bytes is None:
-                    reason = f"{pair.label or pair.image} has no image."
-                    yield Problem(key=pair.label or pair.stem, kind="no-picture", reason=reason, left_out=True)
+                    key, reason = pair.label or pair.stem, f"{pair.label or pair.image} has no image."
+                    yield Problem(key=key, kind="no-picture", reason=reason, left_out=True, split=split)
                 elif pair.label is not None:
                     yield Sample(
                         key=keys.get(pair.image, pair.image),
                         parts=(pair.image, mask_address(pair.label)),
-                        split=lists.split(pair.stem) or folder.split,
+                        split=split,
                         size_bytes=pair.size_bytes,
                     )
-                elif pair.stem in lists:
-                    lists.split(pair.stem)
-                    reason = "ImageSets/Segmentation lists it, and it has no mask."
-                    yield Problem(key=pair.image, kind="no-label", reason=reason, left_out=True)
+                elif is_listed or not lists:  # in VOC's own sets, the lists say which images have a mask
+                    reason = "ImageSets/Segmentation lists it, and it has no mask." if is_listed else "It has no mask."
+                    yield Problem(key=pair.image, kind="no-label", reason=reason, left_out=True, split=split)
             yield from lists.missing()
         self._ended = True
 

@@ -139,7 +139,8 @@ class SplitLists:
         """Yield the stems that were not requested: there is no image of that name."""
         for stem in sorted(self._waiting):
             reason = f"{self._path} lists it, and there is no image of that name."
-            yield Problem(key=stem, kind="no-picture", reason=reason, left_out=True)
+            split = self._splits[stem]
+            yield Problem(key=stem, kind="no-picture", reason=reason, left_out=True, split=split)
 
 
 def _stems(path: Path) -> Iterator[str]:

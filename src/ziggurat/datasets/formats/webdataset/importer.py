@@ -10,6 +10,7 @@ from typing import Any, Final
 from ziggurat.datasets.formats.shared.detection_import import ZERO_SIZE_OPTION, lost_objects
 from ziggurat.datasets.formats.shared.exports import completed
 from ziggurat.datasets.formats.shared.frames import FRAME_OPTIONS
+from ziggurat.datasets.formats.shared.numbered_classes import NumberedClasses, no_number
 from ziggurat.datasets.formats.shared.text_files import names_in
 from ziggurat.datasets.formats.webdataset.objects import ShardObjects
 from ziggurat.datasets.formats.webdataset.shards import (
@@ -87,7 +88,7 @@ class _ShardScan(Scan):
         self._kind = self._kind_of_source()
         self._objects = ShardObjects(self._root, self._names, options)
         self._parts: tuple[str, ...] = KINDS[self._kind]
-        self._highest = -1
+        self._numbers = NumberedClasses()
 
     def __iter__(self) -> Iterator[Sample | Problem]:
         numbers = {name: number for number, name in enumerate(self._names)}
@@ -97,12 +98,12 @@ class _ShardScan(Scan):
                     yield from self._sample(path, sample, numbers)
             except DataError as error:
                 yield Problem(key=path, kind="unreadable", reason=f"What follows is lost: {error}", left_out=True)
+        yield from self._numbers.problems(self._names, "the list of classes")
 
     @property
     def schema(self) -> Schema:
         """Classes as the file of names says; else by number."""
-        more = tuple(str(number) for number in range(len(self._names), self._highest + 1))
-        schema = Schema(kind=self._kind, parts=self._parts, class_names=(*self._names, *more))
+        schema = Schema(kind=self._kind, parts=self._parts, class_names=self._numbers.names(self._names))
         return completed(schema, self._root)
 
     def _kind_of_source(self) -> str:
@@ -148,8 +149,10 @@ class _ShardScan(Scan):
             lost = [""] * (len(label) if self._kind == "detection" else 0)
             yield from lost_objects(key, "no-picture", reason, lost, left_out=True, split=split)
             return
+        if not self._is_numbered(label):
+            yield no_number(key, label, split)
+            return
         self._parts = self._parts[: len(members)]
-        self._note(label)
         yield from problems
         yield Sample(
             key=key,
@@ -162,11 +165,11 @@ class _ShardScan(Scan):
             size_bytes=members[0].size_bytes,
         )
 
-    def _note(self, label: Any) -> None:
+    def _is_numbered(self, label: Any) -> bool:
+        """Return whether the numbers of the label's classes, if it has any, are some, and remember them."""
         if self._kind == "detection":
-            self._highest = max([self._highest, *(int(each["class"]) for each in label)])
-        elif type(label) is int and self._kind != "image-pairs":
-            self._highest = max(self._highest, label)
+            return all(each["class"] < 0 or self._numbers.number(each["class"]) is not None for each in label)
+        return type(label) is not int or self._kind == "image-pairs" or self._numbers.number(label) is not None
 
 
 class _MemberReader(PartReader):

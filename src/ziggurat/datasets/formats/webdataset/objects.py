@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ziggurat.datasets.formats.shared.detection_import import BoxRule, plain_number, whole_number
 from ziggurat.datasets.formats.shared.frames import Frame, FrameRule
+from ziggurat.datasets.formats.shared.numbered_classes import MOST_CLASSES
 from ziggurat.datasets.formats.webdataset.shards import Member, ShardSample, label_of, own_json, read_member
 from ziggurat.datasets.image_size import StoredSize, stored_size
 from ziggurat.datasets.samples import Problem
@@ -89,4 +90,4 @@ class ShardObjects:
         if isinstance(value, str) and value in self._names:
             return self._names.index(value)
         number = whole_number(value)
-        return None if number is None or number < -1 else number
+        return None if number is None or not -1 <= number <= MOST_CLASSES else number

@@ -74,7 +74,9 @@ def unread_labels(kind: str, sample: ShardSample) -> list[str]:
     """Return the members of a sample that nothing is read of, where it would get no label for that reason."""
     if kind != "image-to-image" or "target" in meaning_of(sample):
         return []
-    return [ending for ending in sample.members if ending != meaning_of(sample)["image"]]
+    is_own = own_json(sample).get("kind") in KINDS
+    own = ("json",) if is_own else ()
+    return [ending for ending in sample.members if ending not in (meaning_of(sample)["image"], *own)]
 
 
 def parts_of(kind: str, sample: ShardSample) -> list[Member] | None:
