@@ -193,6 +193,15 @@ def versions(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     return answer(studio.datasets.versions(job_id))
 
 
+@router.post("/datasets/{job_id}/again", response_model=JobShape, status_code=201)
+def create_again(studio: StudioDep, who: TrainerUser, job_id: str, body: _Named) -> Response:
+    """Put a dataset into the queue that is made from the same source by the same spec; its parent is this one."""
+    studio.paths.check_spec(studio.datasets.again(job_id).model_dump(mode="json"))
+    job = studio.datasets.create_again(job_id, name=body.name, owner=who.name)
+    studio.people.note(who, "dataset.create", job.id, parent=job_id)
+    return answer(job, 201)
+
+
 @router.post("/datasets/{job_id}/relabel", response_model=JobShape, status_code=201)
 def relabel(studio: StudioDep, who: TrainerUser, job_id: str, body: _Relabel) -> Response:
     """Make a version in which samples have another label."""
