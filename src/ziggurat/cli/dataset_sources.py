@@ -94,7 +94,7 @@ def create(
 def again(application: Application, folder: Path, out: Path | None, name: str, detach: bool) -> int:
     """Create the dataset in FOLDER again: the same source and spec, read by the rules of this release.
 
-    `ziggurat dataset check FOLDER` says what would be otherwise. The dataset in FOLDER stays, as the parent of the new one.
+    `ziggurat dataset check FOLDER` says what would be otherwise. The dataset in FOLDER stays, as its parent.
     """
     spec = datasets.Datasets().again(str(folder))
     spec = spec.model_copy(update={"name": name or spec.name})
