@@ -37,7 +37,7 @@ def test_the_check_offers_to_create_it_again(visit: Any, studio: Any, cats: str)
     job = studio.jobs.get(answer.headers["location"].rsplit("/", 1)[1])
     parent = Manifest.load(Path(studio.jobs.get(cats).folder))
     assert (job.name, job.state, job.parent, job.spec["again_of"]) == ("cats today", "queued", cats, parent.id)
-    (entry,) = studio.people.audit(action="dataset.create").entries
+    (entry,) = studio.people.audit(action="dataset.again").entries
     assert (entry.target, dict(entry.details)) == (job.id, {"parent": cats})
 
 

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Final
 from fastapi import Form, Query, Request, Response
 
 from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
+from ziggurat.operations.datasets import create_again as again
+from ziggurat.operations.datasets import exclude
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.caches import BackgroundResult, background_results
@@ -170,10 +172,9 @@ def mend(
         finding = finding_of(found.value, kind)
         version = name.strip() or next_name(studio.jobs.get(job_id).name)
         reason = f"A check found: {finding.kind}."
-        job = studio.datasets.exclude(job_id, places_of(finding), reason=reason, name=version, owner=who.name)
+        job = exclude(studio, who, job_id, places_of(finding), reason=reason, name=version, finding=kind)
     except ZigguratError as error:
         return _page(request, studio, job_id, verify, found, error)
-    studio.people.note(who, "dataset.exclude", job.id, parent=job_id, finding=kind)
     return see_other(request, f"/datasets/{job.id}")
 
 
@@ -181,11 +182,9 @@ def mend(
 def create_again(request: Request, studio: StudioDep, who: TrainerUser, job_id: str, name: _Name = "") -> Response:
     """Create a dataset again, by the rules of this release."""
     try:
-        studio.paths.check_spec(studio.datasets.again(job_id).model_dump(mode="json"))
-        job = studio.datasets.create_again(job_id, name=name.strip(), owner=who.name)
+        job = again(studio, who, job_id, name=name.strip())
     except ZigguratError as error:
         return _page(request, studio, job_id, False, _found(request, studio, job_id, verify=False, wait_s=0.0), error)
-    studio.people.note(who, "dataset.create", job.id, parent=job_id)
     return see_other(request, f"/datasets/{job.id}")
 
 
@@ -211,10 +210,9 @@ def leave_out(
     """Make a version without the samples that have a kind of problem."""
     version = name.strip() or next_name(studio.jobs.get(job_id).name)
     try:
-        job = studio.datasets.exclude(job_id, [], problem=kind, name=version, owner=who.name)
+        job = exclude(studio, who, job_id, problem=kind, name=version)
     except ZigguratError as error:
         return _problems_page(request, studio, job_id, kind, 0, error)
-    studio.people.note(who, "dataset.exclude", job.id, parent=job_id, problem=kind)
     return see_other(request, f"/datasets/{job.id}")
 
 
