@@ -110,8 +110,8 @@ class DatasetSpec(SpecModel):
     )  # fmt: skip
 
     again_of: str = spec_field(
-        "", title="Again of", help="Id of the dataset that is created again; its history names it.", group="Dataset",
-        max_length=64,
+        "", title="Again of", help="Id and name of the dataset that is created again, for the history.",
+        group="Dataset", max_length=300,
     )  # fmt: skip
 
     source: str = spec_field(

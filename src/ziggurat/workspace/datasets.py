@@ -244,7 +244,7 @@ class Datasets:
         return why_not_again(Manifest.load(self.folder(name)))
 
     def again(self, name: str) -> DatasetSpec:
-        """Return the spec by which a dataset is created again: its own, with its id as ``again_of``.
+        """Return the spec by which a dataset is created again: its own, with its id and name as ``again_of``.
 
         Raises:
             DataError: where it cannot be, as it is a version or its source is gone.
@@ -257,7 +257,9 @@ class Datasets:
                 received=f"`{manifest.name}`. {obstacle}",
                 advice="Bring the source back, or create a dataset of another.",
             )
-        spec = parse_spec({**manifest.spec, "again_of": manifest.id}, source="the dataset", is_stored=True)
+        spec = parse_spec(
+            {**manifest.spec, "again_of": f"{manifest.id} {manifest.name}"}, source="the dataset", is_stored=True
+        )
         assert isinstance(spec, DatasetSpec)
         return spec
 

@@ -1,4 +1,4 @@
-"""DOTA's text labels and CIFAR's Python batches are recognized, read, and what cannot come is counted."""
+"""DOTA's text labels, CIFAR's batches and Roboflow's tables of classes are read, and what cannot come is counted."""
 
 import os
 import pickle
@@ -186,3 +186,25 @@ def test_a_batch_of_another_form_is_refused(tmp_path, content, said):
 
 def test_classes_without_names_are_numbers(tmp_path):
     assert walked(cifar10(tmp_path / "cifar", names=()))[2].class_names == ("0", "1", "2")
+
+
+# ---- Roboflow's table of classes
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_table_of_classes_of_each_split_is_read(tmp_path, several):
+    for split in ("train", "valid", "test"):
+        lines = ["filename, cat, red dog"]
+        for number in range(3):
+            save_picture(tmp_path / split / f"{number}_jpg.rf.0a.jpg", 20, 20)
+            marks = "1, 1" if several and number == 0 else f"{number % 2}, {1 - number % 2}"
+            lines.append(f"{number}_jpg.rf.0a.jpg, {marks}")
+        (tmp_path / split / "_classes.csv").write_text("\n".join(lines) + "\n")
+    guess = guess_format(tmp_path)
+    found = scan(importer(guess.format), tmp_path, **guess.options)
+    assert found.schema.kind == ("image-regression" if several else "image-classification")
+    assert found.schema.class_names == ("cat", "red dog")
+    assert sorted(found.splits().values()) == ["test"] * 3 + ["train"] * 3 + ["val"] * 3
+    labels = [sample.label for key, sample in sorted(found.samples.items()) if key.startswith("train/")]
+    assert labels == ([[1, 1], [1, 0], [0, 1]] if several else [1, 0, 1])
+    assert found.problems == []

@@ -354,8 +354,8 @@ SOURCES = {
     each.__name__: each
     for each in (
         arrays, boxes_csv, cifar, class_folders, coco, createml, cvat, digits_hdf5, digits_lmdb, dota,
-        huggingface_folder, idx, image_pairs, kitti, label_studio, labelme, masks, siamese_pairs, supervisely, table, text, text_list, tfrecord,
-        via, voc, webdataset, yolo,
+        huggingface_folder, idx, image_pairs, kitti, label_studio, labelme, masks, siamese_pairs, supervisely, table,
+        text, text_list, tfrecord, via, voc, webdataset, yolo,
     )
 }  # fmt: skip
 

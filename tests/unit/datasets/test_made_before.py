@@ -175,9 +175,11 @@ def test_created_again_it_has_the_spec_and_keeps_the_parent(tmp_path):
     folder = as_before(made(tmp_path / "set", boxes(tmp_path / "source"), splits={"val_share": 0.5}, seed=3), UNTURNED)
     spec = Datasets().again(str(folder))
     old = Manifest.load(folder)
-    assert (spec.again_of, spec.seed, spec.splits.val_share, spec.name) == (old.id, 3, 0.5, "cats")
-    new = create_dataset(creation_request(spec.model_copy(update={"workers": 0})), tmp_path / "again")
-    assert [parent.id for parent in new.parents] == [old.id]
+    assert (spec.again_of, spec.seed, spec.splits.val_share, spec.name) == (f"{old.id} cats", 3, 0.5, "cats")
+    new = create_dataset(
+        creation_request(spec.model_copy(update={"workers": 0, "name": "new cats"})), tmp_path / "again"
+    )
+    assert [(parent.id, parent.name) for parent in new.parents] == [(old.id, "cats")]
     assert [note.folder for note in history(tmp_path / "again")] == [tmp_path / "again", folder]
     assert "made-before" not in checked(tmp_path / "again")
     assert why_not_again(new) == ""

@@ -36,7 +36,12 @@ def test_the_check_offers_to_create_it_again(visit: Any, studio: Any, cats: str)
     assert answer.status_code == 303
     job = studio.jobs.get(answer.headers["location"].rsplit("/", 1)[1])
     parent = Manifest.load(Path(studio.jobs.get(cats).folder))
-    assert (job.name, job.state, job.parent, job.spec["again_of"]) == ("cats today", "queued", cats, parent.id)
+    assert (job.name, job.state, job.parent, job.spec["again_of"]) == (
+        "cats today",
+        "queued",
+        cats,
+        f"{parent.id} cats",
+    )
     (entry,) = studio.people.audit(action="dataset.again").entries
     assert (entry.target, dict(entry.details)) == (job.id, {"parent": cats})
 

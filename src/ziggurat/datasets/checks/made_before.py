@@ -57,7 +57,7 @@ def why_not_again(manifest: Manifest) -> str:
     Args:
         manifest: of the dataset.
     """
-    again_of = manifest.spec.get("again_of")
+    again_of = str(manifest.spec.get("again_of")).partition(" ")[0]
     if [each.id for each in manifest.parents] not in ([], [again_of]):
         origins = " and ".join(dict.fromkeys(each.name for each in manifest.parents))
         return f"It is a version: create {origins}, which it was made of, again, and make its changes again."

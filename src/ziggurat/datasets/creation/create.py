@@ -282,10 +282,15 @@ def _manifest(
         spec=dict(request.spec) | ({"source": public_uri(request.source)} if "source" in request.spec else {}),
         problems=assembled.problems,
         losses=tuple(losses.as_json()),
-        parents=(Parent(id=request.again_of, name=request.name, changes=(AGAIN,)),) if request.again_of else (),
+        parents=_parents(request.again_of),
         release=__version__,
         rules=RULES,
     )
+
+
+def _parents(again_of: str) -> tuple[Parent, ...]:
+    identity, _, name = again_of.partition(" ")
+    return (Parent(id=identity, name=name, changes=(AGAIN,)),) if identity else ()
 
 
 def _write(path: Path, content: bytes) -> None:
