@@ -96,7 +96,7 @@ def check_made_before(facts: Facts, *, verify: bool) -> Iterator[Finding]:
             count=max(found.count, 1),
             text=f"An earlier release made the dataset. Today it would be otherwise: {'; '.join(found.certain)}.",
             advice=obstacle or "Create it again, which makes a new dataset; the source may have changed, too.",
-            cases=tuple(found.cases),
+            cases=tuple({(case.split, case.key): case for case in found.cases}.values()),
         )
     elif found.open:
         more = "" if obstacle or verify else " The full check reads the source again and says whether they are."

@@ -7,7 +7,7 @@ from typing import Final
 
 from ziggurat.datasets.formats.shared.detection_export import SampleSource, number_text
 from ziggurat.datasets.formats.shared.exports import CellWriter, ExportReport
-from ziggurat.datasets.formats.shared.tool_export import ToolExport
+from ziggurat.datasets.formats.shared.tool_export import Holds, ToolExport
 
 __all__ = ["export_boxes_csv"]
 
@@ -37,7 +37,7 @@ def export_boxes_csv(dataset: SampleSource, folder: Path) -> ExportReport:
         DataError: where the dataset has another kind.
         StorageError: where the folder is not empty, or the disk refuses.
     """
-    export = ToolExport(dataset, folder, "boxes_csv", flags=("crowd", "difficult"))
+    export = ToolExport(dataset, folder, "boxes_csv", Holds(flags=("crowd", "difficult")))
     with CellWriter(export.folder / "boxes.csv", _HEADER) as table:
         for split in dataset.splits:
             for sample in export.samples(split):

@@ -7,7 +7,7 @@ from typing import Any
 
 from ziggurat.datasets.formats.shared.detection_export import SampleSource
 from ziggurat.datasets.formats.shared.exports import ExportReport
-from ziggurat.datasets.formats.shared.tool_export import Drawn, ToolExport
+from ziggurat.datasets.formats.shared.tool_export import Drawn, Holds, ToolExport
 
 __all__ = ["export_createml"]
 
@@ -23,7 +23,7 @@ def export_createml(dataset: SampleSource, folder: Path) -> ExportReport:
         DataError: where the dataset has another kind.
         StorageError: where the folder is not empty, or the disk refuses.
     """
-    export = ToolExport(dataset, folder, "createml")
+    export = ToolExport(dataset, folder, "createml", Holds())
     for split in dataset.splits:
         entries = [
             {"image": sample.path, "annotations": [_annotation(each) for each in export.drawn(sample)]}

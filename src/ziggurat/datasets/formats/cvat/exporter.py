@@ -10,7 +10,7 @@ import numpy as np
 
 from ziggurat.datasets.formats.shared.detection_export import SampleSource, number_text, xml_text
 from ziggurat.datasets.formats.shared.exports import ExportReport
-from ziggurat.datasets.formats.shared.tool_export import Drawn, ToolExport
+from ziggurat.datasets.formats.shared.tool_export import Drawn, Holds, ToolExport
 
 __all__ = ["export_cvat"]
 
@@ -29,7 +29,7 @@ def export_cvat(dataset: SampleSource, folder: Path) -> ExportReport:
         StorageError: where the folder is not empty, or the disk refuses.
     """
     export = ToolExport(
-        dataset, folder, "cvat", outlines=True, masks=True, details=(*_DETAILS, "attributes"), lists_classes=True
+        dataset, folder, "cvat", Holds(outlines=True, masks=True, details=(*_DETAILS, "attributes"), classes=True)
     )
     root = Element("annotations")
     SubElement(root, "version").text = "1.1"

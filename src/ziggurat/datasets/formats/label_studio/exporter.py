@@ -7,7 +7,7 @@ from typing import Any
 
 from ziggurat.datasets.formats.shared.detection_export import PlacedSample, SampleSource
 from ziggurat.datasets.formats.shared.exports import ExportReport
-from ziggurat.datasets.formats.shared.tool_export import Drawn, ToolExport
+from ziggurat.datasets.formats.shared.tool_export import Drawn, Holds, ToolExport
 
 __all__ = ["export_label_studio"]
 
@@ -24,7 +24,7 @@ def export_label_studio(dataset: SampleSource, folder: Path, *, prefix: str = ""
         DataError: where the dataset has another kind.
         StorageError: where the folder is not empty, or the disk refuses.
     """
-    export = ToolExport(dataset, folder, "label_studio", outlines=True)
+    export = ToolExport(dataset, folder, "label_studio", Holds(outlines=True))
     number = 0
     for split in dataset.splits:
         tasks = []

@@ -11,7 +11,7 @@ import cv2
 
 from ziggurat.datasets.formats.shared.detection_export import SampleSource
 from ziggurat.datasets.formats.shared.exports import ExportReport
-from ziggurat.datasets.formats.shared.tool_export import Drawn, ToolExport
+from ziggurat.datasets.formats.shared.tool_export import Drawn, Holds, ToolExport
 
 __all__ = ["export_labelme"]
 
@@ -29,7 +29,7 @@ def export_labelme(dataset: SampleSource, folder: Path) -> ExportReport:
         DataError: where the dataset has another kind.
         StorageError: where the folder is not empty, or the disk refuses.
     """
-    export = ToolExport(dataset, folder, "labelme", outlines=True, masks=True)
+    export = ToolExport(dataset, folder, "labelme", Holds(outlines=True, masks=True))
     for split in dataset.splits:
         for sample in export.samples(split, f"{split}/"):
             content = {

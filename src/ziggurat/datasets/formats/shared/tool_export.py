@@ -16,7 +16,7 @@ from ziggurat.formatting import plural
 from ziggurat.records.objects import ImageObject
 from ziggurat.records.run_lengths import mask_part
 
-__all__ = ["Drawn", "ToolExport"]
+__all__ = ["Drawn", "Holds", "ToolExport"]
 
 _NEAR_PX: Final = 1.0  # a box may be this far from the limits of its outline: tools round one of the two
 
@@ -38,6 +38,25 @@ class Drawn:
     mask: tuple[int, int, np.ndarray] | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Holds:
+    """What a tool can hold beside boxes with a class.
+
+    Args:
+        outlines: polygons.
+        masks: masks of pixels.
+        flags: of objects: ``crowd``, ``difficult``.
+        details: further fields of objects.
+        classes: a list of the classes, also of those that no object has.
+    """
+
+    outlines: bool = False
+    masks: bool = False
+    flags: Sequence[str] = ()
+    details: Sequence[str] = ()
+    classes: bool = False
+
+
 class ToolExport(DetectionExport):
     """An export to a labeling tool.
 
@@ -45,33 +64,17 @@ class ToolExport(DetectionExport):
         dataset: to be written.
         folder: new or empty.
         name: of the format.
-        outlines: whether the tool has polygons.
-        masks: whether it has masks of pixels.
-        flags: the flags of objects that it has: ``crowd``, ``difficult``.
-        details: the further fields of objects that are written.
-        lists_classes: whether it lists classes that no object has.
+        holds: what the tool can hold.
 
     Raises:
         DataError: where the dataset has another kind.
         StorageError: where the folder is not empty, or the disk refuses.
     """
 
-    def __init__(
-        self,
-        dataset: SampleSource,
-        folder: Path,
-        name: str,
-        *,
-        outlines: bool = False,
-        masks: bool = False,
-        flags: Sequence[str] = (),
-        details: Sequence[str] = (),
-        lists_classes: bool = False,
-    ) -> None:
+    def __init__(self, dataset: SampleSource, folder: Path, name: str, holds: Holds) -> None:
         super().__init__(dataset, folder, name)
         self.names = line_names(dataset.schema.class_names)
-        self._holds_outlines, self._holds_masks = outlines, masks
-        self._flags, self._details, self._lists_classes = flags, details, lists_classes
+        self._holds = holds
         self._used: set[int] = set()
 
     def drawn(self, sample: PlacedSample) -> Iterator[Drawn]:
@@ -97,7 +100,7 @@ class ToolExport(DetectionExport):
             f"The class {old!r} is written as {new!r}." for old, new in zip(schema_names, self.names) if old != new
         ]
         unused = len(schema_names) - len(self._used)
-        if unused and not self._lists_classes:
+        if unused and not self._holds.classes:
             notes.append(f"{plural(unused, 'class')} without objects cannot be listed.")
         if self.moved_count:
             notes.append(f"{plural(self.moved_count, 'image has', 'images have')} another path than before.")
@@ -105,9 +108,9 @@ class ToolExport(DetectionExport):
 
     def _count_losses(self, each: ImageObject) -> None:
         for flag, what in (("crowd", "crowds"), ("difficult", "the mark `difficult`")):
-            if getattr(each, flag) and flag not in self._flags:
+            if getattr(each, flag) and flag not in self._holds.flags:
                 self.lose(what)
-        if each.details.keys() - set(self._details):
+        if each.details.keys() - set(self._holds.details):
             self.lose("further fields of objects")
 
     def _form(self, each: ImageObject) -> Drawn:
@@ -116,17 +119,17 @@ class ToolExport(DetectionExport):
         if each.mask is not None:
             pixels, left, top = mask_part(each.mask)
             limits = (left, top, left + pixels.shape[1], top + pixels.shape[0])
-            if self._holds_masks and pixels.any() and _is_around(each, limits):
+            if self._holds.masks and pixels.any() and _is_around(each, limits):
                 if each.polygons:
                     self.lose("outlines of objects that have masks, too")
                 return replace(box, mask=(left, top, pixels))
             self.lose("masks")
         if each.polygons:
-            if self._holds_outlines and len(each.polygons) == 1 and len(each.polygons[0]) >= 6:
+            if self._holds.outlines and len(each.polygons) == 1 and len(each.polygons[0]) >= 6:
                 x, y = each.polygons[0][::2], each.polygons[0][1::2]
                 if _is_around(each, (min(x), min(y), max(x), max(y))):
                     return replace(box, outline=each.polygons[0])
-            self.lose("outlines of several parts, or that leave their box" if self._holds_outlines else "outlines")
+            self.lose("outlines of several parts, or that leave their box" if self._holds.outlines else "outlines")
         return box
 
 

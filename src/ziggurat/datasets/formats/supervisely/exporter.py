@@ -12,7 +12,7 @@ import cv2
 
 from ziggurat.datasets.formats.shared.detection_export import SampleSource
 from ziggurat.datasets.formats.shared.exports import ExportReport
-from ziggurat.datasets.formats.shared.tool_export import Drawn, ToolExport
+from ziggurat.datasets.formats.shared.tool_export import Drawn, Holds, ToolExport
 
 __all__ = ["export_supervisely"]
 
@@ -28,7 +28,7 @@ def export_supervisely(dataset: SampleSource, folder: Path) -> ExportReport:
         DataError: where the dataset has another kind.
         StorageError: where the folder is not empty, or the disk refuses.
     """
-    export = ToolExport(dataset, folder, "supervisely", outlines=True, masks=True, lists_classes=True)
+    export = ToolExport(dataset, folder, "supervisely", Holds(outlines=True, masks=True, classes=True))
     colors = (f"#{(number * 0x3D5A7 + 0x2060C0) % 0x1000000:06X}" for number in range(len(export.names)))
     classes = [
         {"title": name, "shape": "any", "color": color} for name, color in zip(export.names, colors, strict=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ziggurat.datasets.formats.shared.detection_export import SampleSource
 from ziggurat.datasets.formats.shared.exports import ExportReport
-from ziggurat.datasets.formats.shared.tool_export import Drawn, ToolExport
+from ziggurat.datasets.formats.shared.tool_export import Drawn, Holds, ToolExport
 
 __all__ = ["export_via"]
 
@@ -25,7 +25,7 @@ def export_via(dataset: SampleSource, folder: Path) -> ExportReport:
         DataError: where the dataset has another kind.
         StorageError: where the folder is not empty, or the disk refuses.
     """
-    export = ToolExport(dataset, folder, "via", outlines=True)
+    export = ToolExport(dataset, folder, "via", Holds(outlines=True))
     choices = {"type": "dropdown", "description": "", "options": dict.fromkeys(export.names, ""), "default_options": {}}
     for split in dataset.splits:
         images = {}
