@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cv2
 import httpx
+import numpy as np
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import finished
@@ -67,6 +69,25 @@ def test_samples_are_browsed_and_corrected_by_keys(
     page.goto(f"{server.address}/datasets/{digits}/explore")
     expect(page.locator("#explorer")).to_have_attribute("data-mounted", "true")
     expect(page.locator("#changes")).to_be_hidden()
+
+
+def test_classes_of_masks_are_named_and_colored(page: Page, server: Any, check_page: Callable[[Page], None]) -> None:
+    folder = server.workspace / "uploads" / "streets"
+    mask = np.repeat(np.array([0, 50, 100], np.uint8)[:, None], 4, axis=1)
+    for name, content in (("images", np.full((3, 4, 3), 90, np.uint8)), ("masks", mask)):
+        (folder / name).mkdir(parents=True)
+        assert cv2.imwrite(str(folder / name / "1.png"), content)
+    body = {"spec": {"kind": "dataset", "version": 1, "name": "streets", "source": str(folder)}}
+    made = httpx.post(f"{server.address}/api/v1/datasets", json=body, timeout=60).json()["id"]
+    page.goto(f"{server.address}/datasets/{finished(server, made)}/classes")
+    check_page(page)
+    page.get_by_label("Name of class 1").fill("road")
+    page.get_by_label("Color of class 1").fill("#ff0000")
+    page.set_viewport_size({"width": 390, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_role("button", name="Create version").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("streets v2")
+    expect(page.locator("#made-of li")).to_have_text("Renamed 50 to road.")
 
 
 def test_a_typed_label_must_mean_one_class(page: Page, server: Any, digit_folders: Path) -> None:

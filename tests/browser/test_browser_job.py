@@ -145,6 +145,18 @@ def test_each_tab_is_open_to_everybody(server: Any, page: Any, tiny_model: str, 
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
+def test_the_arithmetic_of_an_attempt_is_folded(server: Any, page: Any, tiny_model: str, check_page: Any) -> None:
+    page.goto(f"{server.address}/models/{tiny_model}?tab=log")
+    card = page.locator("#job-attempts")
+    expect(card.get_by_text("NumPy", exact=True)).to_be_hidden()
+    card.get_by_text("Arithmetic", exact=True).click()
+    for title in ("Backend", "NumPy", "Processor", "Precision"):
+        expect(card.get_by_text(title, exact=True)).to_be_visible()
+    check_page(page)
+    page.set_viewport_size({"width": 390, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_the_browsers_timeline_has_when_the_page_was_usable(server: Any, page: Any, tiny_model: str) -> None:
     page.goto(f"{server.address}/models/{tiny_model}")
     expect(page.locator('[data-curve="accuracy"] canvas')).to_be_visible()

@@ -12,6 +12,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.dataset_boxes import boxes
 from ziggurat.cli.dataset_sources import (
+    again,
     create,
     format_options,
     formats,
@@ -325,7 +326,7 @@ def dataset() -> None:
     """
 
 
-for _command in (create, guess, preview, formats, list_, show, explore, problems, check, export, versions):
+for _command in (create, again, guess, preview, formats, list_, show, explore, problems, check, export, versions):
     dataset.add_command(_command)
 for _command in (relabel, exclude, move, classes, boxes, split, merge, append):
     dataset.add_command(_command)

@@ -21,6 +21,7 @@ from ziggurat.workspace.datasets import DatasetRow, Page, check_new_dataset, sou
 from ziggurat.workspace.previews import preview_dataset
 
 __all__ = [
+    "again",
     "create",
     "format_options",
     "formats",
@@ -82,6 +83,23 @@ def create(
         return 0
     folder = open_workspace(application).jobs.create(spec, out)
     return execute(application, folder, detach=detach)
+
+
+@click.command(cls=Command)
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="Folder to create; default: a new one.")
+@click.option("--name", default="", help="Name of the new dataset; default: the same.")
+@click.option("--detach", is_flag=True, help="Run it in the background; `status` and `events` show its progress.")
+@click.pass_obj
+def again(application: Application, folder: Path, out: Path | None, name: str, detach: bool) -> int:
+    """Create the dataset in FOLDER again: the same source and spec, read by the rules of this release.
+
+    `ziggurat dataset check FOLDER` says what would be otherwise. The dataset in FOLDER stays, as its parent.
+    """
+    spec = datasets.Datasets().again(str(folder))
+    spec = spec.model_copy(update={"name": name or spec.name})
+    check_new_dataset(spec, out)
+    return execute(application, open_workspace(application).jobs.create(spec, out), detach=detach)
 
 
 @click.command(cls=Command)

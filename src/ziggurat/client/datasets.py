@@ -97,6 +97,10 @@ class DatasetClient:
         """Return a dataset and all that it came from, newest first."""
         return self._connection.ask("GET", f"/datasets/{job_id}/versions")
 
+    def create_again(self, job_id: str, *, name: str = "") -> dict[str, Any]:
+        """Put a dataset into the queue that is made from the same source by the same spec; its parent is this one."""
+        return self._connection.ask("POST", f"/datasets/{job_id}/again", json={"name": name})
+
     def relabel(self, job_id: str, samples: Sequence[str], label: Any, *, name: str = "") -> dict[str, Any]:
         """Make a version in which samples (``SPLIT/ROW`` or key) have another label."""
         body = {"samples": list(samples), "label": label, "name": name}

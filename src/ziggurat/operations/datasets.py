@@ -9,7 +9,17 @@ from ziggurat.entities import Job
 from ziggurat.operations.use_case import Call, use_case
 from ziggurat.workspace.new_jobs import JobRequest
 
-__all__ = ["change_classes", "correct", "create", "exclude", "export", "make_version", "merge", "relabel"]
+__all__ = [
+    "change_classes",
+    "correct",
+    "create",
+    "create_again",
+    "exclude",
+    "export",
+    "make_version",
+    "merge",
+    "relabel",
+]
 
 
 @use_case("dataset.create")
@@ -17,6 +27,15 @@ def create(call: Call, request: JobRequest) -> Job:
     """Put a dataset into the queue."""
     job = call.studio.datasets.create(request, owner=call.who.name)
     call.note(job.id)
+    return job
+
+
+@use_case("dataset.again")
+def create_again(call: Call, job_id: str, name: str = "") -> Job:
+    """Put a dataset into the queue that is made from the same source by the same spec; its parent is this one."""
+    call.studio.paths.check_spec(call.studio.datasets.again(job_id).model_dump(mode="json"))
+    job = call.studio.datasets.create_again(job_id, name=name, owner=call.who.name)
+    call.note(job.id, parent=job_id)
     return job
 
 

@@ -85,6 +85,7 @@ _ONE: Final = tuple(each.replace("jobs.", "job.", 1) for each in _BULK)
 _LISTED: Final = (
     # Datasets
     Operation("dataset.create", "POST /datasets", "datasets.create", "job dataset"),
+    Operation("dataset.again", "POST /datasets/{job_id}/again", "datasets.create_again", "dataset again"),
     Operation("dataset.relabel", "POST /datasets/{job_id}/relabel", "datasets.relabel", "dataset relabel"),
     Operation("dataset.exclude", "POST /datasets/{job_id}/exclude", "datasets.exclude", "dataset exclude"),
     Operation(

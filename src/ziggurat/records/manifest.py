@@ -141,6 +141,7 @@ class Manifest:
             ``warns`` (whether it is much). Datasets of 0.2 have none: what they lost stands in their problems.
         parents: the versions that this one was made of.
         release: version of Ziggurat that made it.
+        rules: number of the rules by which its source was read (``ziggurat.datasets.rules``); of 0.2 and before: 0.
         id: SHA-256 of all the rest, hexadecimal.
     """
 
@@ -157,6 +158,7 @@ class Manifest:
     losses: tuple[Mapping[str, Any], ...] = ()
     parents: tuple[Parent, ...] = ()
     release: str = ""
+    rules: int = 0
     id: str = ""
 
     def save(self, folder: Path) -> Manifest:

@@ -109,6 +109,11 @@ class DatasetSpec(SpecModel):
         group="Dataset", gt=0,
     )  # fmt: skip
 
+    again_of: str = spec_field(
+        "", title="Again of", help="Id and name of the dataset that is created again, for the history.",
+        group="Dataset", max_length=300,
+    )  # fmt: skip
+
     source: str = spec_field(
         title="Source", help="Folder, file, archive (zip, tar) or URL (http, s3, …).", group=_SOURCE, min_length=1
     )

@@ -63,6 +63,7 @@ def creation_request(spec: DatasetSpec) -> CreationRequest:
         near_duplicates=spec.near_duplicates,
         check="" if spec.check == "auto" else spec.check,
         losses=spec.losses,
+        again_of=spec.again_of,
         workers=spec.workers,
         spec=spec.model_dump(mode="json", exclude={"workers", "heartbeat_s", "hung_after_s"}),
     )

@@ -17,7 +17,7 @@ import numpy as np
 from ziggurat.atomic import storage_errors
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.datasets.catalog import Catalogue, Entry, SampleFilter, SampleOrder
-from ziggurat.datasets.checks import CheckReport, check_dataset
+from ziggurat.datasets.checks import CheckReport, check_dataset, why_not_again
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.format_registry import (
     EXPORT_FORMATS,
@@ -38,7 +38,7 @@ from ziggurat.datasets.statistics import Statistics, statistics_of
 from ziggurat.errors import ConfigurationError, DataError, JobError, SpecError, UnknownNameError
 from ziggurat.layout import DATASETS_FOLDER, JobFolder
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest, SplitNote
-from ziggurat.specs import DatasetSpec, read_content
+from ziggurat.specs import DatasetSpec, parse_spec, read_content
 
 __all__ = [
     "DatasetRow",
@@ -238,6 +238,30 @@ class Datasets:
         """Return what may spoil a training, see ``ziggurat.datasets.checks``."""
         with self.opened(name) as dataset:
             return check_dataset(dataset, verify=verify, predictions=predictions)
+
+    def why_not_again(self, name: str) -> str:
+        """Return why a dataset cannot be created again from its source, one sentence; empty where it can."""
+        return why_not_again(Manifest.load(self.folder(name)))
+
+    def again(self, name: str) -> DatasetSpec:
+        """Return the spec by which a dataset is created again: its own, with its id and name as ``again_of``.
+
+        Raises:
+            DataError: where it cannot be, as it is a version or its source is gone.
+            SpecError: where its spec has fields that are not known any more.
+        """
+        manifest = Manifest.load(self.folder(name))
+        if obstacle := why_not_again(manifest):
+            raise DataError(
+                "A dataset is created again from its source.",
+                received=f"`{manifest.name}`. {obstacle}",
+                advice="Bring the source back, or create a dataset of another.",
+            )
+        spec = parse_spec(
+            {**manifest.spec, "again_of": f"{manifest.id} {manifest.name}"}, source="the dataset", is_stored=True
+        )
+        assert isinstance(spec, DatasetSpec)
+        return spec
 
     def statistics(self, name: str) -> Statistics:
         """Return the statistics of a dataset, see ``ziggurat.datasets.statistics``."""

@@ -1,6 +1,7 @@
 """A dataset is made by a job: watched, stopped, killed and gone on with like any other."""
 
 import os
+import shutil
 import signal
 
 import pytest
@@ -28,6 +29,19 @@ def test_create_says_the_format_the_counts_and_the_problems(ziggurat, pets, tmp_
     assert '"stage": "read"' in ziggurat.said
     status = ziggurat.json("status", tmp_path / "set")
     assert (status["kind"], status["state"], status["attempt"]) == ("dataset", "done", 1)
+
+
+def test_a_dataset_is_created_again_by_the_same_spec(ziggurat, pets, tmp_path):
+    first = ziggurat.create(pets, tmp_path / "first", "--seed", 5)
+    assert ziggurat("dataset", "again", tmp_path / "first", "--out", tmp_path / "second", "--name", "today") == 0
+    new, old = ziggurat.json("dataset", "versions", tmp_path / "second")
+    assert (new["name"], new["changes"]) == ("today", ["Created again from its source."])
+    assert (old["id"], new["parents"]) == (first["id"], [first["id"]])
+    assert content_of(tmp_path / "second")[1] == content_of(tmp_path / "first")[1]
+    shutil.rmtree(pets)
+    assert ziggurat("dataset", "again", tmp_path / "first", "--out", tmp_path / "third") == 4
+    assert f"Its source `{pets}` is not there any more." in ziggurat.said
+    assert not (tmp_path / "third").exists()
 
 
 @pytest.mark.nightly

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import math
+import pickle
 import struct
 import tarfile
 
@@ -19,7 +20,7 @@ from ziggurat.testing.importer import ImporterConformance
 
 INSTALLED = [plugin.name for plugin in available("importers")]
 TOOLS = ("boxes_csv", "createml", "cvat", "label_studio", "labelme", "supervisely", "via")
-OPENED_PICTURES = dict.fromkeys(("coco", "kitti", "masks", "voc", "yolo", *TOOLS), math.inf)
+OPENED_PICTURES = dict.fromkeys(("coco", "dota", "kitti", "masks", "voc", "yolo", *TOOLS), math.inf)
 """YOLO's boxes are relative to the size of the image; the values of all masks say which classes there are."""
 
 
@@ -196,6 +197,24 @@ def supervisely(folder, count):
     return folder
 
 
+def dota(folder, count):
+    """Corners, class and difficulty of each object."""
+    for number in range(count):
+        write(folder / "train" / "images" / f"{number}.png", image(number))
+        write(folder / "train" / "labelTxt" / f"{number}.txt", "gsd:0.1\n1 2 7 2 7 9 1 9 plane 0\n")
+    return folder
+
+
+def cifar(folder, count):
+    """Two batches for training, one for the test."""
+    for place, name in enumerate(("data_batch_1", "data_batch_2", "test_batch")):
+        share = max(1, count // 3)
+        data = np.random.default_rng(place).integers(0, 256, (share, 3072), np.uint8)
+        write(folder / name, pickle.dumps({b"data": data, b"labels": [each % 2 for each in range(share)]}, protocol=2))
+    write(folder / "batches.meta", pickle.dumps({b"label_names": [b"cat", b"dog"]}, protocol=2))
+    return folder
+
+
 def masks(folder, count):
     """Masks of class numbers with the names of the images."""
     for number in range(count):
@@ -334,9 +353,9 @@ def example(number):
 SOURCES = {
     each.__name__: each
     for each in (
-        arrays, boxes_csv, class_folders, coco, createml, cvat, digits_hdf5, digits_lmdb, huggingface_folder, idx,
-        image_pairs, kitti, label_studio, labelme, masks, siamese_pairs, supervisely, table, text, text_list, tfrecord,
-        via, voc, webdataset, yolo,
+        arrays, boxes_csv, cifar, class_folders, coco, createml, cvat, digits_hdf5, digits_lmdb, dota,
+        huggingface_folder, idx, image_pairs, kitti, label_studio, labelme, masks, siamese_pairs, supervisely, table,
+        text, text_list, tfrecord, via, voc, webdataset, yolo,
     )
 }  # fmt: skip
 

@@ -48,7 +48,9 @@ def problem(html: str, name: str) -> str:
 
 def test_every_field_of_the_spec_is_reachable(visit: Any) -> None:
     html = visit.get(PAGE).text
-    parts = [field.path for field in describe_fields(DatasetSpec) if field.kind != "object"]
+    parts = [
+        field.path for field in describe_fields(DatasetSpec) if field.kind != "object" and field.path != "again_of"
+    ]
     missing = [name for name in (*parts, *LISTS) if f'name="{name}"' not in html]
     assert missing == []
     for name in ("project", "tags", "notes", "priority", "files"):
@@ -385,6 +387,41 @@ def test_the_preview_shows_counts_classes_and_pictures(visit: Any, folder: Path)
     assert pixels is not None
     assert pixels.shape == (20, 30, 3)
     assert visit.get("/datasets/new/pictures/nothing/0").status_code == 404
+
+
+@pytest.fixture
+def lost_class(tmp_path: Path) -> Path:
+    """Return boxes of two classes; those of the second have no area."""
+    root = tmp_path / "lost"
+    for name in ("images", "labels"):
+        (root / name / "train").mkdir(parents=True)
+    content = cv2.imencode(".png", np.full((20, 40, 3), 90, np.uint8))[1].tobytes()
+    for number in range(2):
+        (root / "images" / "train" / f"{number}.png").write_bytes(content)
+        (root / "labels" / "train" / f"{number}.txt").write_text(
+            "0 0.5 0.5 0.5 0.25\n1 0.25 0.25 0 0\n7 0.5 0.5 0.1 0.1\n"
+        )
+    (root / "data.yaml").write_text("path: .\ntrain: images/train\nval: images/train\nnames: [cat, dog]\n")
+    return root
+
+
+def test_what_would_lose_a_class_is_not_created(visit: Any, lost_class: Path) -> None:
+    page = html_of(visit.post(f"{PAGE}/preview", data={"source": str(lost_class)}))
+    assert "All boxes of the class dog were lost." in page.one("#preview-refused").text
+    said = [each.text for each in page.all("#preview .note.warning li")]
+    assert all("2 of 6 boxes were dropped" in each for each in said[:2])
+    button = page.one("#create")
+    assert "disabled" in button.attributes
+    assert button["aria-describedby"] == "refused"
+    assert "choose what may be lost under Quality checks" in page.one("#refused").text
+    assert not page.has("#use")
+
+
+def test_what_may_be_lost_is_chosen_on_the_page(visit: Any, lost_class: Path) -> None:
+    page = html_of(visit.post(f"{PAGE}/preview", data={"source": str(lost_class), "losses": "any"}))
+    assert not page.has("#refused")
+    assert not page.has("#preview-refused")
+    assert "disabled" not in page.one("#create").attributes
 
 
 def test_the_preview_draws_boxes_over_their_pictures(visit: Any, tmp_path: Path) -> None:

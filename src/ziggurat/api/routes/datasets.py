@@ -192,6 +192,7 @@ def versions(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     return answer(studio.datasets.versions(job_id))
 
 
+add_operation(router, operations.create_again, shape=JobShape, status=201, body=_Named)
 add_operation(router, operations.relabel, shape=JobShape, status=201, body=_Relabel)
 add_operation(router, operations.exclude, shape=JobShape, status=201, body=_Exclude)
 add_operation(router, operations.correct, shape=JobShape, status=201, body=_Corrections)

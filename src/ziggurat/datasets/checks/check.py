@@ -23,6 +23,7 @@ from ziggurat.datasets.checks.labels import (
     check_masks,
     read_predictions,
 )
+from ziggurat.datasets.checks.made_before import check_made_before
 from ziggurat.datasets.checks.report import SEVERITIES, Case, CheckLimits, CheckReport, Facts, Finding
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.hashing import MOST_DISTANCE, NEAR_DISTANCE
@@ -54,7 +55,8 @@ def check_dataset(
         dataset: to look at.
         predictions: class probabilities of its samples, or a file of them (see ``read_predictions``), to find labels
             that are probably wrong.
-        verify: whether every record and file is read and decoded.
+        verify: whether every record and file is read and decoded, and the source of a dataset that an earlier release
+            made is read again, however large it is.
         limits: from where on a check has something to say. None: the usual ones, but near duplicates are those of the
             split by clusters where the dataset was divided so.
 
@@ -100,6 +102,7 @@ def _findings(facts: Facts, predictions: Predictions | None, *, verify: bool) ->
     yield from check_classes(facts)
     yield from check_masks(facts, every=verify)
     yield from check_sizes(facts)
+    yield from check_made_before(facts, verify=verify)
     yield from _told_before(facts)
     if predictions is not None:
         yield from check_labels(facts, predictions)

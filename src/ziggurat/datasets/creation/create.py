@@ -33,19 +33,23 @@ from ziggurat.datasets.creation.request import CreationRequest, CreationStopped,
 from ziggurat.datasets.format_registry import guess_format, importer, is_unpacked_first
 from ziggurat.datasets.hashing import NO_HASH, picture_hash
 from ziggurat.datasets.importer import Importer, PartReader
+from ziggurat.datasets.rules import RULES
 from ziggurat.datasets.samples import SPLITS, TOLD, Problem
 from ziggurat.datasets.sources import check_offered, is_remote, open_source, public_uri
 from ziggurat.datasets.splitting.assign import assign_splits
 from ziggurat.errors import DataError, DatapointError
-from ziggurat.records.manifest import MANIFEST_NAME, ImageForm, Manifest, SourceNote
+from ziggurat.records.manifest import MANIFEST_NAME, ImageForm, Manifest, Parent, SourceNote
 from ziggurat.records.offered_folders import LEADS_OUT, watched, watched_source
 from ziggurat.records.schema import Schema
 
-__all__ = ["create_dataset", "links_out"]
+__all__ = ["AGAIN", "create_dataset", "links_out", "scanned"]
 
 _LOOK_EVERY: Final = 1000  # samples between two looks for a stop request
 
 WORK_NAME: Final = "work"
+AGAIN: Final = "Created again from its source."
+"""What the history of a dataset says that was made by the spec of an earlier one."""
+
 _IMAGE_PARTS: Final = ("image", "mask", "target", "image2")
 
 
@@ -87,7 +91,7 @@ def _made(request: CreationRequest, source: Path, folder: Path, watch: Watch) ->
             received=f"`{public_uri(request.source)}`, which had to be fetched or unpacked",
             advice="Choose another encoding, or unpack it into a folder that stays.",
         )
-    scan = _scanned(request, source, work / "scan.sqlite", watch)
+    scan = scanned(request, source, work / "scan.sqlite", watch)
     with Catalogue(scan.catalog) as catalog:
         losses_of(catalog, scan.schema).check(request.losses)
     source = source / scan.folder
@@ -128,7 +132,19 @@ def _made(request: CreationRequest, source: Path, folder: Path, watch: Watch) ->
     return manifest
 
 
-def _scanned(request: CreationRequest, source: Path, path: Path, watch: Watch) -> ScanResult:
+def scanned(request: CreationRequest, source: Path, path: Path, watch: Watch) -> ScanResult:
+    """Return what is in the source of a request; its catalog is written once.
+
+    Args:
+        request: with a format, or none, which is then guessed.
+        source: local folder or file.
+        path: of the catalog.
+        watch: is told of the progress.
+
+    Raises:
+        DataError: where the source cannot be used.
+        CreationStopped: if a stop was requested.
+    """
     if path.exists():
         return read_scan(path)
     name, options, folder = request.format, dict(request.options), ""
@@ -266,8 +282,15 @@ def _manifest(
         spec=dict(request.spec) | ({"source": public_uri(request.source)} if "source" in request.spec else {}),
         problems=assembled.problems,
         losses=tuple(losses.as_json()),
+        parents=_parents(request.again_of),
         release=__version__,
+        rules=RULES,
     )
+
+
+def _parents(again_of: str) -> tuple[Parent, ...]:
+    identity, _, name = again_of.partition(" ")
+    return (Parent(id=identity, name=name, changes=(AGAIN,)),) if identity else ()
 
 
 def _write(path: Path, content: bytes) -> None:

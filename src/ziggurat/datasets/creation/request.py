@@ -55,6 +55,8 @@ class CreationRequest:
         near_duplicates: whether perceptual hashes are computed, for warnings of leaks; images only.
         check: how images that are stored as they are get checked: ``decode`` finds every damaged one, ``header``
             reads their first bytes only, ``none`` looks at nothing; empty: ``decode``, but ``header`` for references.
+        again_of: id and name, with a blank between, of the dataset whose source this one is made of again; empty for
+            none.
         losses: what of the source may be lost, one of ``LOSSES``.
         workers: processes; 0 works in this one; None takes as many as there are processors.
         spec: what the manifest keeps as the request.
@@ -71,6 +73,7 @@ class CreationRequest:
     near_duplicates: bool = True
     check: str = ""
     losses: str = "some"
+    again_of: str = ""
     workers: int | None = None
     spec: Mapping[str, Any] = field(default_factory=dict)
 

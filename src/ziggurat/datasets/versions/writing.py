@@ -77,6 +77,7 @@ def write_version(draft: Draft, folder: Path, name: str, survey: Survey | None) 
                 Parent(id=each.manifest.id, name=each.name, changes=tuple(draft.sentences)) for each in datasets
             ),
             release=__version__,
+            rules=min(each.manifest.rules for each in datasets),
         ).save(work.path)
 
 

@@ -34,7 +34,7 @@ from ziggurat.workspace.new_jobs import JobRequest, claim_folder, dataset_needs,
 from ziggurat.workspace.previews import preview_dataset
 from ziggurat.workspace.studio.archives import sent_folder
 from ziggurat.workspace.studio.images import smaller_picture
-from ziggurat.workspace.studio.jobs import Jobs
+from ziggurat.workspace.studio.jobs import Jobs, clone_request
 from ziggurat.workspace.studio.originals import OriginalImage, original_image, source_file, unchanged_source
 from ziggurat.workspace.studio.thumbnails import ThumbnailCache
 from ziggurat.workspace.tasks import Tasks
@@ -114,6 +114,21 @@ class StudioDatasets(Datasets):
         now = self._clock()
         (job,) = make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=dataset_needs)
         return job
+
+    def create_again(self, job_id: str, *, name: str = "", owner: str = "") -> Job:
+        """Put a dataset into the queue that is made by the spec of another one, which becomes its parent.
+
+        Args:
+            job_id: of a dataset that is done.
+            name: of the new one; empty: the same.
+            owner: name of who asks.
+
+        Raises:
+            DataError: where that is a version, or its source is gone or would be refused.
+        """
+        spec, request = self.again(job_id), clone_request(self._jobs, job_id)
+        spec = spec.model_copy(update={"name": name or spec.name})
+        return self.create(dataclasses.replace(request, spec=spec.model_dump(mode="json")), owner)
 
     # ---- looking
 

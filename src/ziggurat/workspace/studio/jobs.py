@@ -533,6 +533,7 @@ def clone_request(jobs: Jobs, job_id: str) -> JobRequest:
     """
     job = jobs.get(job_id)
     spec: dict[str, Any] = copy.deepcopy(dict(job.spec))
+    spec.pop("again_of", None)  # of a dataset: the parent of this one, not of its clone
     found = [other for other in (_find(jobs, each) for each in job.depends_on) if other is not None]
     dataset = next((other.id for other in found if other.kind == "dataset"), "")
     model = next((other for other in found if other.kind == "train"), None)

@@ -25,7 +25,7 @@ from ziggurat.errors import DataError
 from ziggurat.records.objects import ImageObject, objects_from_json
 from ziggurat.records.schema import Schema
 
-__all__ = ["TREES", "DetectionExport", "PlacedSample", "SampleSource", "number_text", "turned_note"]
+__all__ = ["TREES", "DetectionExport", "PlacedSample", "SampleSource", "number_text", "turned_note", "xml_text"]
 
 TREES: Final = frozenset(
     ("images", "image", "jpegimages", "imgs", "img", "image_2", "labels", "label_2", "annotations", "segmentationclass")
@@ -35,6 +35,7 @@ TREES: Final = frozenset(
 Programs find the label file of an image by another word for such a folder in its path, so that it must be there once.
 """
 
+_UNWRITABLE: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _LONGEST_NAME_BYTES: Final = 200  # file systems take 255; a number and an ending follow
 
 
@@ -128,8 +129,19 @@ class DetectionExport:
         self._counts: dict[str, int] = {}
         self._problems: list[Problem] = []
 
+    @property
+    def moved_count(self) -> int:
+        """Images whose path is not their key."""
+        return len(self._moved)
+
     def samples(
-        self, split: str, prefix: str = "", *, without: Collection[str] = (), as_png: Collection[str] = ()
+        self,
+        split: str,
+        prefix: str = "",
+        *,
+        without: Collection[str] = (),
+        as_png: Collection[str] = (),
+        flat: bool = False,
     ) -> Iterator[PlacedSample]:
         """Write the images of a split, and yield each sample when its image is there.
 
@@ -138,6 +150,7 @@ class DetectionExport:
             prefix: folder that they must be in, such as ``JPEGImages/``; keys that begin so stay as they are.
             without: names of folders, in lower case, that the paths below ``prefix`` must not have.
             as_png: suffixes of the formats that are written as PNG instead.
+            flat: whether all lie in the folder ``prefix`` itself.
         """
         self._counts[split] = 0
         for sample in self.dataset.samples(split):
@@ -153,7 +166,7 @@ class DetectionExport:
             if suffixes_of(data)[0] in as_png:
                 data = _as_png(data)
                 self.converted += 1
-            path = self._place(sample.key, prefix, data, without)
+            path = self._place(sample.key, prefix, data, without, flat=flat)
             target = self.folder / path
             with storage_errors(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -197,11 +210,12 @@ class DetectionExport:
         notes = (*notes, *turned, *lost)
         return ExportReport(format=self._name, counts=self._counts, problems=self._problems, notes=list(notes))
 
-    def _place(self, key: str, prefix: str, data: bytes, without: Collection[str]) -> str:
+    def _place(self, key: str, prefix: str, data: bytes, without: Collection[str], *, flat: bool) -> str:
         """Return a path for an image: below the prefix, no other file's, and with the ending of its form."""
         inner = key[len(prefix) :] if key.startswith(prefix) else key
         *folders, name = [_safe(part) for part in inner.split("/") if part not in ("", ".", "..")] or ["picture"]
-        stem, ending = os.path.splitext("/".join([*(each for each in folders if each.lower() not in without), name]))
+        kept = [*(each for each in folders if each.lower() not in without), name]
+        stem, ending = os.path.splitext(("_" if flat else "/").join(kept))
         suffixes = suffixes_of(data)
         # Tools for detection know the common suffixes only, .jpg and not .jfif.
         fitting = [suffix for suffix in suffixes if suffix in DETECTION_SUFFIXES] or suffixes[:1]
@@ -221,6 +235,11 @@ def turned_note(count: int) -> str:
     """Return the note on images that EXIF turns."""
     images = "One image is" if count == 1 else f"{count} images are"
     return f"{images} turned by EXIF: labels and sizes are those of the upright image, as most programs show it."
+
+
+def xml_text(text: str) -> str:
+    """Return a text that XML can hold: what it cannot is ``_``."""
+    return _UNWRITABLE.sub("_", text)
 
 
 def number_text(value: float) -> str:

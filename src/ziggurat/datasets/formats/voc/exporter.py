@@ -20,6 +20,7 @@ from ziggurat.datasets.formats.shared.detection_export import (
     PlacedSample,
     SampleSource,
     number_text,
+    xml_text,
 )
 from ziggurat.datasets.formats.shared.exports import ExportReport, line_names
 from ziggurat.datasets.formats.voc.importer import voc_colors
@@ -31,7 +32,6 @@ __all__ = ["export_voc"]
 _PREFIX: Final = "JPEGImages/"
 _TAG: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 _OWN_FIELDS: Final = frozenset(("name", "difficult", "bndbox"))
-_UNWRITABLE: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _IGNORED: Final = 255
 
 
@@ -76,7 +76,7 @@ def _document(export: DetectionExport, sample: PlacedSample, names: list[str], o
     root = Element("annotation")
     inner = sample.path[len(_PREFIX) :]
     SubElement(root, "folder").text = "JPEGImages"
-    SubElement(root, "filename").text = _writable(inner)
+    SubElement(root, "filename").text = xml_text(inner)
     size = SubElement(root, "size")
     for name, value in zip(("width", "height", "depth"), (*sample.size, 3), strict=True):
         SubElement(size, name).text = str(value)
@@ -103,7 +103,7 @@ def _document(export: DetectionExport, sample: PlacedSample, names: list[str], o
 
 def _add_object(root: Element, each: ImageObject, name: str, one_based: bool) -> None:
     element = SubElement(root, "object")
-    SubElement(element, "name").text = _writable(name)
+    SubElement(element, "name").text = xml_text(name)
     for field, value in each.details.items():
         if field not in _OWN_FIELDS:
             _add(element, field, value)
@@ -129,11 +129,7 @@ def _add(parent: Element, field: str, value: Any) -> None:
             for inner, content in each.items():
                 _add(child, inner, content)
         elif isinstance(each, bool | int | float | str):
-            child.text = _writable(str(int(each)) if isinstance(each, bool) else str(each))
-
-
-def _writable(text: str) -> str:
-    return _UNWRITABLE.sub("_", text)
+            child.text = xml_text(str(int(each)) if isinstance(each, bool) else str(each))
 
 
 def export_voc_masks(dataset: SampleSource, folder: Path) -> ExportReport:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 from fastapi import Form, Query, Request, Response
 
 from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
+from ziggurat.operations.datasets import create_again as again
 from ziggurat.operations.datasets import exclude
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
@@ -23,6 +24,7 @@ __all__ = ["router"]
 router = new_router()
 
 
+_MADE_BEFORE: Final = "made-before"
 _TITLES: Final[Mapping[str, str]] = {
     "duplicate": "Duplicates",
     "duplicate-across-splits": "Duplicates across splits",
@@ -59,6 +61,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "no-split": "Missing splits",
     "no-box": "Annotations without boxes",
     "two-splits": "Images in two splits",
+    _MADE_BEFORE: "Made by an earlier release",
 }
 _AT_CREATION: Final = "at-creation-"
 _SEVERITIES: Final[Mapping[str, str]] = {"error": "Error", "warning": "Warning", "note": "Note"}
@@ -175,6 +178,16 @@ def mend(
     return see_other(request, f"/datasets/{job.id}")
 
 
+@router.post("/datasets/{job_id}/again", include_in_schema=False)
+def create_again(request: Request, studio: StudioDep, who: TrainerUser, job_id: str, name: _Name = "") -> Response:
+    """Create a dataset again, by the rules of this release."""
+    try:
+        job = again(studio, who, job_id, name=name.strip())
+    except ZigguratError as error:
+        return _page(request, studio, job_id, False, _found(request, studio, job_id, verify=False, wait_s=0.0), error)
+    return see_other(request, f"/datasets/{job.id}")
+
+
 @router.get("/datasets/{job_id}/problems", include_in_schema=False)
 def problems(
     request: Request,
@@ -230,6 +243,7 @@ def _values(studio: Studio, job_id: str, verify: bool, found: BackgroundResult |
         "findings": findings_of(report) if report is not None else [],
         "check_problem": found.error.as_dict() if found is not None and found.is_ready and found.error else None,
         "has_pictures": pictures is not None,
+        "may_be_again": report is not None and _MADE_BEFORE in report and not studio.datasets.why_not_again(job_id),
         "next_name": next_name(studio.jobs.get(job_id).name),
     }
 

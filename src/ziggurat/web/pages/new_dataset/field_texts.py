@@ -94,9 +94,9 @@ HINTS: Final[Mapping[str, str]] = {
 """Field → its hint, where the spec's own is written for the command line."""
 
 FIELDS: Final[Mapping[str, FieldDescription]] = {
-    field.path: field for field in describe_fields(DatasetSpec) if field.kind != "object"
+    field.path: field for field in describe_fields(DatasetSpec) if field.kind != "object" and field.path != "again_of"
 }
-"""Path → field of the spec, without those that have parts of their own."""
+"""Path → field of the spec, without those that have parts of their own, and without what nobody types."""
 
 LISTS: Final = ("splits.lists.train", "splits.lists.val", "splits.lists.test")
 """Names of the fields for text files with the names of samples."""
