@@ -34,6 +34,7 @@ class DigitsHDF5Importer(Importer):
     """Images with classes, or arrays with rows of numbers as labels."""
 
     name = "digits_hdf5"
+    markers = _SUFFIXES
     title = "DIGITS and Caffe (HDF5)"
     kinds = ("image-classification", "generic")
     options = (

@@ -47,6 +47,7 @@ class DigitsLMDBImporter(Importer):
     """Stores of Caffe's ``Datum``: those of DIGITS's jobs, and those that were made for it by others."""
 
     name = "digits_lmdb"
+    markers = (".mdb",)
     title = "DIGITS and Caffe (LMDB)"
     kinds = ("image-classification", "generic")
     options = (

@@ -58,6 +58,7 @@ class HuggingFaceFolder(Importer):
     """Images with a metadata.csv, .jsonl or .parquet, whose column ``file_name`` names them, or with another CSV."""
 
     name: ClassVar[str] = "huggingface_folder"
+    markers: ClassVar[tuple[str, ...]] = (".csv", ".jsonl", ".parquet")
     title: ClassVar[str] = "Image folder with a table (Hugging Face, Kaggle)"
     kinds: ClassVar[tuple[str, ...]] = (
         "image-classification",

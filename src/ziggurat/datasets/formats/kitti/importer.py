@@ -51,6 +51,7 @@ class KittiImporter(Importer):
     """KITTI: ``training/label_2/*.txt`` and ``training/image_2``, or ``train/labels`` and ``train/images``."""
 
     name = "kitti"
+    markers = (".txt",)
     title = "KITTI (text)"
     kinds = ("detection",)
     options = (
