@@ -22,10 +22,12 @@ from tools.reference.pages import (
     docstring_page,
     errors_page,
     events_page,
+    operations_page,
     settings_page,
     specs_page,
 )
 from tools.reference.tensorpack import tensorpack_page
+from tools.structure_figures import structure_page
 
 __all__ = ["PAGES", "Page", "main"]
 
@@ -50,6 +52,8 @@ class Page:
 PAGES = [
     Page("commands", "ziggurat.cli.main", lambda: commands_page("ziggurat.cli.main")),
     Page("specs", "ziggurat.specs.describe", specs_page),
+    Page("operations", "ziggurat.operations", operations_page),
+    Page("structure-figures", "ziggurat", structure_page),
     Page("events", "ziggurat.events", events_page),
     Page("settings", "ziggurat.settings", settings_page),
     Page("errors", "ziggurat.errors", errors_page),

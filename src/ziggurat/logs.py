@@ -99,28 +99,23 @@ class _LineFormatter(logging.Formatter):
         return text
 
 
-class _StreamHandler(logging.StreamHandler[TextIO]):
-    """Writes what can be written: on a full disk, a line is lost, and no traceback of the logging stands for it."""
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        if not isinstance(sys.exception(), OSError):
-            super().handleError(record)
-
-
-class _FileHandler(logging.FileHandler, _StreamHandler):
-    """The same for a file that it opens."""
+def _lose_lines(handler: logging.Handler) -> logging.Handler:
+    """Return a handler that writes what can be written: on a full disk lines are lost, and nobody is told of each."""
+    say = handler.handleError
+    handler.handleError = lambda record: None if isinstance(sys.exception(), OSError) else say(record)
+    return handler
 
 
 def _stream_handler(stream: TextIO, color: bool) -> logging.Handler:
-    handler = _StreamHandler(stream)
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(_LineFormatter("%H:%M:%S", color=color, utc=False))
-    return handler
+    return _lose_lines(handler)
 
 
 def _file_handler(path: Path) -> logging.Handler:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handler = _FileHandler(path, encoding="utf-8")
+        handler = logging.FileHandler(path, encoding="utf-8")
     except OSError as error:
         raise StorageError(
             f"The log must be written to {path}.",
@@ -128,7 +123,7 @@ def _file_handler(path: Path) -> logging.Handler:
             advice="Free space on the disk or mend the folder's rights.",
         ) from error
     handler.setFormatter(_LineFormatter("%Y-%m-%dT%H:%M:%SZ", color=False, utc=True))
-    return handler
+    return _lose_lines(handler)
 
 
 def _is_same_file(stream: TextIO, path: Path) -> bool:

@@ -47,6 +47,30 @@ def events_page() -> str:
     return "\n\n".join(parts)
 
 
+def operations_page() -> str:
+    """Return the table of operations: who may, and where each is reached."""
+    operations = importlib.import_module("ziggurat.operations").OPERATIONS
+    rows = [
+        (
+            f"`{each.name}`",
+            each.role,
+            f"`{each.rest}`",
+            f"`{each.client}`" if each.client else "",
+            f"`ziggurat {each.command}`" if each.command else "",
+            ", ".join(f"`{action}`" for action in each.actions),
+        )
+        for each in operations.values()
+    ]
+    titles = ("Operation", "Role", "Route below `/api/v1`", "Method of the client", "Command", "In the audit log")
+    return "\n\n".join(["# Operations", _OPERATIONS, table(titles, rows)])
+
+
+_OPERATIONS = """What people can change in a studio. Every operation is done by its page, by the
+[REST API](rest.md), by `Client.call` and by `ziggurat call OPERATION FIELD=TEXT`; most have a method of the Python
+client or a command of their own. It needs at least the role of its row, and leaves an entry in the audit log (see
+[users and tokens](../how-to/users-and-tokens.md))."""
+
+
 def specs_page() -> str:
     """Return every field of every spec that a person can set, group by group."""
     describe = importlib.import_module("ziggurat.specs.describe")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -57,8 +58,7 @@ def settings_folders(application: Application, database: str | None) -> None:
 def settings_allow(application: Application, path: str, database: str | None) -> None:
     """Allow a folder: users of the studio may make datasets of the files in it. A running studio follows at once."""
     with _paths(application, database) as (paths, people):
-        folder = paths.allow(os.path.abspath(path))
-        people.note(_shell(), "settings.roots", allowed=folder)
+        folder = _operations().allow_root(SimpleNamespace(paths=paths, people=people), _shell(), os.path.abspath(path))
         application.output.note(f"Allowed: {folder}")
         _show_folders(application, paths)
 
@@ -70,8 +70,8 @@ def settings_allow(application: Application, path: str, database: str | None) ->
 def settings_disallow(application: Application, folder: str, database: str | None) -> None:
     """Remove a folder from the allowed ones; datasets made from it stay."""
     with _paths(application, database, must_exist=True) as (paths, people):
-        paths.disallow(os.path.abspath(folder))
-        people.note(_shell(), "settings.roots", removed=os.path.abspath(folder))
+        studio = SimpleNamespace(paths=paths, people=people)
+        _operations().remove_root(studio, _shell(), os.path.abspath(folder))
         _show_folders(application, paths)
 
 
@@ -83,6 +83,10 @@ def _show_folders(application: Application, paths: Any) -> None:
 def _paths(application: Application, database: str | None, *, must_exist: bool = False) -> AbstractContextManager[Any]:
     opening = studio_module("ziggurat.workspace.studio.bootstrap")
     return opening.open_paths(application.settings, chosen_database(application, database), must_exist=must_exist)
+
+
+def _operations() -> Any:
+    return studio_module("ziggurat.operations.administration")
 
 
 def _shell() -> Any:

@@ -14,6 +14,7 @@ from ziggurat.client.models import EvaluationClient, ModelClient
 from ziggurat.client.programs import ProgramClient
 from ziggurat.client.weights import WeightsClient
 from ziggurat.errors import JobError
+from ziggurat.operations import find_operation
 from ziggurat.settings import load_settings
 
 __all__ = [
@@ -70,6 +71,25 @@ class Client:
 
     def __exit__(self, *_exc: object) -> None:
         self.close()
+
+    def call(self, operation: str, /, **fields: Any) -> Any:
+        """Do an operation by its name, also one that has no method of its own here.
+
+        Args:
+            operation: such as ``project.rename``; the reference page on operations lists them.
+            fields: of its path, its query and its body, as the reference of the REST API says.
+
+        Returns:
+            The answer; None if it has no content.
+
+        Raises:
+            UnknownNameError: if there is no such operation.
+            UsageError: if a field of the path is missing.
+        """
+        found = find_operation(operation)
+        path, query, body = found.request(fields)
+        options = {} if found.method == "DELETE" else {"json": body}
+        return self._connection.ask(found.method, path, params=query, **options)
 
     # ---- looking
 

@@ -70,14 +70,15 @@ class Tail:
         for job in jobs:
             place = self._places.setdefault(job.id, _Place(job.events_offset))
             # One that still reads since an earlier look may have come by its end before the newest lines were there.
-            place.is_fresh = place.thread is None or not place.thread.is_alive()
-            if place.is_fresh:
+            thread = place.thread
+            place.is_fresh = thread is None or not thread.is_alive()
+            if thread is None or place.is_fresh:
                 place.is_at_end = False
-                place.thread = threading.Thread(
+                place.thread = thread = threading.Thread(
                     target=self._read_on, args=(job.id, JobFolder(Path(job.folder)).events, place, now), daemon=True
                 )
-                place.thread.start()
-            threads.append(place.thread)
+                thread.start()
+            threads.append(thread)
         last = time.monotonic() + patience_s
         for thread in threads:  # whoever deletes a job meanwhile has its place forgotten
             thread.join(max(0.0, last - time.monotonic()))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from ziggurat.entities import Identity
-from ziggurat.server.errors import ForbiddenError, HTTPError, NotLoggedInError
+from ziggurat.server.errors import HTTPError, NotLoggedInError
 from ziggurat.server.middleware import SAFE_METHODS, host_of, is_cross_site, is_foreign_embedding
-from ziggurat.workspace.accounts import LOCAL, NOBODY, Accounts, is_loopback
+from ziggurat.workspace.accounts import LOCAL, NOBODY, Accounts, ForbiddenError, check_permission, is_loopback
 
 __all__ = ["Authenticator", "address_of", "clear_session", "session_secret", "set_session"]
 
@@ -57,9 +55,11 @@ class Authenticator:
             return identity
         if identity.by == "nobody":
             raise _log_in()
-        if not identity.may(role, scope):
+        try:
+            check_permission(identity, role, scope)
+        except ForbiddenError as error:
             connection.scope.setdefault("state", {})["identity"] = identity  # the page that says so is one of theirs
-            raise _forbidden(identity, role, scope)
+            raise HTTPError(error) from None
         return identity
 
     def _identity(self, connection: HTTPConnection) -> Identity:
@@ -132,17 +132,6 @@ def _log_in() -> HTTPError:
 def _bad_token() -> HTTPError:
     error = NotLoggedInError("A token must be known, not revoked and not over.", advice="Make a new one.")
     return HTTPError(error, headers={"WWW-Authenticate": 'Bearer realm="ziggurat", error="invalid_token"'})
-
-
-def _forbidden(identity: Identity, role: str, scope: str) -> HTTPError:
-    details: dict[str, Any] = {"role": identity.role, "scope": identity.scope, "needed": {"role": role, "scope": scope}}
-    error = ForbiddenError(
-        f"This needs the role `{role}` and the scope `{scope}`.",
-        received=f"the role `{identity.role}` and the scope `{identity.scope}`",
-        advice="Ask an admin, or use a token of that scope.",
-        details=details,
-    )
-    return HTTPError(error)
 
 
 def cookie_name(connection: HTTPConnection) -> str:

@@ -35,7 +35,7 @@ from ziggurat.errors import (
     ZigguratError,
 )
 from ziggurat.server.middleware import local_path
-from ziggurat.workspace.accounts import LoginError
+from ziggurat.workspace.accounts import ForbiddenError, LoginError
 from ziggurat.workspace.passwords import TooBusyError, TooManyLoginsError
 
 __all__ = [
@@ -60,12 +60,6 @@ class NotLoggedInError(UsageError):
     """401: authentication is required."""
 
     code = "not_logged_in"
-
-
-class ForbiddenError(UsageError):
-    """403: authenticated but not permitted."""
-
-    code = "forbidden"
 
 
 class NotFoundError(UsageError, NotThereError):

@@ -21,7 +21,18 @@ from ziggurat.workspace.passwords import LoginLimits, Passwords
 if TYPE_CHECKING:
     from ziggurat.store import Store
 
-__all__ = ["LOCAL", "NOBODY", "TOKEN_PREFIX", "Accounts", "LoginError", "check_bind", "first_token", "is_loopback"]
+__all__ = [
+    "LOCAL",
+    "NOBODY",
+    "TOKEN_PREFIX",
+    "Accounts",
+    "ForbiddenError",
+    "LoginError",
+    "check_bind",
+    "check_permission",
+    "first_token",
+    "is_loopback",
+]
 
 LOCAL: Final = Identity(user=None, role="admin", scope="admin", by="local")
 """A local user of a studio without accounts; also the shell, for every user with access to the files."""
@@ -320,6 +331,32 @@ def _admin_needed(received: str) -> UsageError:
         received=received,
         advice="Make another user an admin first.",
     )
+
+
+class ForbiddenError(UsageError):
+    """Whoever asks is known, and may not do this."""
+
+    code = "forbidden"
+
+
+def check_permission(identity: Identity, role: str, scope: str) -> None:
+    """Raise if somebody has a lower role, or a token of a smaller scope.
+
+    Args:
+        identity: who asks.
+        role: that is needed at least.
+        scope: that is needed at least.
+
+    Raises:
+        ForbiddenError: it names what is needed and what they have.
+    """
+    if not identity.may(role, scope):
+        raise ForbiddenError(
+            f"This needs the role `{role}` and the scope `{scope}`.",
+            received=f"the role `{identity.role}` and the scope `{identity.scope}`",
+            advice="Ask an admin, or use a token of that scope.",
+            details={"role": identity.role, "scope": identity.scope, "needed": {"role": role, "scope": scope}},
+        )
 
 
 class LoginError(UsageError):

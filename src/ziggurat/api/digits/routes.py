@@ -15,6 +15,9 @@ from ziggurat.api.responses import answer, job_values
 from ziggurat.api.schemas import Json, SuggestionsShape
 from ziggurat.entities import Identity, Job, JobChange, JobFilter
 from ziggurat.errors import ConfigurationError, DataError, JobError, UsageError, ZigguratError
+from ziggurat.operations import jobs
+from ziggurat.operations.datasets import create as create_dataset_job
+from ziggurat.operations.models import create_training
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
 from ziggurat.server.errors import HTTPError, NotFoundError, status_of
@@ -22,7 +25,7 @@ from ziggurat.server.permissions import new_router
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.archives import ARCHIVE_FORMATS, archive
-from ziggurat.workspace.studio.jobs import act_on_jobs, chosen_ids
+from ziggurat.workspace.studio.jobs import chosen_ids
 from ziggurat.workspace.training_checks import problem_sentence
 
 __all__ = ["router"]
@@ -138,8 +141,7 @@ def create_dataset(studio: StudioDep, who: TrainerUser, form: Posted) -> Respons
         fields = Fields({**form.values, **_uploaded(studio, form)})
         spec = dataset_spec(fields, studio.paths)
         fields.check()
-        job = studio.datasets.create(JobRequest(spec=spec, project=fields.text("group_name")), owner=who.name)
-        studio.people.note(who, "dataset.create", job.id)
+        job = create_dataset_job(studio, who, JobRequest(spec=spec, project=fields.text("group_name")))
         return dataset_shape(studio, job)
 
     return _made(make)
@@ -153,8 +155,7 @@ def create_model(studio: StudioDep, who: TrainerUser, form: Posted) -> Response:
         fields = Fields(form.values)
         request = model_request(fields, studio)
         fields.check()
-        jobs = studio.training.create(request, owner=who.name)
-        shapes = [_noted(studio, who, job) for job in jobs]
+        shapes = [model_shape(studio, job) for job in create_training(studio, who, request)]
         return shapes[0] if len(shapes) == 1 else {"jobs": shapes}
 
     return _made(make)
@@ -184,11 +185,6 @@ def _errors_of(error: ZigguratError) -> dict[str, list[str]]:
     return found
 
 
-def _noted(studio: Studio, who: Any, job: Job) -> dict[str, Any]:
-    studio.people.note(who, "training.create", job.id)
-    return model_shape(studio, job)
-
-
 def _uploaded(studio: Studio, form: Form) -> dict[str, str]:
     """Keep lists that came with the form, and return the fields that name them as files of the server."""
     values: dict[str, str] = {}
@@ -211,8 +207,7 @@ def edit(studio: StudioDep, who: TrainerUser, job_id: str, form: Posted) -> Resp
     name, notes = form.values.get("job_name"), form.values.get("job_notes")
     if name is None and notes is None:
         raise UsageError("An edit has `job_name` or `job_notes`.", received="neither")
-    studio.jobs.change(job_id, JobChange(name=name, notes=notes))
-    studio.people.note(who, "job.change", job_id)
+    jobs.change_job(studio, who, job_id, JobChange(name=name, notes=notes))
     return _said(f"{'Name' if name is not None else 'Notes'} updated.")
 
 
@@ -239,16 +234,14 @@ def delete_many(studio: StudioDep, who: TrainerUser, form: Posted) -> Response:
 @router.post("/models/{job_id}/abort", response_class=Response)
 def abort(studio: StudioDep, who: TrainerUser, job_id: str) -> Response:
     """Save and end a job; what it wrote so far can be used, and the studio can go on with it."""
-    studio.jobs.stop(job_id, who=who.name)
-    studio.people.note(who, "job.stop", job_id)
+    jobs.stop_job(studio, who, job_id)
     return _said("Job aborted.")
 
 
 @router.post("/abort_jobs", response_class=Response)
 def abort_many(studio: StudioDep, who: TrainerUser, form: Posted) -> Response:
     """End the jobs of ``job_ids[]``; the answer is 403 where one of them does not run any more."""
-    results = act_on_jobs(studio.jobs, "stop", form.ids(), who=who.name)
-    studio.people.note(who, "jobs.stop", count=sum(each["done"] for each in results))
+    results = jobs.act(studio, who, "stop", form.ids())
     failed = [each["id"] for each in results if not each["done"]]
     return _said(f"Not aborted: {', '.join(failed)}.", 403) if failed else _said("Jobs aborted.")
 
@@ -259,17 +252,15 @@ def group(studio: StudioDep, who: TrainerUser, form: Posted) -> Response:
     name = form.values.get("group_name", "").strip()
     change = JobChange(project="" if name == "Ungrouped" else name)
     for job_id in form.ids():
-        studio.jobs.change(job_id, change)
-        studio.people.note(who, "job.change", job_id)
+        jobs.change_job(studio, who, job_id, change)
     return _said("Jobs grouped.")
 
 
 def _delete(studio: Studio, who: Identity, job_id: str) -> None:
     try:
-        studio.jobs.delete(job_id)
+        jobs.delete_job(studio, who, job_id)
     except JobError as error:
         raise HTTPError(error, 404 if status_of(error) == 404 else 403) from None
-    studio.people.note(who, "job.delete", job_id)
 
 
 def _said(text: str, status: int = 200) -> Response:

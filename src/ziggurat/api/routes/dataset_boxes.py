@@ -7,9 +7,11 @@ from typing import Annotated, Any, Final
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
+from ziggurat.api.operation_routes import add_operation
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import JobShape, Json, RequestBody
 from ziggurat.errors import UsageError
+from ziggurat.operations import datasets as operations
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.box_corrections import ImageBoxes
@@ -54,12 +56,7 @@ def pending(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     return answer(studio.datasets.boxes.pending(job_id))
 
 
-@router.post("/versions", response_model=JobShape, status_code=201)
-def make_version(studio: StudioDep, who: TrainerUser, job_id: str, body: _NewVersion) -> Response:
-    """Make a version of the corrected boxes; the images of this dataset are as in the dataset again."""
-    job = studio.datasets.correct_boxes(job_id, body.samples, name=body.name, owner=who.name)
-    studio.people.note(who, "dataset.boxes", job.id, parent=job_id)
-    return answer(job, 201)
+add_operation(router, operations.make_version, shape=JobShape, status=201, body=_NewVersion)
 
 
 @router.get(_IMAGE, response_model=Json)

@@ -9,12 +9,14 @@ from fastapi import File, Path, Query, Request, Response, UploadFile
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
+from ziggurat.api.operation_routes import add_operation
 from ziggurat.api.responses import answer
 from ziggurat.api.routes.jobs import ArchiveFormat
 from ziggurat.api.schemas import JobShape, Json, NewJobBody, PageQuery, RequestBody, SamplePageShape
 from ziggurat.datasets.catalog import SampleOrder
 from ziggurat.entities import Identity
 from ziggurat.errors import UsageError
+from ziggurat.operations import datasets as operations
 from ziggurat.server.dependencies import StudioDep, TrainerUser, UploadUser, ViewerUser
 from ziggurat.server.downloads import download
 from ziggurat.server.permissions import new_router, require
@@ -78,9 +80,7 @@ def guess(studio: StudioDep, _who: TrainerUser, body: _DatasetSource) -> Respons
 def create(studio: StudioDep, who: TrainerUser, body: NewJobBody) -> Response:
     """Put a dataset into the queue."""
     studio.paths.check_spec(body.spec)
-    job = studio.datasets.create(body.request(), owner=who.name)
-    studio.people.note(who, "dataset.create", job.id)
-    return answer(job, 201)
+    return answer(operations.create(studio, who, body.request()), 201)
 
 
 @router.get("/datasets/{job_id}", response_model=Json)
@@ -148,8 +148,7 @@ def check(studio: StudioDep, _who: TrainerUser, job_id: str, body: _Check) -> Re
 def export(studio: StudioDep, who: TrainerUser, job_id: str, body: _DatasetExport) -> Response:
     """Return a dataset in a format of others, as an archive whose ``info.json`` says what could not be written."""
     name = studio.jobs.get(job_id).name or job_id
-    parts = studio.datasets.exported(job_id, body.format, body.archive, body.options)
-    studio.people.note(who, "dataset.export", job_id, format=body.format)
+    parts = operations.export(studio, who, job_id, body.format, body.archive, body.options)
     return download(parts, f"{name}-{body.format}", body.archive)
 
 
@@ -193,38 +192,11 @@ def versions(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     return answer(studio.datasets.versions(job_id))
 
 
-@router.post("/datasets/{job_id}/relabel", response_model=JobShape, status_code=201)
-def relabel(studio: StudioDep, who: TrainerUser, job_id: str, body: _Relabel) -> Response:
-    """Make a version in which samples have another label."""
-    job = studio.datasets.relabel(job_id, body.samples, body.label, name=body.name, owner=who.name)
-    return answer(job, 201)
-
-
-@router.post("/datasets/{job_id}/exclude", response_model=JobShape, status_code=201)
-def exclude(studio: StudioDep, who: TrainerUser, job_id: str, body: _Exclude) -> Response:
-    """Make a version without some samples, or without those that have a problem."""
-    given = body.model_dump(exclude={"samples"})
-    return answer(studio.datasets.exclude(job_id, body.samples, **given, owner=who.name), 201)
-
-
-@router.post("/datasets/{job_id}/corrections", response_model=JobShape, status_code=201)
-def correct(studio: StudioDep, who: TrainerUser, job_id: str, body: _Corrections) -> Response:
-    """Make one version of many corrections: samples that get another label each, and samples that are left out."""
-    given = body.model_dump()
-    return answer(studio.datasets.correct(job_id, given.pop("labels"), **given, owner=who.name), 201)
-
-
-@router.post("/datasets/{job_id}/classes", response_model=JobShape, status_code=201)
-def change_classes(studio: StudioDep, who: TrainerUser, job_id: str, body: _Classes) -> Response:
-    """Make a version with other classes."""
-    changes = body.model_dump(exclude={"name"})
-    return answer(studio.datasets.change_classes(job_id, changes, name=body.name, owner=who.name), 201)
-
-
-@router.post("/dataset-merges", response_model=JobShape, status_code=201)
-def merge(studio: StudioDep, who: TrainerUser, body: _Merge) -> Response:
-    """Make one dataset of several; classes are matched by their names."""
-    return answer(studio.datasets.merge(body.datasets, name=body.name, owner=who.name), 201)
+add_operation(router, operations.relabel, shape=JobShape, status=201, body=_Relabel)
+add_operation(router, operations.exclude, shape=JobShape, status=201, body=_Exclude)
+add_operation(router, operations.correct, shape=JobShape, status=201, body=_Corrections)
+add_operation(router, operations.change_classes, shape=JobShape, status=201, body=_Classes)
+add_operation(router, operations.merge, shape=JobShape, status=201, body=_Merge)
 
 
 uploads_router = new_router(prefix="/api/v1", tags=["uploads"])

@@ -9,9 +9,11 @@ from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
+from ziggurat.api.operation_routes import add_operation
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import JobShape, JobsShape, Json, PageQuery, RequestBody
 from ziggurat.errors import UsageError
+from ziggurat.operations import models
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio.evaluation_differences import Difference
@@ -97,20 +99,8 @@ class _Differences(PageQuery):
     )
 
 
-@router.post("/models/{job_id}/evaluations", response_model=JobShape, status_code=201)
-def create(studio: StudioDep, who: TrainerUser, job_id: str, body: _Evaluation) -> Response:
-    """Put the evaluation of a model on a split into the queue."""
-    job = studio.evaluations.create(job_id, owner=who.name, **body.model_dump())
-    studio.people.note(who, "evaluation.create", job.id, model=job_id, split=body.split)
-    return answer(job, 201)
-
-
-@router.post("/models/{job_id}/inferences", response_model=JobShape, status_code=201)
-def create_many(studio: StudioDep, who: TrainerUser, job_id: str, body: _Inference) -> Response:
-    """Put predicting for many images of the studio's machine into the queue."""
-    job = studio.evaluations.create_many(job_id, owner=who.name, **body.model_dump())
-    studio.people.note(who, "inference.create", job.id, model=job_id)
-    return answer(job, 201)
+add_operation(router, models.create_evaluation, shape=JobShape, status=201, body=_Evaluation, name="create")
+add_operation(router, models.create_inference, shape=JobShape, status=201, body=_Inference, name="create_many")
 
 
 @router.post("/models/{job_id}/retrain", response_model=_RetrainingShape, status_code=201)
@@ -120,11 +110,7 @@ def retrain(studio: StudioDep, who: TrainerUser, job_id: str, body: _Retraining)
     Where that training is there already, it is returned with status 200, and ``is_new`` is false. The differences of
     ``former_evaluation`` and ``evaluation`` say what changed.
     """
-    found = studio.retrainings.start(
-        body.dataset, model_id=job_id, evaluation_id=body.evaluation, split=body.split, owner=who.name
-    )
-    if found.is_new:
-        studio.people.note(who, "training.create", found.model.id, former=job_id, dataset=body.dataset)
+    found = models.retrain(studio, who, job_id, **body.model_dump())
     return answer(found, 201 if found.is_new else 200)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from fastapi import Query, Response
 from pydantic import Field
 
+from ziggurat.api.operation_routes import add_operation
 from ziggurat.api.responses import answer, job_values
 from ziggurat.api.schemas import (
     ActionShape,
@@ -26,13 +27,14 @@ from ziggurat.api.schemas import (
 )
 from ziggurat.entities import Attempt, Curve, Mark
 from ziggurat.errors import UsageError
+from ziggurat.operations import jobs
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.job_outputs import LogPart
-from ziggurat.workspace.job_query import PAGE_SIZE, JobQuery
+from ziggurat.workspace.job_query import JobQuery
 from ziggurat.workspace.studio.archives import archive
-from ziggurat.workspace.studio.jobs import act_on_jobs, clone_request
+from ziggurat.workspace.studio.jobs import clone_request
 
 __all__ = ["ArchiveFormat", "curves_router", "router"]
 
@@ -84,10 +86,7 @@ def act(studio: StudioDep, who: TrainerUser, body: BulkBody) -> Response:
         raise UsageError("Jobs are chosen by `ids` or by `filter`.", received="both or neither")
     chosen = body.filter.chosen() if body.filter else body.ids or []
     change = body.change.change() if body.change else None
-    results = act_on_jobs(studio.jobs, body.action, chosen, change=change, force=body.force, who=who.name)
-    done = [each["id"] for each in results if each["done"]]
-    studio.people.note(who, f"jobs.{body.action}", count=len(done), ids=done[:100])
-    return answer({"results": results})
+    return answer({"results": jobs.act(studio, who, body.action, chosen, change=change, force=body.force)})
 
 
 @router.get("/jobs/{job_id}", response_model=JobShape)
@@ -99,77 +98,18 @@ def get_job(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
 @router.patch("/jobs/{job_id}", response_model=JobShape)
 def change_job(studio: StudioDep, who: TrainerUser, job_id: str, body: ChangeBody) -> Response:
     """Change name, notes, project, tags or priority."""
-    job = studio.jobs.change(job_id, body.change())
-    studio.people.note(who, "job.change", job_id, fields=sorted(body.model_fields_set))
-    return answer(job)
+    return answer(jobs.change_job(studio, who, job_id, body.change(), fields=list(body.model_fields_set)))
 
 
-@router.delete("/jobs/{job_id}", status_code=204)
-def delete_job(studio: StudioDep, who: TrainerUser, job_id: str, force: bool = False) -> Response:
-    """Delete a job and its folder; ``force`` ends it first where it runs."""
-    studio.jobs.delete(job_id, force=force)
-    studio.people.note(who, "job.delete", job_id, force=force)
-    return Response(status_code=204)
-
-
-@router.post("/jobs/{job_id}/stop", response_model=JobShape)
-def stop_job(studio: StudioDep, who: TrainerUser, job_id: str, now: bool = False) -> Response:
-    """Ask the worker to save and end, or take the job out of the queue; ``now`` kills the worker.
-
-    ``reason`` says when a worker that does not end will be ended by force. Asked again, the next stage of that comes at
-    once: SIGTERM, then SIGKILL. The job's folder stays, and it can be resumed from its newest checkpoint.
-    """
-    job = studio.jobs.stop(job_id, who=who.name, now=now)
-    studio.people.note(who, "job.stop_now" if now else "job.stop", job_id)
-    return answer(job)
-
-
-@router.post("/jobs/{job_id}/pause", response_model=JobShape)
-def pause_job(studio: StudioDep, who: TrainerUser, job_id: str) -> Response:
-    """Save, and free the device; ``resume`` goes on with the same state and data."""
-    job = studio.jobs.pause(job_id, who=who.name)
-    studio.people.note(who, "job.pause", job_id)
-    return answer(job)
-
-
-@router.post("/jobs/{job_id}/resume", response_model=JobShape)
-def resume_job(studio: StudioDep, who: TrainerUser, job_id: str) -> Response:
-    """Put a job that was stopped, paused or failed back into the queue."""
-    job = studio.jobs.resume(job_id)
-    studio.people.note(who, "job.resume", job_id)
-    return answer(job)
-
-
-@router.post("/jobs/{job_id}/retry", response_model=JobShape)
-def retry_job(studio: StudioDep, who: TrainerUser, job_id: str) -> Response:
-    """Put a job that failed back into the queue."""
-    job = studio.jobs.retry(job_id)
-    studio.people.note(who, "job.retry", job_id)
-    return answer(job)
-
-
-@router.post("/jobs/{job_id}/reorder", response_model=JobPageShape)
-def reorder_job(studio: StudioDep, who: TrainerUser, job_id: str, body: _Reorder) -> Response:
-    """Place a job of the queue before another one, or last; return the beginning of the queue."""
-    studio.jobs.reorder(job_id, body.before)
-    studio.people.note(who, "job.reorder", job_id)
-    return answer(studio.jobs.queue_page(PAGE_SIZE))
-
-
-@router.post("/jobs/{job_id}/hyperparameters", response_model=JobShape)
-def set_hyperparameter(studio: StudioDep, who: TrainerUser, job_id: str, body: _Hyperparameter) -> Response:
-    """Set a hyperparameter of a running training; it acts within a tenth of an epoch."""
-    studio.jobs.set_hyperparameter(job_id, body.name, body.value, force=body.force)
-    studio.people.note(who, "job.hyperparameter", job_id, name=body.name, value=body.value)
-    return answer(studio.jobs.get(job_id))
-
-
-@router.delete("/jobs/{job_id}/hyperparameters/{name}", response_model=JobShape)
-def unset_hyperparameter(studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
-    """Give a hyperparameter that was set by hand back to its schedule; it acts within a tenth of an epoch."""
-    studio.jobs.unset_hyperparameter(job_id, name)
-    studio.people.note(who, "job.hyperparameter", job_id, name=name, value=None)
-    return answer(studio.jobs.get(job_id))
+add_operation(router, jobs.delete_job, status=204)
+add_operation(router, jobs.stop_job, shape=JobShape)
+add_operation(router, jobs.pause_job, shape=JobShape)
+add_operation(router, jobs.resume_job, shape=JobShape)
+add_operation(router, jobs.retry_job, shape=JobShape)
+add_operation(router, jobs.reorder_job, shape=JobPageShape, body=_Reorder)
+add_operation(router, jobs.set_hyperparameter, shape=JobShape, body=_Hyperparameter)
+add_operation(router, jobs.unset_hyperparameter, shape=JobShape)
+add_operation(router, jobs.remove_checkpoint, status=204)
 
 
 @router.get("/jobs/{job_id}/request", response_model=RequestShape)
@@ -263,14 +203,6 @@ def attempts(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
 def checkpoints(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return the checkpoints of a job, the oldest step first."""
     return answer(studio.jobs.checkpoints(job_id))
-
-
-@router.delete("/jobs/{job_id}/checkpoints/{name}", status_code=204)
-def remove_checkpoint(studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
-    """Remove a checkpoint of a job that is not running."""
-    studio.outputs.remove_checkpoint(job_id, name)
-    studio.people.note(who, "checkpoint.delete", job_id, name=name)
-    return Response(status_code=204)
 
 
 @router.get("/jobs/{job_id}/download", response_class=Response)

@@ -8,10 +8,12 @@ from fastapi import Depends, Form, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 
+from ziggurat.api.operation_routes import add_operation
 from ziggurat.api.responses import answer
 from ziggurat.api.routes.jobs import ArchiveFormat
 from ziggurat.api.schemas import Json, PredictionsShape, RequestBody, Text
 from ziggurat.errors import UsageError
+from ziggurat.operations import models
 from ziggurat.server.dependencies import ImageViewerUser, StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
 from ziggurat.server.permissions import new_router
@@ -202,8 +204,7 @@ def export(studio: StudioDep, who: TrainerUser, job_id: str, body: _ModelExport)
     """Return a model in a format of other programs, as an archive whose ``info.json`` proves that it gives the same."""
     name = studio.jobs.get(job_id).name or job_id
     options = body.model_dump(include={"preprocessing", "checkpoint"})
-    parts = studio.models.exported(job_id, body.format, body.archive, **options)
-    studio.people.note(who, "model.export", job_id, format=body.format)
+    parts = models.export(studio, who, job_id, body.format, body.archive, **options)
     return download(parts, f"{name}-{body.format}", body.archive)
 
 
@@ -219,12 +220,8 @@ def exports(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     return answer(studio.exports.of_job(job_id))
 
 
-@router.post("/models/{job_id}/exports", response_model=Json, status_code=202)
-def start(studio: StudioDep, who: TrainerUser, job_id: str, body: _BackgroundExport) -> Response:
-    """Ask for an export; it runs in the background, and an existing one is returned unchanged."""
-    asked = studio.exports.start(job_id, body.format, preprocessing=body.preprocessing, checkpoint=body.checkpoint)
-    studio.people.note(who, "model.export", job_id, format=body.format)
-    return answer(asked, 202)
+add_operation(router, models.start_export, shape=Json, status=202, body=_BackgroundExport, name="start")
+add_operation(router, models.remove_export, status=204, name="remove")
 
 
 @router.get("/models/{job_id}/exports/{name}", response_model=Json, name="export")
@@ -247,14 +244,6 @@ def fetch(
     return download(parts, f"{studio.jobs.get(job_id).name or job_id}-{found.format}", format)
 
 
-@router.delete("/models/{job_id}/exports/{name}", status_code=204)
-def remove(studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
-    """Delete an export that is not under way."""
-    studio.exports.remove(job_id, name)
-    studio.people.note(who, "export.delete", job_id, name=name)
-    return Response(status_code=204)
-
-
 class _Publish(RequestBody):
     name: str = Field(max_length=200, description="That no other published model has.")
     job: str = Field(max_length=200, description="Id of a training that has ended.")
@@ -271,18 +260,10 @@ def published(studio: StudioDep, _who: ViewerUser) -> Response:
 @router.post("/pretrained", response_model=Json, status_code=201)
 def publish(studio: StudioDep, who: TrainerUser, body: _Publish) -> Response:
     """Publish a checkpoint of a training; as long as it is, neither can be deleted."""
-    made = studio.published.publish(body.job, body.name, checkpoint=body.checkpoint, notes=body.notes, owner=who.name)
-    studio.people.note(who, "model.publish", made.job, name=made.name, checkpoint=made.checkpoint)
-    return answer(_values(studio, made), 201)
+    return answer(_values(studio, models.publish(studio, who, **body.model_dump())), 201)
 
 
-@router.delete("/pretrained/{name:path}", status_code=204)
-def withdraw(studio: StudioDep, who: TrainerUser, name: str) -> Response:
-    """Take a model out of the list; its job and its files stay."""
-    job_id = studio.published.get(name).job
-    studio.published.withdraw(name)
-    studio.people.note(who, "model.withdraw", job_id, name=name)
-    return Response(status_code=204)
+add_operation(router, models.withdraw, status=204)
 
 
 def _values(studio: Studio, model: PublishedModel) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import JobShape, Json, RequestBody, Text, TextShape
+from ziggurat.operations.models import create_program
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.network_checks import check_syntax
@@ -49,9 +50,7 @@ def create(studio: StudioDep, who: TrainerUser, body: _Program) -> Response:
     """Put a program into the queue. It is checked before, without running it: an error names file and line."""
     given = body.model_dump(exclude={"text", "source"})
     request = JobRequest(**{**given, "tags": tuple(body.tags)})
-    job = studio.programs.create(request, text=body.text, source=body.source, owner=who.name)
-    studio.people.note(who, "program.create", job.id)
-    return answer(job, 201)
+    return answer(create_program(studio, who, request, text=body.text, source=body.source), 201)
 
 
 @router.post("/programs/check", response_model=Json)

@@ -9,8 +9,10 @@ from fastapi import Query, Response
 from pydantic import Field
 
 from ziggurat import __version__
+from ziggurat.api.operation_routes import add_operation
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import Json, ProjectShape, RequestBody, RootsShape, SuggestionsShape
+from ziggurat.operations import administration
 from ziggurat.server.dependencies import AdminUser, StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.settings import describe_settings
@@ -38,8 +40,7 @@ def projects(studio: StudioDep, _who: ViewerUser) -> Response:
 @router.post("/projects", response_model=ProjectShape, status_code=201)
 def add_project(studio: StudioDep, who: TrainerUser, body: _Project) -> Response:
     """Make a project, where there is none of that name."""
-    project = studio.projects.ensure(body.name, studio.clock())
-    studio.people.note(who, "project.create", project.name)
+    project = administration.add_project(studio, who, body.name)
     count = next((jobs for each, jobs in studio.projects.all() if each.id == project.id), 0)
     return answer({**vars(project), "jobs": count}, 201)
 
@@ -47,22 +48,11 @@ def add_project(studio: StudioDep, who: TrainerUser, body: _Project) -> Response
 @router.patch("/projects/{name:path}", status_code=204)
 def rename_project(studio: StudioDep, who: TrainerUser, name: str, body: _Project) -> Response:
     """Give a project another name; its jobs stay in it."""
-    studio.projects.rename(name, body.name)
-    studio.people.note(who, "project.rename", name, name=body.name)
+    administration.rename_project(studio, who, name, body.name)
     return Response(status_code=204)
 
 
-@router.delete("/projects/{name:path}", status_code=204)
-def delete_project(
-    studio: StudioDep,
-    who: TrainerUser,
-    name: str,
-    move_jobs_to: Annotated[str | None, Query(description="Project that gets its jobs; empty: none.")] = None,
-) -> Response:
-    """Remove a project that has no jobs, or whose jobs go to another one."""
-    studio.projects.delete(name, move_jobs_to=move_jobs_to)
-    studio.people.note(who, "project.delete", name)
-    return Response(status_code=204)
+add_operation(router, administration.delete_project, status=204)
 
 
 @router.get("/machine", response_model=Json)
@@ -99,16 +89,20 @@ def roots(studio: StudioDep, _who: TrainerUser) -> Response:
 @router.put("/roots", response_model=RootsShape)
 def choose_roots(studio: StudioDep, who: AdminUser, body: RootsShape) -> Response:
     """Offer other folders; none offers only those of the workspace."""
-    studio.paths.choose(body.roots)
-    studio.people.note(who, "settings.roots", roots=body.roots)
+    administration.choose_roots(studio, who, body.roots)
     return answer({"roots": studio.paths.chosen})
 
 
 @router.post("/roots", response_model=RootsShape, status_code=201)
 def allow_root(studio: StudioDep, who: AdminUser, body: _Folder) -> Response:
     """Allow one more folder; for a file, its folder is allowed."""
-    studio.people.note(who, "settings.roots", allowed=studio.paths.allow(body.path))
+    administration.allow_root(studio, who, body.path)
     return answer({"roots": studio.paths.chosen}, 201)
+
+
+add_operation(
+    router, administration.remove_root, shape=RootsShape, shown=lambda studio, _result: {"roots": studio.paths.chosen}
+)
 
 
 @router.get("/folders", response_model=Json)
@@ -158,6 +152,5 @@ def limits(studio: StudioDep, _who: AdminUser) -> Response:
 @router.put("/limits", response_model=list[Json])
 def choose_limits(studio: StudioDep, who: AdminUser, body: _Limits) -> Response:
     """Choose some of the numbers, all that are sent or none; they hold at once."""
-    studio.limits.choose(body.values)
-    studio.people.note(who, "settings.limits", "", **body.values)
+    administration.choose_limits(studio, who, body.values)
     return answer(studio.limits.all())

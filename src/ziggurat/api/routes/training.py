@@ -12,6 +12,7 @@ from pydantic import Field
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import BackendName, JobsShape, Json, NewJobBody, RequestBody, TextShape
 from ziggurat.entities.backend_info import DEFAULT_BACKEND
+from ziggurat.operations.models import create_training
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace import previews
@@ -44,10 +45,7 @@ class _Debug(_Network):
 def create(studio: StudioDep, who: TrainerUser, body: NewJobBody) -> Response:
     """Put a training, or a sweep of several, into the queue; all of them, or none."""
     studio.paths.check_spec(body.spec)
-    jobs = studio.training.create(body.request(), owner=who.name)
-    for job in jobs:
-        studio.people.note(who, "training.create", job.id)
-    return answer({"jobs": jobs}, 201)
+    return answer({"jobs": create_training(studio, who, body.request())}, 201)
 
 
 @router.get("/networks", response_model=list[Json])

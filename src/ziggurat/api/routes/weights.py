@@ -9,9 +9,11 @@ from typing import Annotated, Any
 from fastapi import Response
 from pydantic import Field
 
+from ziggurat.api.operation_routes import add_operation
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import Json, RequestBody
 from ziggurat.entities.pretrained_weights import PretrainedWeights
+from ziggurat.operations import weights as operations
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio import Studio
@@ -68,19 +70,10 @@ def add(studio: StudioDep, who: TrainerUser, body: _NewWeights) -> Response:
     )
     given = body.model_dump(exclude={"file", "mean", "std", "size", "color"})
     new = NewWeights(**{**given, "classes": tuple(body.classes), "preprocessing": preprocessing})
-    made = studio.weights.add(_file(studio, body.file), new, added_by=who.name)
-    studio.people.note(who, "weights.add", made.name)
-    studio.tell_of_weights()
-    return answer(_values(studio, made), 201)
+    return answer(_values(studio, operations.add(studio, who, _file(studio, body.file), new)), 201)
 
 
-@router.delete("/weights/{name}", status_code=204)
-def remove(studio: StudioDep, who: TrainerUser, name: str) -> Response:
-    """Delete weights that no training needs now."""
-    studio.weights.remove(name)
-    studio.people.note(who, "weights.delete", name)
-    studio.tell_of_weights()
-    return Response(status_code=204)
+add_operation(router, operations.remove, status=204)
 
 
 @router.get("/weights-downloads", response_model=list[Json])
@@ -100,20 +93,8 @@ def downloads(studio: StudioDep, _who: ViewerUser) -> Response:
     return answer(list(listed))
 
 
-@router.post("/weights-downloads/{name}", response_model=Json, status_code=202)
-def download(studio: StudioDep, who: TrainerUser, name: str) -> Response:
-    """Download an entry of the list in the background, check it, and add it; one that runs is returned unchanged."""
-    made = studio.weights_downloads.start(name, who.name)
-    studio.people.note(who, "weights.download", name)
-    return answer(_download(made), 202)
-
-
-@router.delete("/weights-downloads/{name}", status_code=204)
-def cancel(studio: StudioDep, who: TrainerUser, name: str) -> Response:
-    """End a download, or take one that failed out of the list."""
-    studio.weights_downloads.cancel(name)
-    studio.people.note(who, "weights.cancel", name)
-    return Response(status_code=204)
+add_operation(router, operations.download, shape=Json, status=202, shown=lambda _studio, made: _download(made))
+add_operation(router, operations.cancel, status=204)
 
 
 def _file(studio: Studio, path: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import itertools
 import math
 import os
@@ -463,6 +464,7 @@ def act_on_jobs(
     change: JobChange | None = None,
     force: bool = False,
     who: str = "",
+    does: Callable[[str], object] | None = None,
 ) -> list[dict[str, Any]]:
     """Do something with many jobs; where it fails with one, the others have it done all the same.
 
@@ -473,6 +475,7 @@ def act_on_jobs(
         change: for the action ``change``.
         force: for the action ``delete``: also jobs that run.
         who: name of who asks.
+        does: what is done with the job of an id, for an action that is not in ``BULK_ACTIONS``.
 
     Returns:
         ``id``, ``done``, and ``error`` (its JSON shape, or None) of each job.
@@ -480,10 +483,20 @@ def act_on_jobs(
     Raises:
         UnknownNameError: where there is no such action.
     """
-    if action not in BULK_ACTIONS:
-        raise UnknownNameError("action", action, BULK_ACTIONS)
+    if does is None:
+        if action not in BULK_ACTIONS:
+            raise UnknownNameError("action", action, BULK_ACTIONS)
+        does = functools.partial(_act, jobs, action, change or JobChange(), force, who)
     ids = chosen_ids(jobs, chosen) if isinstance(chosen, JobFilter) else list(dict.fromkeys(chosen))
-    return [_act(jobs, action, job_id, change or JobChange(), force, who) for job_id in ids]
+    return [_result(does, job_id) for job_id in ids]
+
+
+def _result(does: Callable[[str], object], job_id: str) -> dict[str, Any]:
+    try:
+        does(job_id)
+    except ZigguratError as error:
+        return {"id": job_id, "done": False, "error": error.as_dict()}
+    return {"id": job_id, "done": True, "error": None}
 
 
 def chosen_ids(jobs: Jobs, chosen: JobFilter) -> list[str]:
@@ -497,21 +510,17 @@ def chosen_ids(jobs: Jobs, chosen: JobFilter) -> list[str]:
             return list(dict.fromkeys(found))
 
 
-def _act(jobs: Jobs, action: str, job_id: str, change: JobChange, force: bool, who: str) -> dict[str, Any]:
-    try:
-        if action == "change":
-            jobs.change(job_id, change)
-        elif action == "delete":
-            jobs.delete(job_id, force=force)
-        elif action == "stop_now":
-            jobs.stop(job_id, who, now=True)
-        elif action in ("stop", "pause"):
-            getattr(jobs, action)(job_id, who)
-        else:
-            getattr(jobs, action)(job_id)
-    except ZigguratError as error:
-        return {"id": job_id, "done": False, "error": error.as_dict()}
-    return {"id": job_id, "done": True, "error": None}
+def _act(jobs: Jobs, action: str, change: JobChange, force: bool, who: str, job_id: str) -> None:
+    if action == "change":
+        jobs.change(job_id, change)
+    elif action == "delete":
+        jobs.delete(job_id, force=force)
+    elif action == "stop_now":
+        jobs.stop(job_id, who, now=True)
+    elif action in ("stop", "pause"):
+        getattr(jobs, action)(job_id, who)
+    else:
+        getattr(jobs, action)(job_id)
 
 
 def clone_request(jobs: Jobs, job_id: str) -> JobRequest:

@@ -9,12 +9,12 @@ from pydantic import BaseModel, Field
 
 from ziggurat.entities import ENDED_STATES
 from ziggurat.entities.best_checkpoint import metric_names, metric_text
+from ziggurat.operations import jobs
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.compare.view import MOST_COMPARED, Comparison, chosen_runs, compared, found_runs, sweep_of
 from ziggurat.web.pages.job.view import metric_name
 from ziggurat.web.rendering import is_part, page, part, see_other
-from ziggurat.workspace.studio.jobs import act_on_jobs
 
 __all__ = ["router"]
 
@@ -58,9 +58,7 @@ def stop_rest(
 ) -> Response:
     """Stop the runs of a sweep that are in the queue or running, but for the best one."""
     ids = sweep_of(studio, group).open_ids
-    results = act_on_jobs(studio.jobs, "stop", ids, who=who.name)
-    done = [each["id"] for each in results if each["done"]]
-    studio.people.note(who, "jobs.stop", count=len(done), ids=done[:100])
+    jobs.act(studio, who, "stop", ids)
     return see_other(request, "/compare", {"group": group})
 
 

@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ziggurat.entities import Identity
 from ziggurat.errors import DataError, OutdatedError, UsageError, ZigguratError
+from ziggurat.operations import datasets
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
@@ -77,10 +78,9 @@ def _made(request: Request, studio: Studio, who: Identity, job_id: str, texts: M
     try:
         if not texts.get("name", "").strip():
             raise UsageError("A version has a name.", received="none", advice="Type a name.")
-        job = studio.datasets.correct_boxes(job_id, name=texts["name"].strip(), owner=who.name)
+        job = datasets.make_version(studio, who, job_id, texts["name"].strip())
     except ZigguratError as error:
         return _pending_page(request, studio, job_id, error, texts.get("name", ""))
-    studio.people.note(who, "dataset.boxes", job.id, parent=job_id)
     return see_other(request, f"/datasets/{job.id}")
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 from fastapi import Form, Query, Request, Response
 
 from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
+from ziggurat.operations.datasets import exclude
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.caches import BackgroundResult, background_results
@@ -168,10 +169,9 @@ def mend(
         finding = finding_of(found.value, kind)
         version = name.strip() or next_name(studio.jobs.get(job_id).name)
         reason = f"A check found: {finding.kind}."
-        job = studio.datasets.exclude(job_id, places_of(finding), reason=reason, name=version, owner=who.name)
+        job = exclude(studio, who, job_id, places_of(finding), reason=reason, name=version, finding=kind)
     except ZigguratError as error:
         return _page(request, studio, job_id, verify, found, error)
-    studio.people.note(who, "dataset.exclude", job.id, parent=job_id, finding=kind)
     return see_other(request, f"/datasets/{job.id}")
 
 
@@ -197,10 +197,9 @@ def leave_out(
     """Make a version without the samples that have a kind of problem."""
     version = name.strip() or next_name(studio.jobs.get(job_id).name)
     try:
-        job = studio.datasets.exclude(job_id, [], problem=kind, name=version, owner=who.name)
+        job = exclude(studio, who, job_id, problem=kind, name=version)
     except ZigguratError as error:
         return _problems_page(request, studio, job_id, kind, 0, error)
-    studio.people.note(who, "dataset.exclude", job.id, parent=job_id, problem=kind)
     return see_other(request, f"/datasets/{job.id}")
 
 

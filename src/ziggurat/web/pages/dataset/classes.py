@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ziggurat.entities import Identity
 from ziggurat.errors import DataError, UsageError, ZigguratError
+from ziggurat.operations.datasets import change_classes
 from ziggurat.records.schema import Schema
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
@@ -65,10 +66,9 @@ def _named(request: Request, studio: Studio, who: Identity, job_id: str, texts: 
             raise UsageError("A version has a name.", received="none", advice="Type a name.")
         with studio.datasets.opened(job_id) as dataset:
             schema = dataset.schema
-        job = studio.datasets.change_classes(job_id, _changes(schema, texts), name=version, owner=who.name)
+        job = change_classes(studio, who, job_id, version, **_changes(schema, texts))
     except ZigguratError as error:
         return _classes_page(request, studio, job_id, error, texts)
-    studio.people.note(who, "dataset.classes", job.id, parent=job_id)
     return see_other(request, f"/datasets/{job.id}")
 
 

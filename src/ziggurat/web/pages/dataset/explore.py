@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ziggurat.entities import Identity, Job
 from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.operations import datasets
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
@@ -118,33 +119,30 @@ def _corrected(
     asked, texts = sent
     wanted = _within(texts) if asked.single else filter_of(texts)
     try:
-        job, count = _made(studio, who, job_id, asked, wanted)
+        job = _made(studio, who, job_id, asked, wanted)
     except ZigguratError as error:
         return _refused(request, studio, job_id, sent, error)
-    studio.people.note(who, f"dataset.{asked.what}", job.id, parent=job_id, samples=count)
     return see_other(request, f"/datasets/{job.id}")
 
 
-def _made(studio: Studio, who: Identity, job_id: str, asked: _Correction, wanted: DatasetFilter) -> tuple[Job, int]:
-    """Return the version, and how many samples were corrected."""
+def _made(studio: Studio, who: Identity, job_id: str, asked: _Correction, wanted: DatasetFilter) -> Job:
+    """Return the version."""
     if not 0 < len(asked.name) <= _LONGEST_NAME:
         raise UsageError(
             f"A version has a name of 1 to {_LONGEST_NAME} characters.", received=f"{len(asked.name)} characters"
         )
     if asked.what == "edits":
         labels, excluded = _edits(asked.edits)
-        said = {"reason": asked.reason, "name": asked.name, "owner": who.name}
-        return studio.datasets.correct(job_id, labels, excluded, **said), len(labels) + len(excluded)
+        return datasets.correct(studio, who, job_id, labels, excluded, asked.reason, asked.name)
     samples = chosen_places(studio, job_id, wanted) if asked.is_all else list(asked.samples)
     if not samples:
         raise UsageError("Choose at least one sample.", advice="Select the boxes beside the samples.")
     if asked.what == "relabel":
         if not asked.label.strip():
             raise UsageError("Choose the label that the samples are to get.")
-        return studio.datasets.relabel(job_id, samples, asked.label, name=asked.name, owner=who.name), len(samples)
+        return datasets.relabel(studio, who, job_id, samples, asked.label, asked.name)
     if asked.what == "exclude":
-        job = studio.datasets.exclude(job_id, samples, reason=asked.reason, name=asked.name, owner=who.name)
-        return job, len(samples)
+        return datasets.exclude(studio, who, job_id, samples, reason=asked.reason, name=asked.name)
     raise UsageError("Samples are given another label, or left out.", received=f"`{asked.what[:40]}`")
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Form, Request, Response
 
 from ziggurat.errors import ZigguratError
+from ziggurat.operations import models
 from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.dataset.routes import version_page
@@ -25,10 +26,8 @@ def retrain(
 ) -> Response:
     """Repeat a training on this version, and show what changed, or what is still to be done before that is known."""
     try:
-        found = studio.retrainings.start(job_id, model_id=model, evaluation_id=evaluation, owner=who.name)
+        found = models.retrain(studio, who, model, job_id, evaluation)
     except ZigguratError as error:
         return version_page(request, studio, job_id, evaluation, error)
-    if found.is_new:
-        studio.people.note(who, "training.create", found.model.id, former=found.former.id, dataset=job_id)
     place = f"/evaluations/{found.former_evaluation.id}/differences"
     return see_other(request, place, {"other": found.evaluation.id})

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from ziggurat.entities import Job, JobFilter
 from ziggurat.errors import NotThereError, ZigguratError
 from ziggurat.formatting import plural
+from ziggurat.operations.jobs import delete_job
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.caches import BackgroundResult, background_results
@@ -185,10 +186,9 @@ def delete(
         return _delete_page(request, studio, job_id, 409)
     name = studio.jobs.get(job_id).name
     try:
-        studio.jobs.delete(job_id, force=force)
+        delete_job(studio, who, job_id, force)
     except ZigguratError as error:
         return _delete_page(request, studio, job_id, error=error)
-    studio.people.note(who, "job.delete", job_id, force=force)
     return see_deleted(request, "/datasets", name)
 
 

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ziggurat.entities import Identity, Job
 from ziggurat.errors import DataError, UnknownNameError, UsageError, ZigguratError
+from ziggurat.operations import datasets as operations
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
 from ziggurat.server.permissions import new_router
@@ -149,10 +150,9 @@ def _taken_away(request: Request, studio: Studio, who: Identity, job_id: str, te
         chosen = next((each for each in known if each.name == name), None)
         if chosen is None:
             raise UnknownNameError("format that holds this dataset", name, [each.name for each in known])
-        parts = studio.datasets.exported(job_id, name, archive, typed_options(chosen, texts))
+        parts = operations.export(studio, who, job_id, name, archive, typed_options(chosen, texts))
     except ZigguratError as error:
         return _export_page(request, studio, job_id, error, texts)
-    studio.people.note(who, "dataset.export", job_id, format=name)
     return download(parts, f"{job.name or job_id}-{name}", archive)
 
 

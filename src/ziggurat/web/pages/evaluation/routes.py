@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from ziggurat.entities import Job
 from ziggurat.errors import JobError
+from ziggurat.operations.models import create_evaluation
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.evaluation.confusion import cell_at, confusion_picture
@@ -166,8 +167,7 @@ def evaluate_checkpoint(
     if job.kind != "evaluate":
         raise JobError("Another checkpoint is evaluated on a split.", received=f"{job_id}, of kind {job.kind}")
     split = str(job.spec["split"])
-    made = studio.evaluations.create(str(job.parent), split=split, checkpoint=checkpoint, owner=who.name)
-    studio.people.note(who, "evaluation.create", made.id, model=job.parent, split=split)
+    made = create_evaluation(studio, who, str(job.parent), split=split, checkpoint=checkpoint)
     return see_other(request, f"/evaluations/{made.id}")
 
 

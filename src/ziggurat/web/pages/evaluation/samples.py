@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from ziggurat.entities import Job
 from ziggurat.errors import JobError, UsageError, ZigguratError
+from ziggurat.operations import datasets
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.tasks.report import ScoreInfo
@@ -150,10 +151,10 @@ def relabel(
         rows = studio.evaluations.rows(job_id, **asked.chosen()) if asked.scope == "all" else asked.samples
         _check(asked, rows, summary["classes"])
         places = [f"{summary['split']}/{row}" for row in rows]
-        made = studio.datasets.relabel(dataset, places, asked.to, name=asked.version_name.strip(), owner=who.name)
+        name = asked.version_name.strip()
+        made = datasets.relabel(studio, who, dataset, places, asked.to, name, evaluation=job_id)
     except ZigguratError as error:
         return _samples_page(request, studio, job, asked, asked, error=error)
-    studio.people.note(who, "dataset.relabel", made.id, parent=dataset, samples=len(rows), evaluation=job_id)
     return see_other(request, f"/datasets/{made.id}", {"evaluation": job_id})
 
 

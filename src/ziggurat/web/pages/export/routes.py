@@ -9,6 +9,7 @@ from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
 from ziggurat.errors import ZigguratError
+from ziggurat.operations import models
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
@@ -53,10 +54,9 @@ def export(
 ) -> Response:
     """Ask for an export, and show its progress; the request does not wait."""
     try:
-        studio.exports.start(job_id, form.format, preprocessing=form.preprocessing, checkpoint=form.export_checkpoint)
+        models.start_export(studio, who, job_id, form.format, form.preprocessing, form.export_checkpoint)
     except ZigguratError as error:
         return _refused(request, studio, job_id, "export", error, **form.model_dump())
-    studio.people.note(who, "model.export", job_id, format=form.format)
     return see_other(request, f"/models/{job_id}/take-away")
 
 
@@ -64,10 +64,9 @@ def export(
 def remove(request: Request, studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
     """Delete an export that is not under way."""
     try:
-        studio.exports.remove(job_id, name)
+        models.remove_export(studio, who, job_id, name)
     except ZigguratError as error:  # it was deleted in another tab, or is under way
         return _refused(request, studio, job_id, "delete", error)
-    studio.people.note(who, "export.delete", job_id, name=name)
     return see_other(request, f"/models/{job_id}/take-away")
 
 
@@ -84,12 +83,9 @@ def publish(
 ) -> Response:
     """Publish a checkpoint under a name."""
     try:
-        made = studio.published.publish(
-            job_id, form.name, checkpoint=form.publish_checkpoint, notes=form.notes, owner=who.name
-        )
+        models.publish(studio, who, job_id, form.name, form.publish_checkpoint, form.notes)
     except ZigguratError as error:
         return _refused(request, studio, job_id, "publish", error, **form.model_dump())
-    studio.people.note(who, "model.publish", job_id, name=made.name, checkpoint=made.checkpoint)
     return see_other(request, f"/models/{job_id}/take-away")
 
 
@@ -99,10 +95,9 @@ def withdraw(
 ) -> Response:
     """Take a published model out of the list."""
     try:
-        studio.published.withdraw(name)
+        models.withdraw(studio, who, name)
     except ZigguratError as error:  # it was withdrawn in another tab
         return _refused(request, studio, job_id, "withdraw", error)
-    studio.people.note(who, "model.withdraw", job_id, name=name)
     return see_other(request, f"/models/{job_id}/take-away")
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from ziggurat.entities import Identity, Job, JobChange, JobFilter
-from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.errors import UsageError
 from ziggurat.formatting import plural
+from ziggurat.operations import jobs
 from ziggurat.web.flash import Outcome, Refused
 from ziggurat.web.job_changes import change_from, named_tags
 from ziggurat.web.pages.home.query import NO_PROJECT, HomeQuery
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.jobs import act_on_jobs, chosen_ids
+from ziggurat.workspace.studio.jobs import chosen_ids
 
 __all__ = ["Choice", "carry_out", "change_of"]
 
@@ -85,19 +87,15 @@ def carry_out(
         UsageError: where ``describe`` is asked for and nothing was typed.
     """
     known = studio.jobs.some(ids)
+    does: Callable[[str], object] | None = None
     if action == "describe":
-        results = _describe(studio, ids, known, form or {})
+        does = _describes(studio, known, form or {})
     elif action == "evaluate":
-        results = [_evaluated(studio, each, who.name) for each in ids]
-    else:
-        results = act_on_jobs(studio.jobs, action, ids, force=force, who=who.name)
+        does = partial(studio.evaluations.create, owner=who.name)
+    audited = "change" if action == "describe" else action
+    results = jobs.act(studio, who, audited, ids, force=force, does=does, is_one=len(ids) == 1)
     done = [each["id"] for each in results if each["done"]]
     refused = [_refused(each, known) for each in results if not each["done"]]
-    if len(ids) == 1:
-        if done:
-            studio.people.note(who, f"job.{_audited(action)}", done[0], **({"force": force} if force else {}))
-    else:
-        studio.people.note(who, f"jobs.{_audited(action)}", count=len(done), ids=done[:100])
     return Outcome(text=_text(action, done, known), refused=refused[:_SHOWN], refused_total=len(refused))
 
 
@@ -118,38 +116,17 @@ def change_of(form: Mapping[str, str], job: Job) -> JobChange | None:
     return None if change in (JobChange(), replace(JobChange(), project=job.project)) else change
 
 
-def _describe(
-    studio: Studio, ids: Sequence[str], known: Mapping[str, Job], form: Mapping[str, str]
-) -> list[dict[str, Any]]:
+def _describes(studio: Studio, known: Mapping[str, Job], form: Mapping[str, str]) -> Callable[[str], None]:
     if not any(form.get(name, "").strip(" ,") for name in ("add_tags", "remove_tags", "project")):
         raise UsageError("Nothing was entered.", advice="Type tags, or the name of a project.")
     change_from({"tags": form.get("add_tags", ""), "project": form.get("project", "")})  # before any of them is changed
-    results: list[dict[str, Any]] = []
-    for job_id in ids:
-        job = known.get(job_id)
-        try:
-            change = change_of(form, job if job is not None else studio.jobs.get(job_id))
-        except ZigguratError as error:
-            results.append({"id": job_id, "done": False, "error": error.as_dict()})
-            continue
-        results += (
-            [{"id": job_id, "done": True, "error": None}]
-            if change is None
-            else act_on_jobs(studio.jobs, "change", [job_id], change=change)
-        )
-    return results
 
+    def describe(job_id: str) -> None:
+        change = change_of(form, known.get(job_id) or studio.jobs.get(job_id))
+        if change is not None:
+            studio.jobs.change(job_id, change)
 
-def _evaluated(studio: Studio, job_id: str, owner: str) -> dict[str, Any]:
-    try:
-        studio.evaluations.create(job_id, owner=owner)
-    except ZigguratError as error:
-        return {"id": job_id, "done": False, "error": error.as_dict()}
-    return {"id": job_id, "done": True, "error": None}
-
-
-def _audited(action: str) -> str:
-    return "change" if action == "describe" else action
+    return describe
 
 
 def _refused(result: Mapping[str, Any], known: Mapping[str, Job]) -> Refused:

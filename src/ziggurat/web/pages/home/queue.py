@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ziggurat.entities import Job, JobChange
+from ziggurat.entities import Identity, Job
 from ziggurat.errors import JobError, UnknownNameError
+from ziggurat.operations.jobs import reorder_job
 from ziggurat.web.pages.job.view import JobAction, actions_of
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.jobs import Jobs
@@ -76,11 +77,12 @@ def queue_of(studio: Studio, limit: int, *, is_whole: bool = False, running: Seq
     return Queue(running=at_work, waiting=waiting, following=following, total=total, is_whole=is_whole)
 
 
-def move_in_queue(jobs: Jobs, job_id: str, move: str) -> int:
+def move_in_queue(studio: Studio, who: Identity, job_id: str, move: str) -> int:
     """Move a job of the queue, and return its new place, from 1.
 
     Args:
-        jobs: of every kind.
+        studio: that has the queue.
+        who: moves it.
         job_id: of the job.
         move: a name in ``MOVES``.
 
@@ -90,16 +92,16 @@ def move_in_queue(jobs: Jobs, job_id: str, move: str) -> int:
     """
     if move not in MOVES:
         raise UnknownNameError("move", move, MOVES)
-    order = [each for each, _ in jobs.queue_order()]
-    here = _place(jobs, order, job_id)
+    order = [each for each, _ in studio.jobs.queue_order()]
+    here = _place(studio.jobs, order, job_id)
     there = {"first": 0, "up": max(0, here - 1), "down": min(len(order) - 1, here + 1), "last": len(order) - 1}[move]
     if there == here:
         return here + 1
     rest = [each for each in order if each != job_id]
-    return place_in_queue(jobs, job_id, rest[there] if there < len(rest) else None)
+    return place_in_queue(studio, who, job_id, rest[there] if there < len(rest) else None)
 
 
-def place_in_queue(jobs: Jobs, job_id: str, before: str | None) -> int:
+def place_in_queue(studio: Studio, who: Identity, job_id: str, before: str | None) -> int:
     """Put a job of the queue before another one, or last, and return its new place, from 1.
 
     Jobs of a higher priority come first. So a job that is put among those of another priority takes that one over.
@@ -107,19 +109,21 @@ def place_in_queue(jobs: Jobs, job_id: str, before: str | None) -> int:
     Raises:
         JobError: where one of them is not in the queue.
     """
-    queue = jobs.queue_order()
-    _, own = queue[_place(jobs, [each for each, _ in queue], job_id)]
+    queue = studio.jobs.queue_order()
+    _, own = queue[_place(studio.jobs, [each for each, _ in queue], job_id)]
     rest = [(each, priority) for each, priority in queue if each != job_id]
-    there = len(rest) if before is None else _place(jobs, [each for each, _ in rest], before)
+    there = len(rest) if before is None else _place(studio.jobs, [each for each, _ in rest], before)
     ahead = rest[there - 1][1] if there else None
     behind = rest[there][1] if there < len(rest) else None
     priority = _fitting(own, ahead, behind)
-    if priority != own:
-        jobs.change(job_id, JobChange(priority=priority))
-    if behind == priority:
-        jobs.reorder(job_id, rest[there][0])
-    elif ahead == priority:
-        jobs.reorder(job_id)  # behind all others of its priority
+    reorder_job(
+        studio,
+        who,
+        job_id,
+        rest[there][0] if behind == priority else None,  # None: behind all others of its priority
+        priority=priority if priority != own else None,
+        is_placed=priority in (ahead, behind),
+    )
     return there + 1
 
 

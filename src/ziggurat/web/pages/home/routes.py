@@ -16,6 +16,7 @@ from starlette.responses import FileResponse, HTMLResponse
 from ziggurat.entities import Identity, Job
 from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
 from ziggurat.formatting import as_ago
+from ziggurat.operations import jobs
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser, ViewerWriteUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import anyone, new_router
@@ -371,12 +372,11 @@ def place(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> 
     job_id = moved or text_of(sent, "job")
     try:
         if moved:
-            number = move_in_queue(studio.jobs, job_id, move)
+            number = move_in_queue(studio, who, job_id, move)
         else:
-            number = place_in_queue(studio.jobs, job_id, text_of(sent, "before") or None)
+            number = place_in_queue(studio, who, job_id, text_of(sent, "before") or None)
     except ZigguratError as error:
         return answer(request, studio, back, Outcome(error=error.as_dict()), status_of(error))
-    studio.people.note(who, "job.reorder", job_id)
     name = studio.jobs.get(job_id).name
     return answer(request, studio, back, Outcome(text=f"{name} is number {number} in the queue."))
 
@@ -504,12 +504,11 @@ def save(request: Request, studio: StudioDep, who: TrainerUser, job_id: str, sen
     typed = {name: text_of(sent, name) for name in CHANGED_FIELDS if name in sent}
     is_in_place = "in_place" in sent
     try:
-        job = studio.jobs.change(job_id, change_from(typed))
+        job = jobs.change_job(studio, who, job_id, change_from(typed), fields=list(typed))
     except ZigguratError as error:
         if is_in_place:
             return _row(request, studio, job_id, query, typed.get("name", ""), error)
         return _form(request, studio, job_id, query, {**fields_of(studio.jobs.get(job_id)), **typed}, error)
-    studio.people.note(who, "job.change", job_id, fields=sorted(typed))
     if is_in_place and is_part(request, "results"):
         return results_part(request, results_of(studio, dataclasses.replace(query, rename="")))
     return answer(request, studio, back, Outcome(text=f"{job.name} was changed."))

@@ -15,6 +15,7 @@ from fastapi.responses import StreamingResponse
 from ziggurat.entities import RUN_KINDS
 from ziggurat.entities.best_checkpoint import metric_names, metric_text
 from ziggurat.errors import ConfigurationError, NotThereError, ZigguratError
+from ziggurat.operations import jobs
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
@@ -248,6 +249,14 @@ async def _changed_fields(request: Request) -> dict[str, str]:
     return {name: value for name in CHANGED_FIELDS if isinstance(value := form.get(name), str)}
 
 
+_ACTIONS: Final = {
+    "stop": jobs.stop_job,
+    "pause": jobs.pause_job,
+    "resume": jobs.resume_job,
+    "retry": jobs.retry_job,
+}
+
+
 @router.post("/jobs/{job_id}/actions/{action}", include_in_schema=False)
 def act(
     request: Request,
@@ -257,17 +266,13 @@ def act(
     action: Literal["stop", "stop_now", "pause", "resume", "retry"],
 ) -> Response:
     """Do what a button says."""
-    jobs = studio.jobs
     try:
         if action == "stop_now":
-            jobs.stop(job_id, who=who.name, now=True)
-        elif action in ("stop", "pause"):
-            getattr(jobs, action)(job_id, who=who.name)
+            jobs.stop_job(studio, who, job_id, now=True)
         else:
-            getattr(jobs, action)(job_id)
+            _ACTIONS[action](studio, who, job_id)
     except ZigguratError as error:
         return _refused(request, studio, job_id, error)
-    studio.people.note(who, f"job.{action}", job_id)
     return _done(request, studio, job_id)
 
 
@@ -283,10 +288,9 @@ def set_learning_rate(
     """Set the learning rate of a training that runs; one of more than ten times the present one by ``force`` only."""
     try:
         number = _rate(value)
-        studio.jobs.set_hyperparameter(job_id, "learning_rate", number, force=force)
+        jobs.set_hyperparameter(studio, who, job_id, "learning_rate", number, force)
     except ZigguratError as error:
         return _refused(request, studio, job_id, error, learning_rate=value)
-    studio.people.note(who, "job.hyperparameter", job_id, name="learning_rate", value=number)
     return _done(request, studio, job_id)
 
 
@@ -294,10 +298,9 @@ def set_learning_rate(
 def follow_schedule(request: Request, studio: StudioDep, who: TrainerUser, job_id: str) -> Response:
     """Let the schedule of a training that runs set the learning rate again."""
     try:
-        studio.jobs.unset_hyperparameter(job_id, "learning_rate")
+        jobs.unset_hyperparameter(studio, who, job_id, "learning_rate")
     except ZigguratError as error:
         return _refused(request, studio, job_id, error)
-    studio.people.note(who, "job.hyperparameter", job_id, name="learning_rate", value=None)
     return _done(request, studio, job_id)
 
 
@@ -311,10 +314,9 @@ def change(
 ) -> Response:
     """Change what people call a job and what they note about it; fields that are not sent stay."""
     try:
-        studio.jobs.change(job_id, change_from(given))
+        jobs.change_job(studio, who, job_id, change_from(given), fields=list(given))
     except ZigguratError as error:
         return _refused(request, studio, job_id, error, **given)
-    studio.people.note(who, "job.change", job_id, fields=sorted(given))
     return _back(request, job_id)
 
 
@@ -334,10 +336,9 @@ def delete(
     """Delete a job and its folder."""
     name = studio.jobs.get(job_id).name
     try:
-        studio.jobs.delete(job_id, force=force)
+        jobs.delete_job(studio, who, job_id, force)
     except ZigguratError as error:
         return page(request, "job/delete.html", now=job_now(studio, job_id), error=error, is_dialog=False)
-    studio.people.note(who, "job.delete", job_id, force=force)
     return see_deleted(request, "/", name)
 
 
@@ -345,10 +346,9 @@ def delete(
 def remove_checkpoint(request: Request, studio: StudioDep, who: TrainerUser, job_id: str, name: str) -> Response:
     """Remove a checkpoint of a job that is not running."""
     try:
-        studio.outputs.remove_checkpoint(job_id, name)
+        jobs.remove_checkpoint(studio, who, job_id, name)
     except ZigguratError as error:
         return _refused(request, studio, job_id, error)
-    studio.people.note(who, "checkpoint.delete", job_id, name=name)
     return _done(request, studio, job_id)
 
 

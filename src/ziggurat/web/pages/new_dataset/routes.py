@@ -15,6 +15,8 @@ from starlette.datastructures import FormData
 
 from ziggurat.entities import Identity
 from ziggurat.errors import ZigguratError
+from ziggurat.operations.administration import allow_root
+from ziggurat.operations.datasets import create as create_dataset
 from ziggurat.server.dependencies import AdminUser, StudioDep, TrainerUser, UploadUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import identity_of, new_router
@@ -238,24 +240,22 @@ def _create(request: Request, studio: Studio, previews: Previews, who: Identity,
     if asked is None:
         return _page(request, form, _known(previews, form), 422, saved_at=_save(request, form.texts))
     try:
-        job = studio.datasets.create(asked, owner=who.name)
+        job = create_dataset(studio, who, asked)
     except ZigguratError as error:
         saved_at = _save(request, form.texts)
         return _page(request, refuse(form, error), _known(previews, form), status_of(error), saved_at=saved_at)
-    studio.people.note(who, "dataset.create", job.id)
     drop_draft(request, _DRAFT)
     return see_other(request, f"/datasets/{job.id}")
 
 
 def _allow(request: Request, studio: Studio, who: Identity, texts: dict[str, str]) -> Response:
     try:
-        folder = studio.paths.allow(texts["source"])
+        allow_root(studio, who, texts["source"])
     except ZigguratError as error:
         form = fill_form(studio, texts, is_sent=False, refused={"source": problem_text(error)})
         values = _values(request, form, _Seen(), saved_at=_save(request, form.texts))
         template = "checked" if is_part(request, "dataset-fields") else "page"
         return page(request, f"new_dataset/{template}.html", status_of(error), **values)
-    studio.people.note(who, "settings.roots", allowed=folder)
     _save(request, texts)
     return see_other(request, _PLACE)
 

@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect
 
 from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_infos
 from ziggurat.errors import JobError, MissingEntryError, SpecError, UnknownNameError, UsageError, ZigguratError
+from ziggurat.operations.models import create_training
 from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.errors import HTTPError, status_of
 from ziggurat.server.permissions import identity_of, new_router
@@ -132,14 +133,12 @@ def start(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> 
     if asked.problems:
         return whole_page(request, studio, form, asked, 422, draft=keep_draft(request, form))
     try:
-        jobs = studio.training.create(asked.request, owner=who.name)
+        jobs = create_training(studio, who, asked.request)
     except ZigguratError as error:
         asked.problems.update(problems_of(form, error))
         shape = None if isinstance(error, SpecError) else error.as_dict()
         draft = keep_draft(request, form)
         return whole_page(request, studio, form, asked, status_of(error), error=shape, draft=draft)
-    for job in jobs:
-        studio.people.note(who, "training.create", job.id)
     drop_draft(request, PAGE)
     with suppress(UsageError):  # too many presets, or too much code: the training has started all the same
         save_preset(studio, who, LAST, form)

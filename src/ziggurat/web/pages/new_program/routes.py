@@ -11,6 +11,7 @@ from starlette.datastructures import FormData
 from ziggurat.entities import Identity
 from ziggurat.errors import ZigguratError
 from ziggurat.formatting import as_bytes
+from ziggurat.operations.models import create_program
 from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.permissions import new_router, require
 from ziggurat.web.forms import FieldError
@@ -76,13 +77,12 @@ def _create(request: Request, studio: Studio, who: Identity, sent: FormData) -> 
         take_upload(studio, sent, form)
         asked = request_of(form)
         given = {"text": form.text} if form.origin == "text" else {"source": form.source}
-        job = studio.programs.create(asked, **given, owner=who.name)
+        job = create_program(studio, who, asked, **given)
     except FieldError as wrong:
         return _page(request, studio, form, {wrong.field: wrong.error})
     except ZigguratError as error:
         return _page(request, studio, form, {submitted_field(error, form): error})
     drop_upload(studio, form)
-    studio.people.note(who, "program.create", job.id)
     return see_other(request, f"/jobs/{job.id}")
 
 

@@ -12,6 +12,7 @@ from starlette.datastructures import FormData
 
 from ziggurat.entities import Identity
 from ziggurat.errors import DataError, DatapointError, UsageError, ZigguratError
+from ziggurat.operations import models
 from ziggurat.server.dependencies import ImageViewerUser, StudioDep, TrainerUser, UploadUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
@@ -211,13 +212,11 @@ def _many(request: Request, studio: Studio, who: Identity, job_id: str, form: Fo
         folder = typed.get("image_folder", "").strip()
         if folder:
             at_field("image_folder", studio.paths.allowed, folder)
-        job = studio.evaluations.create_many(
-            job_id, source, checkpoint=typed.get("checkpoint", ""), image_folder=folder, top=top, limit=limit,
-            owner=who.name,
-        )  # fmt: skip
+        checkpoint = typed.get("checkpoint", "")
+        wanted = {"source": source, "checkpoint": checkpoint, "image_folder": folder, "top": top, "limit": limit}
+        job = models.create_inference(studio, who, job_id, **wanted)
     except (FieldError, ZigguratError) as error:
         return _refused(request, studio, job_id, "many", typed, error)
-    studio.people.note(who, "inference.create", job.id, model=job_id)
     return see_other(request, f"/evaluations/{job.id}")
 
 
@@ -227,10 +226,9 @@ def _evaluate(request: Request, studio: Studio, who: Identity, job_id: str, type
         if split not in ("train", "val", "test"):
             raise UsageError("A split is `train`, `val` or `test`.", received=f"`{split[:50]}`")
         checkpoint = typed.get("checkpoint", "")
-        job = studio.evaluations.create(job_id, split=split, checkpoint=checkpoint, owner=who.name)
+        job = models.create_evaluation(studio, who, job_id, split=split, checkpoint=checkpoint)
     except ZigguratError as error:
         return _refused(request, studio, job_id, "splits", typed, error)
-    studio.people.note(who, "evaluation.create", job.id, model=job_id, split=split)
     return see_other(request, f"/evaluations/{job.id}")
 
 

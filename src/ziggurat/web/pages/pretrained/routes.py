@@ -11,6 +11,7 @@ from starlette.datastructures import FormData
 
 from ziggurat.entities import Identity
 from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.operations import weights
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router, require
@@ -55,11 +56,9 @@ async def add(request: Request, studio: StudioDep, who: _SenderUser) -> Response
 def remove(request: Request, studio: StudioDep, who: TrainerUser, name: str) -> Response:
     """Delete weights that no training needs now."""
     try:
-        studio.weights.remove(name)
+        weights.remove(studio, who, name)
     except ZigguratError as error:  # deleted in another tab, or in use
         return _page(request, studio, error=error)
-    studio.people.note(who, "weights.delete", name)
-    studio.tell_of_weights()
     return _done(request, f"{name} was deleted.")
 
 
@@ -67,10 +66,9 @@ def remove(request: Request, studio: StudioDep, who: TrainerUser, name: str) -> 
 def download(request: Request, studio: StudioDep, who: TrainerUser, name: str) -> Response:
     """Download an entry of the list in the background."""
     try:
-        studio.weights_downloads.start(name, who.name)
+        weights.download(studio, who, name)
     except ZigguratError as error:  # it was added in another tab
         return _page(request, studio, error=error)
-    studio.people.note(who, "weights.download", name)
     return see_other(request, _PLACE)
 
 
@@ -78,10 +76,9 @@ def download(request: Request, studio: StudioDep, who: TrainerUser, name: str) -
 def cancel(request: Request, studio: StudioDep, who: TrainerUser, name: str) -> Response:
     """End a download, or take one that failed out of the list."""
     try:
-        studio.weights_downloads.cancel(name)
+        weights.cancel(studio, who, name)
     except ZigguratError as error:  # it has ended
         return _page(request, studio, error=error)
-    studio.people.note(who, "weights.cancel", name)
     return see_other(request, _PLACE)
 
 
@@ -97,14 +94,12 @@ def _add(request: Request, studio: Studio, who: Identity, sent: FormData) -> Res
         new = _new_weights(typed)
         source = take_files(studio, files[:1])
         file = next(each for each in Path(source).rglob("*") if each.is_file())
-        made = studio.weights.add(file, new, added_by=who.name)
+        made = weights.add(studio, who, file, new)
     except ZigguratError as error:
         return _refused(request, studio, error, typed)
     finally:
         if source:
             studio.uploads.remove(Path(source).parent.name)
-    studio.people.note(who, "weights.add", made.name)
-    studio.tell_of_weights()
     return _done(request, f"{made.title} was added: {made.arrays} arrays. A spec names it {made.reference}.")
 
 

@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ziggurat.entities import ROLES, Identity
 from ziggurat.errors import ZigguratError
+from ziggurat.operations import administration
 from ziggurat.server.dependencies import AdminUser, StudioDep
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
@@ -36,10 +37,9 @@ def settings(request: Request, studio: StudioDep, _who: AdminUser, saved: str = 
 def allow_folder(request: Request, studio: StudioDep, who: AdminUser, folder: _Folder = "") -> Response:
     """Allow one more folder."""
     try:
-        allowed = studio.paths.allow(folder.strip())
+        administration.allow_root(studio, who, folder.strip())
     except ZigguratError as error:
         return _page(request, studio, status_of(error), folder=folder, problems={"folder": _problem_text(error)})
-    studio.people.note(who, "settings.roots", allowed=allowed)
     return see_other(request, "/settings", {"saved": "folders"})
 
 
@@ -47,10 +47,9 @@ def allow_folder(request: Request, studio: StudioDep, who: AdminUser, folder: _F
 def remove_folder(request: Request, studio: StudioDep, who: AdminUser, folder: _Folder = "") -> Response:
     """Remove a folder from the allowed ones."""
     try:
-        studio.paths.disallow(folder)
+        administration.remove_root(studio, who, folder)
     except ZigguratError as error:
         return _page(request, studio, status_of(error), problems={"folder": _problem_text(error)})
-    studio.people.note(who, "settings.roots", removed=folder)
     return see_other(request, "/settings", {"saved": "folders"})
 
 
@@ -73,9 +72,7 @@ def _choose_limits(request: Request, studio: Studio, who: Identity, typed: dict[
         return _page(request, studio, 422, limits=limit_fields(known, typed), problems=problems)
     before = {each.name: each.value if each.is_chosen else None for each in known}
     changed = {name: value for name, value in values.items() if value != before[name]}
-    studio.limits.choose(changed)
-    if changed:
-        studio.people.note(who, "settings.limits", "", **changed)
+    administration.choose_limits(studio, who, changed)
     return see_other(request, "/settings", {"saved": "limits"})
 
 

@@ -1,0 +1,117 @@
+"""Operations with models: trainings, programs, evaluations, exports, and models that are published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ziggurat.entities import Job
+from ziggurat.operations.use_case import Call, use_case
+from ziggurat.workspace.new_jobs import JobRequest
+from ziggurat.workspace.studio.models import PublishedModel
+
+__all__ = [
+    "create_evaluation",
+    "create_inference",
+    "create_program",
+    "create_training",
+    "export",
+    "publish",
+    "remove_export",
+    "retrain",
+    "start_export",
+    "withdraw",
+]
+
+
+@use_case("training.create")
+def create_training(call: Call, request: JobRequest) -> Sequence[Job]:
+    """Put a training, or a sweep of several, into the queue; all of them, or none."""
+    jobs = call.studio.training.create(request, owner=call.who.name)
+    for job in jobs:
+        call.note(job.id)
+    return jobs
+
+
+@use_case("training.retrain")
+def retrain(call: Call, job_id: str, dataset: str, evaluation: str = "", split: str = "") -> Any:
+    """Repeat a training on another version of its dataset, and evaluate it on the same split behind it.
+
+    Where that training is there already, it is returned with status 200, and ``is_new`` is false. The differences of
+    ``former_evaluation`` and ``evaluation`` say what changed.
+    """
+    found = call.studio.retrainings.start(
+        dataset, model_id=job_id, evaluation_id=evaluation, split=split, owner=call.who.name
+    )
+    if found.is_new:
+        call.note(found.model.id, former=found.former.id, dataset=dataset)
+    return found
+
+
+@use_case("program.create")
+def create_program(call: Call, request: JobRequest, *, text: str = "", source: str = "") -> Job:
+    """Put a program into the queue. It is checked before, without running it: an error names file and line."""
+    job = call.studio.programs.create(request, text=text, source=source, owner=call.who.name)
+    call.note(job.id)
+    return job
+
+
+@use_case("evaluation.create")
+def create_evaluation(call: Call, job_id: str, **wanted: Any) -> Job:
+    """Put the evaluation of a model on a split into the queue."""
+    job = call.studio.evaluations.create(job_id, owner=call.who.name, **wanted)
+    call.note(job.id, model=job_id, split=job.spec["split"])
+    return job
+
+
+@use_case("inference.create")
+def create_inference(call: Call, job_id: str, **wanted: Any) -> Job:
+    """Put predicting for many images of the studio's machine into the queue."""
+    job = call.studio.evaluations.create_many(job_id, owner=call.who.name, **wanted)
+    call.note(job.id, model=job_id)
+    return job
+
+
+@use_case("model.export")
+def export(call: Call, job_id: str, format: str, archive: str, **options: Any) -> Iterator[bytes]:  # noqa: A002 - the field's name
+    """Return a model in a format of other programs, as an archive whose ``info.json`` proves that it gives the same."""
+    parts = call.studio.models.exported(job_id, format, archive, **options)
+    call.note(job_id, format=format)
+    return parts
+
+
+@use_case("export.create")
+def start_export(
+    call: Call,
+    job_id: str,
+    format: str,  # noqa: A002 - the field's name
+    preprocessing: str = "inside",
+    checkpoint: str = "",
+) -> Any:
+    """Ask for an export; it runs in the background, and an existing one is returned unchanged."""
+    asked = call.studio.exports.start(job_id, format, preprocessing=preprocessing, checkpoint=checkpoint)
+    call.note(job_id, format=format)
+    return asked
+
+
+@use_case("export.delete")
+def remove_export(call: Call, job_id: str, name: str) -> None:
+    """Delete an export that is not under way."""
+    call.studio.exports.remove(job_id, name)
+    call.note(job_id, name=name)
+
+
+@use_case("model.publish")
+def publish(call: Call, job: str, name: str, checkpoint: str = "", notes: str = "") -> PublishedModel:
+    """Publish a checkpoint of a training; as long as it is, neither can be deleted."""
+    made = call.studio.published.publish(job, name, checkpoint=checkpoint, notes=notes, owner=call.who.name)
+    call.note(made.job, name=made.name, checkpoint=made.checkpoint)
+    return made
+
+
+@use_case("model.withdraw")
+def withdraw(call: Call, name: str) -> None:
+    """Take a model out of the list; its job and its files stay."""
+    job_id = call.studio.published.get(name).job
+    call.studio.published.withdraw(name)
+    call.note(job_id, name=name)

@@ -1,0 +1,42 @@
+"""Operations on pretrained weights: add, delete, download, cancel a download."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ziggurat.operations.use_case import Call, use_case
+
+__all__ = ["add", "cancel", "download", "remove"]
+
+
+@use_case("weights.add")
+def add(call: Call, file: Path, new: Any) -> Any:
+    """Add a file of weights, after it was checked; one of PyTorch is converted, and none of its code is run."""
+    made = call.studio.weights.add(file, new, added_by=call.who.name)
+    call.note(made.name)
+    call.studio.tell_of_weights()
+    return made
+
+
+@use_case("weights.delete")
+def remove(call: Call, name: str) -> None:
+    """Delete weights that no training needs now."""
+    call.studio.weights.remove(name)
+    call.note(name)
+    call.studio.tell_of_weights()
+
+
+@use_case("weights.download")
+def download(call: Call, name: str) -> Any:
+    """Download an entry of the list in the background, check it, and add it; one that runs is returned unchanged."""
+    made = call.studio.weights_downloads.start(name, call.who.name)
+    call.note(name)
+    return made
+
+
+@use_case("weights.cancel")
+def cancel(call: Call, name: str) -> None:
+    """End a download, or take one that failed out of the list."""
+    call.studio.weights_downloads.cancel(name)
+    call.note(name)
