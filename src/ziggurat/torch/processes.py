@@ -143,8 +143,8 @@ def _met(device: torch.device) -> Processes:
     try:
         if not distributed.is_initialized():
             _begin(device, rank, size)
-        line = distributed.new_group(backend="gloo", timeout=_JOINING)
-        distributed_c10d._set_pg_timeout(_PATIENCE, line)  # pyright: ignore[reportPrivateUsage]
+        line: Any = distributed.new_group(backend="gloo", timeout=_JOINING)
+        distributed_c10d._set_pg_timeout(_PATIENCE, line)
         return Processes(rank, size, device, line)
     except (RuntimeError, ValueError) as error:
         raise TrainingError(
@@ -161,7 +161,7 @@ def _begin(device: torch.device, rank: int, size: int) -> None:
         distributed.init_process_group("nccl", store=store, rank=rank, world_size=size)
         return
     distributed.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=_JOINING)
-    distributed_c10d._set_pg_timeout(default_pg_timeout)  # pyright: ignore[reportPrivateUsage]
+    distributed_c10d._set_pg_timeout(default_pg_timeout)
 
 
 def _store(rank: int, size: int) -> Store:
