@@ -1,6 +1,8 @@
 """Several processes of one training, started by ``torchrun`` on this machine."""
 
 import os
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
+import joining_program
 import library_program
 from safetensors.numpy import load_file
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -22,6 +25,7 @@ from ziggurat.torch import Processes, join_processes
 pytestmark = pytest.mark.usefixtures("cold_starts")
 
 PROGRAM = Path(library_program.__file__)
+JOINING = Path(joining_program.__file__)
 
 
 def torchrun(folder: Path, *options: str) -> None:
@@ -113,6 +117,28 @@ def test_an_end_in_one_process_ends_both(rank, tmp_path):
         assert (tmp_path / f"steps-{number}").read_text().split()[-1] == "5"
     for name, values in final(tmp_path).items():
         assert np.array_equal(final(tmp_path, 1)[name], values)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("killed_in", ["init_process_group", "new_group"])
+def test_a_peer_killed_while_it_joins_is_an_error(killed_in):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    command = [sys.executable, JOINING, killed_in]
+    first, second = (
+        subprocess.Popen(command, env={**os.environ, **place, "RANK": str(rank)}, stderr=subprocess.PIPE, text=True)
+        for rank in range(2)
+    )
+    with first, second:
+        try:
+            _, said = first.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            first.kill()
+            _, said = first.communicate()
+        assert second.wait() == -signal.SIGKILL
+    assert first.returncode == 1
+    assert "Processes of a training reach each other." in said
 
 
 @pytest.mark.timeout(600)

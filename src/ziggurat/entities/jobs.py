@@ -420,6 +420,7 @@ class SweepSummary:
         rates: number of different learning rates.
         newest_end: when the last job ended, in seconds since 1970; None until all have ended.
         first_start: when the first job started; None before.
+        diverged: number of jobs whose outcome is ``diverged``, whatever their state.
     """
 
     group: str
@@ -428,6 +429,7 @@ class SweepSummary:
     rates: int = 0
     newest_end: float | None = None
     first_start: float | None = None
+    diverged: int = 0
 
     @property
     def total(self) -> int:

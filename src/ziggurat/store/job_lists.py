@@ -12,7 +12,9 @@ from sqlalchemy import ColumnElement, Connection, Select
 
 from ziggurat.entities import ACTIVE_STATES, Listing, SweepSummary
 from ziggurat.entities.best_checkpoint import Mode, is_better, primary_metric, primary_tags
+from ziggurat.entities.jobs import DIVERGED
 from ziggurat.specs import known_paths
+from ziggurat.store.job_rows import outcome_column
 from ziggurat.store.tables import curves, dependencies, jobs, spec_values
 
 __all__ = ["listed_jobs", "pinned_keys", "sweep_summaries"]
@@ -73,6 +75,7 @@ def sweep_summaries(connection: Connection, groups: Sequence[str]) -> dict[str, 
             best_id=best.get(group, ""),
             rates=rates.get(group, 0),
             first_start=min((row.started for row in found if row.started is not None), default=None),
+            diverged=sum(row.diverged for row in found),
             newest_end=None if any(row.ended is None for row in found) else max(row.ended for row in found),
         )
     return made
@@ -85,6 +88,7 @@ _ENDS: Final = (
         sa.func.count().label("total"),
         sa.func.min(jobs.c.started).label("started"),
         sa.func.max(jobs.c.ended).label("ended"),
+        sa.func.sum(sa.case((outcome_column() == DIVERGED, 1), else_=0)).label("diverged"),
     )
     .group_by(jobs.c.group, jobs.c.state)
     .order_by(jobs.c.group)

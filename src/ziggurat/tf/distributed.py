@@ -125,7 +125,13 @@ class DistributedTrainer(SingleCostTrainer):
             ConfigurationError: where the processes do not begin and end alike.
         """
         self._epochs = (starting_epoch, max_epoch)
-        super().main_loop(steps_per_epoch, starting_epoch, max_epoch)
+        try:
+            super().main_loop(steps_per_epoch, starting_epoch, max_epoch)
+        except tf.errors.OpError as error:  # of a sum outside of the steps: first values, rates of an epoch
+            cause = self.explained(error)
+            if cause is error:
+                raise
+            raise cause from error
 
     def _length_of_epoch(self, steps_per_epoch: int | None) -> int:
         """Return the steps that every process can take in an epoch, once all of them begin and end alike."""
@@ -142,10 +148,16 @@ class DistributedTrainer(SingleCostTrainer):
                 advice="Start them with the same arguments. To resume, give every process the folder of the training "
                 "by `logger.set_logger_dir`.",
             )
+        self.group.watch(self._close_session)
         fewest = min(each[3] for each in said)
         if fewest < own:
             logger.warning("An epoch has %d steps, and not %d: another process has fewer batches.", fewest, own)
         return fewest
+
+    def _close_session(self) -> None:
+        """Cancel what waits in the session; before there is one, the sum of the first values fails, or is ended."""
+        if hasattr(self, "program"):
+            self.program.close()
 
     def finish(self, reason: str) -> None:
         """Declare the training complete: all processes end, within two steps."""
@@ -182,11 +194,7 @@ class DistributedTrainer(SingleCostTrainer):
         is_lost = isinstance(error, tf.errors.UnavailableError | tf.errors.AbortedError) or PEER_LOST in str(error)
         if not is_lost and self.group.lost is None:
             return error
-        return TrainingError(
-            "All processes of a training take every step together: another process of the training has ended.",
-            received=f"rank {self.group.lost}" if self.group.lost is not None else str(error).splitlines()[0],
-            advice="Look at the log of the process that ended; resume all of them from their last checkpoints.",
-        )
+        return self.group.peer_lost(str(error).splitlines()[0])
 
 
 class HorovodTrainer(DistributedTrainer):
@@ -225,10 +233,6 @@ class _StopTogether(Callback):
             numbers = [each for each in shared if each.op.name in rates]
             self._share = self._group.taken_from_first(numbers, "ziggurat/rates")
             self._tell = self._asked.assign(1.0, read_value=False)
-
-    def before_train(self) -> None:
-        session = self.trainer.sess
-        self._group.watch(session.close)  # what waits in a step is canceled
 
     def before_epoch(self) -> None:
         self.trainer.sess.run(self._share)  # some callbacks that set them are in the first process alone

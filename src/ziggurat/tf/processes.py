@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -29,6 +30,8 @@ _DONE: Final = b"."
 _END_S: Final = 3.0
 _START_S: Final = 120.0
 """How long a process waits for the others to start."""
+_LOST_S = 20.0
+"""How long a process may take to stop after another one was lost, before it is ended."""
 
 
 @dataclass(frozen=True)
@@ -106,14 +109,35 @@ class ProcessGroup(ABC):
         return [own] if self._meeting is None else self._meeting.exchanged(own)
 
     def watch(self, stop: Callable[[], None]) -> None:
-        """Call ``stop``, from a thread, when a process ends without a word: the step under way would wait for it."""
+        """Call ``stop``, from a thread, when a process ends without a word: a sum under way would wait for it.
+
+        Some calls of TensorFlow repeat for ever what the lost process no longer answers, and a closed session does not
+        cancel them. If this process has not left after ``_LOST_S`` seconds, it ends with exit code 1.
+        """
 
         def lost(rank: int) -> None:
             self.lost = rank
             stop()
 
+        def stuck() -> None:
+            sys.stderr.write(f"{self.peer_lost()}\n")
+            sys.stderr.flush()
+            os._exit(1)
+
         if self._meeting is not None:
-            self._meeting.watch(lost)
+            self._meeting.watch(lost, stuck)
+
+    def peer_lost(self, received: str = "") -> TrainingError:
+        """Return the error of a training that has lost a process.
+
+        Args:
+            received: what is known instead of the rank.
+        """
+        return TrainingError(
+            "All processes of a training take every step together: another process of the training has ended.",
+            received=received if self.lost is None else f"rank {self.lost}",
+            advice="Look at the log of the process that ended; resume all of them from their last checkpoints.",
+        )
 
     def leave(self, *, in_order: bool) -> None:
         """End the meeting.
@@ -255,7 +279,7 @@ class Meeting:
         self._place = place
         self._lines: dict[int, socket.socket] = {}
         self._watches: list[threading.Thread] = []
-        self._is_left = False
+        self._left = threading.Event()
         self.said: list[str] = self._answered(own) if place.rank else self._gathered(own)
         """What every process said, in the order of their ranks."""
 
@@ -274,17 +298,25 @@ class Meeting:
             raise _absent("a process that had begun to start") from error
         return said
 
-    def watch(self, lost: Callable[[int], None]) -> None:
-        """Call ``lost`` with the rank of a process that ends without a word, from a thread."""
+    def watch(self, lost: Callable[[int], None], stuck: Callable[[], None]) -> None:
+        """Watch for processes that end without a word, from threads.
+
+        Args:
+            lost: called with the rank of such a process.
+            stuck: called if this process has not left ``_LOST_S`` seconds later.
+        """
         for rank, line in self._lines.items():
             line.settimeout(None)
             line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            watch = threading.Thread(target=self._wait, args=(rank, line, lost), name=f"rank-{rank}", daemon=True)
+            watch = threading.Thread(
+                target=self._wait, args=(rank, line, lost, stuck), name=f"rank-{rank}", daemon=True
+            )
             self._watches.append(watch)
             watch.start()
 
     def leave(self) -> None:
         """Say that this process has done its part; the others do not miss it."""
+        self._left.set()
         for line in self._lines.values():
             with suppress(OSError):
                 line.sendall(_DONE)
@@ -292,7 +324,7 @@ class Meeting:
 
     def break_off(self) -> None:
         """Leave without a word: the others miss this process at once, and not when it ends."""
-        self._is_left = True
+        self._left.set()
         for line in self._lines.values():
             with suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)
@@ -303,13 +335,20 @@ class Meeting:
         for watch in self._watches:
             watch.join(max(0.0, until - time.monotonic()))
 
-    def _wait(self, rank: int, line: socket.socket, lost: Callable[[int], None]) -> None:
+    def _wait(self, rank: int, line: socket.socket, lost: Callable[[int], None], stuck: Callable[[], None]) -> None:
         try:
             word = line.recv(1)
         except OSError:
             word = b""
-        if word != _DONE and not self._is_left:  # the line stays open for the word of this process
-            lost(rank)
+        if word == _DONE or self._left.is_set():  # the line stays open for the word of this process
+            return
+        end = threading.Thread(target=self._end_stuck, args=(stuck,), name=f"rank-{rank}-lost", daemon=True)
+        end.start()  # a thread of its own: to close a session may take for ever, too
+        lost(rank)
+
+    def _end_stuck(self, stuck: Callable[[], None]) -> None:
+        if not self._left.wait(_LOST_S):
+            stuck()
 
     def _answered(self, own: str) -> list[str]:
         line = self._lines[0] = _called(self._place)

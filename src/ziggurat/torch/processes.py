@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import torch
 from torch import distributed
-from torch.distributed import PrefixStore, Store, TCPStore  # pyright: ignore[reportPrivateImportUsage]
+from torch.distributed import PrefixStore, Store, TCPStore, distributed_c10d  # pyright: ignore[reportPrivateImportUsage]
+from torch.distributed.constants import default_pg_timeout
 
 from ziggurat.errors import ConfigurationError, TrainingError
 
@@ -21,6 +22,9 @@ __all__ = ["Processes", "join_processes"]
 
 _MEETING: Final = timedelta(minutes=10)
 """How long processes wait for each other to start."""
+
+_JOINING = timedelta(minutes=2)
+"""How long processes that have met wait for each other to connect: a lost one is noticed only after that."""
 
 _PAUSE_S: Final = 0.02
 
@@ -138,15 +142,26 @@ def _met(device: torch.device) -> Processes:
         torch.cuda.set_device(device)
     try:
         if not distributed.is_initialized():
-            backend = "nccl" if device.type == "cuda" else "gloo"
-            distributed.init_process_group(backend, store=_store(rank, size), rank=rank, world_size=size)
-        return Processes(rank, size, device, distributed.new_group(backend="gloo", timeout=_PATIENCE))
+            _begin(device, rank, size)
+        line: Any = distributed.new_group(backend="gloo", timeout=_JOINING)
+        distributed_c10d._set_pg_timeout(_PATIENCE, line)
+        return Processes(rank, size, device, line)
     except (RuntimeError, ValueError) as error:
         raise TrainingError(
             "Processes of a training reach each other.",
             received=str(error).splitlines()[0],
             advice="Check MASTER_ADDR, MASTER_PORT and firewalls.",
         ) from error
+
+
+def _begin(device: torch.device, rank: int, size: int) -> None:
+    """Make PyTorch's default group."""
+    store = _store(rank, size)
+    if device.type == "cuda":
+        distributed.init_process_group("nccl", store=store, rank=rank, world_size=size)
+        return
+    distributed.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=_JOINING)
+    distributed_c10d._set_pg_timeout(default_pg_timeout)
 
 
 def _store(rank: int, size: int) -> Store:

@@ -1,4 +1,7 @@
-"""A training over processes, for tests: ``python distributed_program.py FOLDER ENGINE [STOP_AT] [KILL_AT]``."""
+"""A training over processes, for tests: ``python distributed_program.py FOLDER ENGINE [STOP_AT] [KILL_AT]``.
+
+A process with ``KILL_AT`` -1 is killed while it builds its graph, after the processes have agreed on the steps.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from small_models import BATCH, LinearModel, rows
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.dataflow import BatchData, DataFromList
+from ziggurat.tf import processes
 from ziggurat.tf.callback import Callback
 from ziggurat.tf.distributed import DistributedTrainer
 from ziggurat.tf.inputs.queue import QueueInput
@@ -25,6 +29,10 @@ class Events(Callback):
 
     def __init__(self, file: Path, stop_at: int, kill_at: int) -> None:
         self.file, self.stop_at, self.kill_at = file, stop_at, kill_at
+
+    def _setup_graph(self) -> None:
+        if self.kill_at == -1:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def _trigger_step(self) -> None:
         if self.global_step == self.stop_at:
@@ -48,6 +56,7 @@ def data(rank: int, size: int) -> Any:
 
 
 def main(folder: Path, engine: Any, stop_at: int = 0, kill_at: int = 0) -> None:
+    processes._LOST_S = 1.0
     trainer = DistributedTrainer(engine=engine)
     place = trainer.group.place
     tf.set_random_seed(1 + place.rank)  # the first values differ: those of process 0 must hold

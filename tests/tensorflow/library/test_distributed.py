@@ -70,6 +70,14 @@ def test_a_killed_peer_ends_the_training_with_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(600)
+def test_a_peer_killed_before_the_first_step_is_an_error(tmp_path: Path) -> None:
+    # The other one waits in the sum of the first values, which a closed session does not cancel.
+    ended = _run(tmp_path / "run", 2, "collectives", 0, -1)
+    assert [process.returncode for process in ended] == [1, -signal.SIGKILL]
+    assert "another process of the training has ended. Received: rank 1" in ended[0].stderr
+
+
+@pytest.mark.timeout(600)
 def test_place_is_read_from_the_variables_of_a_launcher() -> None:
     variables = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "node-0", "MASTER_PORT": "29500"}
     assert place_of(variables) == Place(3, 4, 1, "node-0", 29500)

@@ -408,6 +408,25 @@ def test_a_sweep_is_one_row_that_opens(visit: Any, sweep: list[Job]) -> None:
     assert len(rows_of(visit.get("/?q=learning_rate+>+0"))) == 2  # a filter is about runs
 
 
+def test_a_sweep_says_how_many_of_its_runs_diverged(visit: Any, store: Store, sweep: list[Job]) -> None:
+    loss = {"tag": "loss", "value": 948.0, "step": 30, "epoch": 3}
+    best = {"best": 1.0, "best_step": 10, "best_epoch": 1, "noticed_step": 40}
+
+    def diverge(job: Job) -> Any:
+        store.jobs.note(job.id, facts={"divergence": {**loss, **best}})
+        store.jobs.move(job.id, ("queued",), "done")
+        (row,) = html_of(visit.get("/")).all("[data-row]")
+        assert row.one(f"#sweep-{job.group}").text.startswith("Sweep, 2 trials, ")
+        return row
+
+    row = diverge(sweep[0])
+    assert "1 diverged" in row.one(f"#sweep-{sweep[0].group}").text
+    assert row.one(".state")["title"] == "Queued"
+    row = diverge(sweep[1])
+    assert "2 diverged" in row.one(f"#sweep-{sweep[0].group}").text
+    assert row.one(".state")["title"] == "Diverged"
+
+
 def test_a_sweep_alone_names_its_best_job(visit: Any, sweep: list[Job]) -> None:
     answer = visit.get(f"/?group={sweep[0].group}")
     assert sorted(rows_of(answer)) == sorted(job.id for job in sweep)

@@ -53,6 +53,7 @@ _LEAST_ROWS: Final = 3  # fewer would make a table of any short text
 _GOOD_SHARE: Final = 0.95  # of rows with a cell for each column
 _MOST_SNIFFED: Final = 8  # files without a suffix that are opened to see whether they are tables
 _NO_TABLES: Final = re.compile(r"(read\W?me|licen[cs]e|copying|notice|authors|change\w*|make\w*|docker\w*)\b.*", re.I)
+_MOST_APOSTROPHES: Final = 10  # behind a repeated heading; thousands of them would fill the memory
 _LARGEST_CELL: Final = 1 << 24  # characters; the default of the csv module cuts off articles
 _SPLITS: Final = {**SPLIT_NAMES, "dev": "val"}
 
@@ -330,12 +331,19 @@ def _column_names(
     if has_header:
         found = [cell.strip() for cell in first]
     names: dict[str, None] = {}
-    for number, name in enumerate(found, 1):
-        name = re.sub(r"\s+", " ", name) or f"column-{number}"
+    repeats: Counter[str] = Counter()
+    for number, text in enumerate(found, 1):
+        heading = name = re.sub(r"\s+", " ", text) or f"column-{number}"
         while name in names:
-            name += "'"
+            repeats[heading] += 1
+            name = heading + _mark_of_repeat(repeats[heading])
         names[name] = None
     return tuple(names)
+
+
+def _mark_of_repeat(number: int) -> str:
+    """Return what tells a column from others of its heading: apostrophes, or one and a number if these are many."""
+    return "'" * number if number <= _MOST_APOSTROPHES else f"'{number}"
 
 
 def is_parquet(path: Path) -> bool:

@@ -221,6 +221,8 @@ class TableScan(Scan):
             self._missing = frozenset([] if description.missing is None else [description.missing])
             details = description.schema.details
             self._roles |= {role: self._roles[role] or details.get(role, "") for role in ("group", "time")}
+        columns = () if description is None else description.schema.columns
+        self._known_columns = {column.name: column for column in columns}
         self._check_names()
         self._target: Target | None = None
         self._plans: list[tuple[int, ColumnPlan]] = []
@@ -277,7 +279,8 @@ class TableScan(Scan):
         if reader.names == self._names:
             yield from reader.rows()
             return
-        where = [reader.names.index(name) if name in reader.names else None for name in self._names]
+        places = {name: place for place, name in enumerate(reader.names)}
+        where = [places.get(name) for name in self._names]
         for row in reader.rows():
             yield row if row.reason else row._replace(cells=[None if at is None else row.cells[at] for at in where])
 
@@ -328,7 +331,7 @@ class TableScan(Scan):
             )
 
     def _plan_of(self, profile: ColumnProfile) -> ColumnPlan:
-        known = self._known_column(profile.name)
+        known = self._known_columns.get(profile.name)
         is_class = self._target is not None and self._target.is_class and self._target.name == profile.name
         return plan_column(
             profile,
@@ -391,10 +394,6 @@ class TableScan(Scan):
             ),
             None,
         )
-
-    def _known_column(self, name: str) -> Column | None:
-        columns = self._description.schema.columns if self._description is not None else ()
-        return next((column for column in columns if column.name == name), None)
 
     # ---- the second walk
 
@@ -470,6 +469,7 @@ class TableScan(Scan):
     # ---- problems
 
     def _problems_of_files(self) -> Iterator[Problem]:
+        known = set(self._names)  # a table may have tens of thousands of columns
         for reader, _ in self._readers:
             name = reader.path.name
             if isinstance(reader, TextTable):
@@ -480,7 +480,7 @@ class TableScan(Scan):
             for column in getattr(reader, "left_out", ()):
                 reason = f"The column `{column}` holds lists or bytes and is left out."
                 yield Problem(key=name, kind="bad-column", reason=reason, names=1)
-            for column in (each for each in reader.names if each not in self._names):
+            for column in (each for each in reader.names if each not in known):
                 reason = f"The column `{column}` is not in `{self._readers[0][0].path.name}`, and is left out."
                 yield Problem(key=name, kind="bad-column", reason=reason, names=1, why=_ELSEWHERE)
 

@@ -123,6 +123,8 @@ class Row:
         states = self.sweep.states
         if any(each in states for each in ACTIVE_STATES):
             return "running"
+        if self.sweep.diverged == self.sweep.total:
+            return DIVERGED
         return next((each for each in ("queued", "done", "stopped") if each in states), "failed")
 
     @property
