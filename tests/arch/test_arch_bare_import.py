@@ -8,7 +8,10 @@ SERVER = ["fastapi", "starlette", "sqlalchemy"]
 SERVER_HOMES = (
     *("ziggurat.app", "ziggurat.api", "ziggurat.server", "ziggurat.web", "ziggurat.store", "ziggurat.workspace.studio"),
     "ziggurat.workspace.accounts",
-    *(f"ziggurat.operations.{each}" for each in ("administration", "datasets", "jobs", "models", "use_case", "weights")),
+    *(
+        f"ziggurat.operations.{each}"
+        for each in ("administration", "datasets", "jobs", "models", "use_case", "weights")
+    ),
     *("ziggurat.workspace.doctor", "ziggurat.cli.doctor"),  # look into the store where that is installed
 )
 
