@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 
-from ziggurat.api.digits import ROUTERS as DIGITS_ROUTERS
 from ziggurat.api.routes import ROUTERS as STUDIO_ROUTERS
 from ziggurat.api.tensorboard import BoardStarts
+from ziggurat.compat.digits import ROUTERS as DIGITS_ROUTERS
 from ziggurat.server import application
 
 __all__ = ["ROUTERS", "create_app"]

@@ -5,7 +5,7 @@ from typing import Final
 __all__ = ["ROUTERS"]
 
 ROUTERS: Final[tuple[str, ...]] = (
-    "ziggurat.api.digits.routes:router",
-    "ziggurat.api.digits.inference:router",
+    "ziggurat.compat.digits.routes:router",
+    "ziggurat.compat.digits.inference:router",
 )
 """Where the application finds the routers; they come before those of the pages."""

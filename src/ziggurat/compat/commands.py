@@ -24,7 +24,7 @@ def run_script(script: Path, arguments: tuple[str, ...]) -> NoReturn:
 
     What was adapted for it is listed on standard error at its end. Its exit code is passed on.
     """
-    _become("ziggurat.tf.run_script", str(script), *arguments)
+    _become("ziggurat.compat.tf1.run_script", str(script), *arguments)
 
 
 @click.command(cls=Command, context_settings=_PASSED_ON)
@@ -36,7 +36,7 @@ def run_tensorpack(script: Path, arguments: tuple[str, ...]) -> NoReturn:
     Nothing of Tensorpack is needed. What was adapted and what is different is listed on standard error at its end. Its
     exit code is passed on.
     """
-    _become("ziggurat.tf.run_tensorpack", str(script), *arguments)
+    _become("ziggurat.compat.tensorpack.run_tensorpack", str(script), *arguments)
 
 
 def _become(module: str, *words: str) -> NoReturn:
