@@ -5,13 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import click
 
-from ziggurat.cli.commands import Command
+from ziggurat.cli.commands import Command, Verb
 
-__all__ = ["run_script", "run_tensorpack"]
+__all__ = ["RUN_SCRIPT", "RUN_TENSORPACK", "run_script", "run_tensorpack"]
+
+RUN_SCRIPT: Final = Verb(
+    "run-script", "ziggurat.compat.commands:run_script", "Run a program for TensorFlow 1, unchanged.", "Training"
+)
+RUN_TENSORPACK: Final = Verb(
+    "run-tensorpack", "ziggurat.compat.commands:run_tensorpack", "Run a Tensorpack program, unchanged.", "Training"
+)
 
 _PASSED_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 

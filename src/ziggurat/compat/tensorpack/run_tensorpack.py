@@ -1,7 +1,8 @@
 """Execution of a Tensorpack program as the main program of a process.
 
-``python -m ziggurat.compat.tensorpack.run_tensorpack SCRIPT``. The program finds our trainers, callbacks, layers and data
-flows under Tensorpack's names, and TensorFlow 1 under its own. What is different is said on standard error, at the end.
+``python -m ziggurat.compat.tensorpack.run_tensorpack SCRIPT``. The program finds our trainers, callbacks, layers and
+data flows under Tensorpack's names, and TensorFlow 1 under its own. What is different is said on standard error, at the
+end.
 """
 
 from __future__ import annotations
