@@ -8,6 +8,7 @@ SERVER = ["fastapi", "starlette", "sqlalchemy"]
 SERVER_HOMES = (
     *("ziggurat.app", "ziggurat.api", "ziggurat.server", "ziggurat.web", "ziggurat.store", "ziggurat.workspace.studio"),
     "ziggurat.workspace.accounts",
+    "ziggurat.compat.digits",
     *("ziggurat.workspace.doctor", "ziggurat.cli.doctor"),  # look into the store where that is installed
 )
 
@@ -16,7 +17,10 @@ import importlib, importlib.util, sys
 from pathlib import Path
 import ziggurat
 package = Path(ziggurat.__path__[0])
-homes = ("ziggurat.backends.tensorflow", "ziggurat.backends.torch", "ziggurat.tf", "ziggurat.torch", "ziggurat.zoo.")
+homes = (
+    *("ziggurat.backends.tensorflow", "ziggurat.backends.torch", "ziggurat.tf", "ziggurat.torch", "ziggurat.zoo."),
+    *("ziggurat.compat.tensorpack", "ziggurat.compat.tf1"),
+)
 names = [
     ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__")
     for path in sorted(package.rglob("*.py"))
