@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # What `make test` installs: the engine, the tools, and the frameworks whose adapters are tested.
-EXTRAS := dev,tensorflow,torch,huggingface,export,studio
+EXTRAS := dev,tensorflow,torch,huggingface,export,backbones,studio
 STAMP := $(VENV)/.installed
 # The scripts of the pages; frontend/build.py needs Node, and the installation brings one where there is none.
 SCRIPTS := src/ziggurat/web/static/vendor/.built

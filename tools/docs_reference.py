@@ -27,6 +27,7 @@ from tools.reference.pages import (
     specs_page,
 )
 from tools.reference.tensorpack import tensorpack_page
+from tools.structure_figures import structure_page
 
 __all__ = ["PAGES", "Page", "main"]
 
@@ -52,6 +53,7 @@ PAGES = [
     Page("commands", "ziggurat.cli.main", lambda: commands_page("ziggurat.cli.main")),
     Page("specs", "ziggurat.specs.describe", specs_page),
     Page("operations", "ziggurat.operations", operations_page),
+    Page("structure-figures", "ziggurat", structure_page),
     Page("events", "ziggurat.events", events_page),
     Page("settings", "ziggurat.settings", settings_page),
     Page("errors", "ziggurat.errors", errors_page),

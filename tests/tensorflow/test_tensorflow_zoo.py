@@ -21,6 +21,7 @@ WEIGHTS = {
     "resnet50": 25_557_032,
     "mobilenet_v2": 3_504_872,
     "efficientnet_b0": 5_288_548,
+    "efficientnet_lite0": 4_652_008,
     "convnext_tiny": 28_589_128,
     "vit_small": 22_050_664,
 }

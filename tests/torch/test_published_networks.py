@@ -20,6 +20,7 @@ PARAMETERS = {
     "vgg16": 138_357_544,
     "mobilenet_v2": 3_504_872,
     "efficientnet_b0": 5_288_548,
+    "efficientnet_lite0": 4_652_008,
     "convnext_tiny": 28_589_128,
     "vit_small": 22_050_664,
 }
@@ -32,6 +33,7 @@ KEYS = {
     "vgg16": 32,
     "mobilenet_v2": 314,
     "efficientnet_b0": 360,
+    "efficientnet_lite0": 296,
     "convnext_tiny": 182,
     "vit_small": 152,
 }
@@ -117,6 +119,22 @@ def efficientnet_b0():
     return keys | conv_bn("features.8.0", "features.8.1", 1280, 320, 1, 1) | layer("classifier.1", 1000, 1280)
 
 
+def efficientnet_lite0():
+    """As Google's weights are named after they were added: without the underscores before each part."""
+    keys, channels, number = conv_bn("conv_stem", "bn0", 32, 3, 3, 3), 32, 0
+    stages = [(3, 16, 1), (3, 24, 2), (5, 40, 2), (3, 80, 3), (5, 112, 3), (5, 192, 4), (3, 320, 1)]
+    for kernel, width, blocks in stages:
+        expansion = 1 if width == 16 else 6
+        for _ in range(blocks):
+            name, inner = f"blocks.{number}", expansion * channels
+            if expansion > 1:
+                keys |= conv_bn(f"{name}.expand_conv", f"{name}.bn0", inner, channels, 1, 1)
+            keys |= conv_bn(f"{name}.depthwise_conv", f"{name}.bn1", inner, 1, kernel, kernel)
+            keys |= conv_bn(f"{name}.project_conv", f"{name}.bn2", width, inner, 1, 1)
+            channels, number = width, number + 1
+    return keys | conv_bn("conv_head", "bn1", 1280, 320, 1, 1) | layer("fc", 1000, 1280)
+
+
 def convnext_tiny():
     keys = layer("features.0.0", 96, 3, 4, 4) | layer("features.0.1", 96)
     for stage, (width, blocks) in enumerate([(96, 3), (192, 3), (384, 9), (768, 3)]):
@@ -150,6 +168,7 @@ PUBLISHED = {
     "vgg16": vgg16(),
     "mobilenet_v2": mobilenet_v2(),
     "efficientnet_b0": efficientnet_b0(),
+    "efficientnet_lite0": efficientnet_lite0(),
     "convnext_tiny": convnext_tiny(),
     "vit_small": vit_small(),
 }
@@ -183,7 +202,7 @@ def test_other_number_of_classes_changes_the_head_alone(name):
 @pytest.mark.parametrize(
     ("name", "side", "channels"),
     [(name, 32, 3) for name in PUBLISHED if name != "vgg16"]
-    + [(name, 28, 1) for name in ("resnet18", "mobilenet_v2", "efficientnet_b0")],
+    + [(name, 28, 1) for name in ("resnet18", "mobilenet_v2", "efficientnet_b0", "efficientnet_lite0")],
 )
 def test_published_network_takes_small_images(name, side, channels):
     torch.manual_seed(0)
@@ -203,7 +222,7 @@ def test_resnet_keeps_small_images_in_the_stem(name):
 
 
 @pytest.mark.parametrize(("side", "strides"), [(64, 3), (65, 5)])
-@pytest.mark.parametrize("name", ["mobilenet_v2", "efficientnet_b0"])
+@pytest.mark.parametrize("name", ["mobilenet_v2", "efficientnet_b0", "efficientnet_lite0"])
 def test_mobile_network_halves_small_images_less(name, side, strides):
     model = network(name, 2, [3, side, side])
     assert sum(each.stride == (2, 2) for each in model.modules() if isinstance(each, nn.Conv2d)) == strides
@@ -215,7 +234,7 @@ def test_batch_norm_and_layer_norm_have_published_epsilons(name):
         model = network(name, 10, [3, 64, 64])
     for each in model.modules():
         if isinstance(each, nn.BatchNorm2d):
-            assert (each.eps, each.momentum) == (1e-5, 0.1)
+            assert (each.eps, each.momentum) == ((1e-3, 0.01) if name == "efficientnet_lite0" else (1e-5, 0.1))
         if isinstance(each, nn.LayerNorm):
             assert each.eps == 1e-6
 

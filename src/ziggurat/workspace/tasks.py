@@ -223,9 +223,11 @@ class Tasks:
         """
         return self._run("weights", {"action": action, "paths": [str(path) for path in paths], **options}, time_limit_s)
 
-    def convert_weights(self, file: Path, out: Path, *, time_limit_s: float | None = None) -> dict[str, Any]:
+    def convert_weights(
+        self, file: Path, out: Path, *, network: str = "", time_limit_s: float | None = None
+    ) -> dict[str, Any]:
         """Write the weights in a file of PyTorch (``.pth``, ``.pt``) as safetensors; its code is not run."""
-        return self._run("convert_weights", {"file": str(file), "out": str(out)}, time_limit_s)
+        return self._run("convert_weights", {"file": str(file), "out": str(out), "network": network}, time_limit_s)
 
     def preview_dataset(self, request: Mapping[str, Any], *, time_limit_s: float | None = None) -> dict[str, Any]:
         """Look at a source before a dataset is made of it; see ``ziggurat.workspace.previews``."""

@@ -216,7 +216,7 @@ class Weights:
         with self.folder.adding() as folder:
             target = WeightsFiles(folder).arrays
             if file.suffix.lower() in PYTORCH_SUFFIXES:
-                self._tasks.convert_weights(file, target, time_limit_s=_CONVERSION_LIMIT_S)
+                self._tasks.convert_weights(file, target, network=new.network, time_limit_s=_CONVERSION_LIMIT_S)
             else:
                 with storage_errors(target):
                     shutil.copyfile(file, target)

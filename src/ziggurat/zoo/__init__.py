@@ -112,6 +112,15 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             recipe={**_OWN_COLORS, "weight_decay": 0.00001},
         ),
         StandardNetwork(
+            "efficientnet_lite0",
+            "EfficientNet-Lite0 (2020)",
+            "classification",
+            (224, 224, 3),
+            0.05,
+            "Google, 2020, after Tan and Le, ICML 2019",
+            recipe={**_OWN_COLORS, "weight_decay": 0.00001},
+        ),
+        StandardNetwork(
             "convnext_tiny",
             "ConvNeXt-Tiny (2022)",
             "classification",

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-__all__ = ["head_beginning", "head_classes", "head_keys"]
+__all__ = ["head_beginning", "head_classes", "head_keys", "own_name"]
 
 _HEADS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("resnet18", "resnet34", "resnet50"), "fc."),
+    **dict.fromkeys(("resnet18", "resnet34", "resnet50", "efficientnet_lite0"), "fc."),
     "vgg16": "classifier.6.",
     **dict.fromkeys(("mobilenet_v2", "efficientnet_b0"), "classifier.1."),
     "convnext_tiny": "classifier.2.",
@@ -32,6 +32,16 @@ def head_beginning(network: str) -> str:
         network: its name.
     """
     return _HEADS.get(network, "")
+
+
+def own_name(network: str, published: str) -> str:
+    """Return what a standard network calls weights of a published name; the same name for most networks.
+
+    Args:
+        network: its name.
+        published: name in the file of its publisher, such as ``_blocks.0._bn1.weight`` of EfficientNet-Lite0.
+    """
+    return re.sub(r"(^|\.)_", r"\1", published) if network == "efficientnet_lite0" else published
 
 
 def head_keys(network: str, shapes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:

