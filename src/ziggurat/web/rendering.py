@@ -23,7 +23,7 @@ from ziggurat.server.errors import status_of
 from ziggurat.web.icons import icon
 from ziggurat.web.static_files import is_built, island_addresses, static_address
 from ziggurat.web.urls import address, changed_query, page_of
-from ziggurat.workspace.recipes import task_template
+from ziggurat.workspace.recipes import task
 
 __all__ = [
     "LastEventIdMiddleware",
@@ -149,7 +149,7 @@ def _task_template(name: str) -> tuple[str, str, None] | None:
     if len(parts) != _TASK_TEMPLATE_DEPTH or parts[0] != _TASKS or ".." in parts:
         return None
     try:
-        path = task_template(parts[1], parts[2])
+        path = task(parts[1]).templates / parts[2]
         return path.read_text(encoding="utf-8"), str(path), None
     except (OSError, ZigguratError):
         return None

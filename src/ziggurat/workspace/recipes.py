@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities import Job
@@ -16,7 +15,7 @@ from ziggurat.tasks import AUTO_TASK, Task, task, tasks, tasks_for
 from ziggurat.workspace.training_checks import KnownData, why_no_fit, why_not_trainable
 from ziggurat.zoo.backends import backend_for, check_backend, why_not_usable
 
-# `Task` and `AUTO_TASK` are here for the faces, which get tasks from here.
+# `AUTO_TASK`, `Task` and `task` are here for the faces, which get tasks from here.
 __all__ = [
     "AUTO_TASK",
     "FEWEST_STEPS",
@@ -34,7 +33,7 @@ __all__ = [
     "rate_after_divergence",
     "recommend",
     "takes_class_weights",
-    "task_template",
+    "task",
     "typical_rate",
     "weights_classes",
 ]
@@ -253,19 +252,6 @@ def _is_possible(data: KnownData | None, why_not: Callable[[Task, Schema], str])
         return True
     schema = Schema(kind=data.kind, class_names=tuple(data.known_classes or ()))
     return any(not why_not(each, schema) for each in possible_tasks(data, None))
-
-
-def task_template(name: str, file: str) -> Path:
-    """Return the template of a page that the package of a task brings; it need not exist.
-
-    Args:
-        name: of the task.
-        file: name of the template.
-
-    Raises:
-        UnknownNameError: where no task of that name is installed.
-    """
-    return task(name).templates / file
 
 
 def takes_class_weights(learned: Task | None) -> bool:
