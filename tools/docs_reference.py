@@ -113,7 +113,7 @@ PAGES = [
             "The loop, and the contracts of what it calls.",
         ),
     ),
-    Page("tensorpack", "ziggurat.tf.tensorpack.names", tensorpack_page),
+    Page("tensorpack", "ziggurat.compat.tensorpack.names", tensorpack_page),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Two contract types for import-linter, so that ``.importlinter`` may name packages that do not exist yet."""
+"""Three contract types for import-linter, so that ``.importlinter`` may name packages that do not exist yet."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import grimp
 from importlinter import ContractCheck, output
 from importlinter.contracts.acyclic_siblings import AcyclicSiblingsContract
 from importlinter.contracts.forbidden import ForbiddenContract
+from importlinter.contracts.protected import ProtectedContract
 from importlinter.domain.imports import ModuleExpression
 
-__all__ = ["AcyclicAtRunTime", "ForbiddenWherePresent"]
+__all__ = ["AcyclicAtRunTime", "ForbiddenWherePresent", "ProtectedWherePresent"]
 
 PACKAGE = "ziggurat"
 
@@ -24,6 +25,17 @@ class ForbiddenWherePresent(ForbiddenContract):
         """Check what exists of the sources and of the forbidden modules."""
         self.source_modules = _present(graph, self.source_modules)
         self.forbidden_modules = _present(graph, self.forbidden_modules)
+        return super().check(graph, verbose)
+
+
+class ProtectedWherePresent(ProtectedContract):
+    """``protected``, without complaint about own modules that do not exist (yet)."""
+
+    type_name = "protected_where_present"
+
+    def check(self, graph: grimp.ImportGraph, verbose: bool) -> ContractCheck:
+        """Check what exists of the protected modules."""
+        self.protected_modules = _present(graph, self.protected_modules)
         return super().check(graph, verbose)
 
 

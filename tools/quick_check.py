@@ -25,6 +25,7 @@ FAST = ("import contracts", "module imports", "docstrings", "words", "prose", "s
 FOLDERS = {
     "api": ("api", "api_routes"),
     "client": ("api",),
+    "compat": ("api_routes",),
     "datasets": ("datasets", "formats"),
     "dataflow": ("dataflow", "imgaug", "fast", "datasets"),
     "entities": ("jobs", "store"),

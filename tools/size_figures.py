@@ -45,8 +45,8 @@ PROMISED = {
     "ziggurat.tf.models.convolution",
     "ziggurat.tf.models.fully_connected",
     "ziggurat.tf.predict_config",
-    "ziggurat.tf.tensorpack.keras",
-    "ziggurat.tf.tensorpack.utils.viz",
+    "ziggurat.compat.tensorpack.keras",
+    "ziggurat.compat.tensorpack.utils.viz",
 }
 """Modules whose functions have the arguments that programs of Tensorpack give them."""
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
-from ziggurat.api.app import ROUTERS, create_app
+from ziggurat.api.app import create_app, every_router
 from ziggurat.web.pages import ROUTERS as PAGE_ROUTERS
 from ziggurat.web.rendering import LastEventIdMiddleware, error_page
 from ziggurat.web.static_files import StaticFiles
@@ -29,7 +29,7 @@ def create_studio(studio: Studio, **options: Any) -> FastAPI:
     Raises:
         UsageError: where the prefix is none.
     """
-    app = create_app(studio, routers=(*ROUTERS, *PAGE_ROUTERS), **options)
+    app = create_app(studio, routers=(*every_router(), *PAGE_ROUTERS), **options)
     app.state.error_page = error_page
     app.add_middleware(GZipMiddleware, minimum_size=800, compresslevel=_COMPRESSION)
     app.add_middleware(LastEventIdMiddleware)

@@ -1,7 +1,8 @@
 """Plugin discovery: entry-point groups, listed without importing anything and loaded one by one.
 
 Built-ins are in the same groups (in Ziggurat's own ``pyproject.toml``), so they get no special treatment. When a
-plugin of another distribution takes the name of a built-in, the built-in wins.
+plugin of another distribution takes the name of a built-in, the built-in wins. Compatibility with other tools is
+reached only so: by ``routers`` of the REST API, ``verbs`` of the shell, and ``redirects`` from modules that have moved.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ GROUPS: Final = {
     "executors": "executor",
     "importers": "importer",
     "monitors": "monitor",
+    "redirects": "redirect",
+    "routers": "router",
     "schedules": "schedule",
     "tasks": "task",
+    "verbs": "verb",
     "views": "view",
 }
 """Every group, with the word for one of its members; the entry-point group is ``ziggurat.<group>``."""

@@ -12,6 +12,7 @@ SERVER_HOMES = (
         f"ziggurat.operations.{each}"
         for each in ("administration", "datasets", "jobs", "models", "use_case", "weights")
     ),
+    "ziggurat.compat.digits",
     *("ziggurat.workspace.doctor", "ziggurat.cli.doctor"),  # look into the store where that is installed
 )
 
@@ -20,7 +21,10 @@ import importlib, importlib.util, sys
 from pathlib import Path
 import ziggurat
 package = Path(ziggurat.__path__[0])
-homes = ("ziggurat.backends.tensorflow", "ziggurat.backends.torch", "ziggurat.tf", "ziggurat.torch", "ziggurat.zoo.")
+homes = (
+    *("ziggurat.backends.tensorflow", "ziggurat.backends.torch", "ziggurat.tf", "ziggurat.torch", "ziggurat.zoo."),
+    *("ziggurat.compat.tensorpack", "ziggurat.compat.tf1"),
+)
 names = [
     ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__")
     for path in sorted(package.rglob("*.py"))

@@ -56,6 +56,18 @@ BROKEN = {
         {"records/base.py": "import pydantic\n"},
         "ziggurat.records.base -> pydantic (l.1)",
     ),
+    "the core imports what lets programs of other tools run": (
+        {"tf/trainers.py": "import ziggurat.compat.tensorpack\n", "compat/tensorpack/__init__.py": ""},
+        "protected package ziggurat.compat:\n\n- ziggurat.tf.trainers -> ziggurat.compat.tensorpack (l.1)",
+    ),
+    "a page reads a record itself": (
+        {"web/pages/dataset.py": "from ziggurat import records\n", "records/__init__.py": ""},
+        "ziggurat.web.pages.dataset -> ziggurat.records (l.1)",
+    ),
+    "the REST API asks a task instead of the workspace": (
+        {"api/routes.py": "import ziggurat.tasks.report\n", "tasks/report.py": ""},
+        "ziggurat.api.routes -> ziggurat.tasks.report (l.1)",
+    ),
     "one backend borrows from another": (
         {"backends/torch/program.py": "import ziggurat.backends.null\n", "backends/null.py": ""},
         "ziggurat.backends.torch.program -> ziggurat.backends.null (l.1)",

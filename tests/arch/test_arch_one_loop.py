@@ -33,7 +33,7 @@ def loops_over_steps(text: str) -> list[int]:
 
 def test_only_the_trainer_of_the_engine_loops_over_steps() -> None:
     # The suite proves that steps of a backend are right, and a test batch measures a few of them: neither trains.
-    known = {"engine/trainer.py", "testing/backend.py", "worker/commands/test_batch.py"}
+    known = {"engine/trainer.py", "testing/backend.py", "worker/commands/batch_trial.py"}
     found = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if loops_over_steps(path.read_text())}
     assert found == known
 

@@ -20,7 +20,7 @@ What a program gets under Tensorpack's names by [`ziggurat run-tensorpack`](../h
 
 def tensorpack_page() -> str:
     """Return the page: one table a module of Tensorpack."""
-    names = list(importlib.import_module("ziggurat.tf.tensorpack.names").all_names())
+    names = list(importlib.import_module("ziggurat.compat.tensorpack.names").all_names())
     states = [each.state for each in names]
     lines = [
         _HEAD,

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ziggurat import __version__
-from ziggurat.errors import UsageError, nearest_names
+from ziggurat.errors import PluginError, UsageError, ZigguratError, nearest_names
 from ziggurat.plugins import PluginCatalogue
 
 __all__ = ["Command", "Group", "LazyGroup", "Verb"]
@@ -64,7 +64,7 @@ class Group(click.Group):
 
 @dataclass(frozen=True)
 class Verb:
-    """A built-in command that is imported when it is used.
+    """A command that is imported when it is used; a package offers one in the entry-point group ``ziggurat.verbs``.
 
     Args:
         name: the word.
@@ -103,26 +103,33 @@ class LazyGroup(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, built-in ones first."""
-        return [*self._verbs, *self._added()]
+        return [*self._verbs, *self._offered("verbs"), *self._offered("commands")]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command; None where there is none of that name.
 
         Raises:
-            PluginError: where another package brings it and it does not load.
+            PluginError: where an entry point brings it and it does not load.
         """
         if cmd_name in self._verbs:
             module, _, attribute = self._verbs[cmd_name].target.partition(":")
             return getattr(import_module(module), attribute)
-        return self._catalog.load("commands", cmd_name) if cmd_name in self._added() else None
+        if cmd_name in self._offered("verbs"):
+            return self._catalog.load("verbs", cmd_name, target=self._loaded(cmd_name).target)
+        return self._catalog.load("commands", cmd_name) if cmd_name in self._offered("commands") else None
+
+    def verbs(self) -> list[Verb]:
+        """Return the built-in verbs, then those of entry points; one that does not load only has its name there."""
+        return [*self._verbs.values(), *(self._listed(name) for name in self._offered("verbs"))]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table, importing none of them."""
-        for heading in dict.fromkeys(verb.heading for verb in self._verbs.values()):
+        verbs = self.verbs()
+        for heading in dict.fromkeys(verb.heading for verb in verbs):
             with formatter.section(heading):
-                rows = [(verb.name, verb.help) for verb in self._verbs.values() if verb.heading == heading]
+                rows = [(verb.name, verb.help) for verb in verbs if verb.heading == heading]
                 formatter.write_dl(rows, col_max=20)
-        added = self._added()
+        added = self._offered("commands")
         if added:
             with formatter.section("From other packages"):
                 formatter.write_dl(list(added.items()))
@@ -136,6 +143,22 @@ class LazyGroup(Group):
             )
         return super().unknown(ctx, name, known)
 
-    def _added(self) -> dict[str, str]:
-        found = self._catalog.available("commands")
-        return {plugin.name: plugin.distribution for plugin in found if plugin.name not in self._verbs}
+    def _offered(self, group: str) -> dict[str, str]:
+        """Return name → distribution of what entry points offer besides the built-in verbs, importing nothing."""
+        return {
+            plugin.name: plugin.distribution
+            for plugin in self._catalog.available(group)
+            if plugin.name not in self._verbs
+        }
+
+    def _loaded(self, name: str) -> Verb:
+        verb = self._catalog.load("verbs", name)
+        if not isinstance(verb, Verb):
+            raise PluginError(f"The verb `{name}` must be a `ziggurat.cli.commands.Verb`.", received=repr(verb))
+        return verb
+
+    def _listed(self, name: str) -> Verb:
+        try:
+            return self._loaded(name)
+        except ZigguratError:  # the verb itself says why; the others must be found all the same
+            return Verb(name, "", f"does not load: `ziggurat {name}` says why", "Broken")

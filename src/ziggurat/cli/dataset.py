@@ -24,10 +24,9 @@ from ziggurat.cli.dataset_sources import (
     show_text,
 )
 from ziggurat.cli.output import table
-from ziggurat.datasets.statistics import statistics_lines
 from ziggurat.errors import UsageError
 from ziggurat.workspace import dataset_versions
-from ziggurat.workspace.datasets import Datasets, rows
+from ziggurat.workspace.datasets import Datasets, rows, statistics_lines
 
 __all__ = ["dataset"]
 

@@ -8,12 +8,11 @@ from typing import Annotated
 from fastapi import Depends, File, Form, UploadFile
 from starlette.datastructures import UploadFile as SentFile
 
-from ziggurat.dataflow.video import is_video
 from ziggurat.errors import UsageError
 from ziggurat.server.dependencies import StudioDep
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.images import MOST_PICTURES, PICTURE_BYTES, read_pictures
-from ziggurat.workspace.studio.videos import MOST_VIDEOS, frames_of_file, frames_of_upload
+from ziggurat.workspace.studio.videos import MOST_VIDEOS, frames_of_file, frames_of_upload, is_video
 
 __all__ = ["Pictures", "SomePictures", "check_some", "posted_pictures"]
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any
 
 import numpy as np
+
+from ziggurat.entities.task_report import (
+    SHARE,
+    MetricInfo,
+    Report,
+    ReportChart,
+    ReportTable,
+    ReportValue,
+    ScoreInfo,
+)
 
 __all__ = [
     "SHARE",
@@ -19,109 +28,6 @@ __all__ = [
     "plain_report",
     "spread_places",
 ]
-
-SHARE: Final = "share"
-"""Unit of a value from 0 to 1, which people read in percent."""
-
-
-@dataclass(frozen=True)
-class MetricInfo:
-    """What people should know of a metric.
-
-    Args:
-        title: of it, as it begins a line.
-        unit: after the value; ``SHARE`` for percent.
-        mode: whether large or small values are good; empty where neither is.
-        help: what it says, in one sentence.
-    """
-
-    title: str
-    unit: str = ""
-    mode: Literal["", "min", "max"] = "max"
-    help: str = ""
-
-
-@dataclass(frozen=True)
-class ScoreInfo:
-    """What the array that ranks samples stands for.
-
-    Args:
-        title: of what people see, in lower case, such as ``error``.
-        unit: of it; ``SHARE`` for percent.
-        sign: -1 where people see minus the score: small scores are the worst samples, large errors too.
-    """
-
-    title: str = "score"
-    unit: str = ""
-    sign: Literal[1, -1] = 1
-
-
-@dataclass(frozen=True)
-class ReportValue:
-    """One number that stands for all samples.
-
-    Args:
-        name: of the metric.
-        info: title and unit.
-        value: None where it is not defined.
-        is_primary: whether a training is judged by it.
-    """
-
-    name: str
-    info: MetricInfo
-    value: float | None
-    is_primary: bool = False
-
-
-@dataclass(frozen=True)
-class ReportTable:
-    """Values of each class, of each output, and the like.
-
-    Args:
-        name: in the metrics.
-        title: for people.
-        columns: name and description of each; the first names the row.
-        rows: column → value.
-    """
-
-    name: str
-    title: str
-    columns: Sequence[tuple[str, MetricInfo]]
-    rows: Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class ReportChart:
-    """A chart of the samples, in the form that the island ``charts`` takes (``frontend/src/islands/charts.js``).
-
-    Args:
-        name: for ids.
-        title: for people.
-        data: JSON values. The third part of a point is the place of a sample in the arrays: the page puts its name and
-            its address there. ``samples`` is what a click chooses samples by, see ``Task.sample_fields``: field → value
-            of each bar (None for no click), or of a heat map, with ``{row_number}`` and ``{column_number}`` in values.
-        note: what is seen, in one sentence.
-    """
-
-    name: str
-    title: str
-    data: Mapping[str, Any]
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Report:
-    """All of it.
-
-    Args:
-        values: the primary metric first.
-        tables: in the order of the metrics.
-        charts: of the samples.
-    """
-
-    values: Sequence[ReportValue] = ()
-    tables: Sequence[ReportTable] = ()
-    charts: Sequence[ReportChart] = ()
 
 
 def plain_report(metrics: Mapping[str, Any], infos: Mapping[str, MetricInfo], primary: str) -> Report:

@@ -8,50 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.entities.task_report import Report, SampleField
 from ziggurat.errors import UnknownNameError, UsageError
-from ziggurat.tasks.report import Report
 
 __all__ = ["ChoosesSamples", "SampleChoice", "SampleField", "checked_choice"]
 
 _NEARLY: Final = 1e-9
-
-
-@dataclass(frozen=True)
-class SampleField:
-    """A field that samples are chosen by.
-
-    Args:
-        name: in addresses and in REST.
-        title: for people.
-        choices: value and title of each; empty for a number.
-        low: the smallest number.
-        high: the largest one.
-        step: between numbers that a slider stops at.
-        default: the value where nothing is asked for; empty where samples are not chosen by it then.
-        is_of_report: whether figures and charts depend on it, and not only which samples are left.
-    """
-
-    name: str
-    title: str
-    choices: Sequence[tuple[str, str]] = ()
-    low: float = 0.0
-    high: float = 1.0
-    step: float = 0.05
-    default: str = ""
-    is_of_report: bool = False
-
-    def document(self) -> dict[str, Any]:
-        """Return JSON values: name, title and default, and choices or the range of numbers."""
-        if not self.choices:
-            return {
-                "name": self.name,
-                "title": self.title,
-                "default": self.default,
-                "low": self.low,
-                "high": self.high,
-            }
-        choices = [{"value": value, "title": title} for value, title in self.choices]
-        return {"name": self.name, "title": self.title, "default": self.default, "choices": choices}
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ziggurat.errors import nearest_names
+from ziggurat.tf import moved
 
 if TYPE_CHECKING:
     from ziggurat import dataflow
@@ -706,6 +707,8 @@ _HOMES = {
     "ziggurat.tf.varreplace": ("custom_getter_scope freeze_variables remap_variables "),
 }
 """Module: the public names that it defines."""
+
+moved.install()
 
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 _MODULES = {"dataflow": "ziggurat.dataflow", "imgaug": "ziggurat.dataflow.imgaug", "logger": "ziggurat.tf.logger"}

@@ -20,10 +20,10 @@ from ziggurat.entities import Job
 from ziggurat.entities.backend_info import backend_title, has_capability
 from ziggurat.errors import ZigguratError
 from ziggurat.server.errors import status_of
-from ziggurat.tasks import task
 from ziggurat.web.icons import icon
 from ziggurat.web.static_files import is_built, island_addresses, static_address
 from ziggurat.web.urls import address, changed_query, page_of
+from ziggurat.workspace.recipes import task
 
 __all__ = [
     "LastEventIdMiddleware",

@@ -34,7 +34,7 @@ from ziggurat.datasets.importer import Importer
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.sources import is_remote, public_uri
 from ziggurat.datasets.sources.secrets import without_user
-from ziggurat.datasets.statistics import Statistics, statistics_of
+from ziggurat.datasets.statistics import Statistics, statistics_lines, statistics_of
 from ziggurat.errors import ConfigurationError, DataError, JobError, SpecError, UnknownNameError
 from ziggurat.layout import DATASETS_FOLDER, JobFolder
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest, SplitNote
@@ -44,6 +44,7 @@ __all__ = [
     "DatasetRow",
     "Datasets",
     "Page",
+    "SampleOrder",
     "check_export_options",
     "check_new_dataset",
     "export_options",
@@ -54,6 +55,7 @@ __all__ = [
     "rows",
     "sample_filter",
     "source_name",
+    "statistics_lines",
     "stored_source",
 ]
 

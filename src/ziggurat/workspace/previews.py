@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ziggurat.datasets.formats.shared.detection_import import split_of
 from ziggurat.entities.leftovers import temporary_folder
 from ziggurat.errors import ConfigurationError, DataError, NetworkCodeError, SpecError, UsageError
 from ziggurat.schedules.curves import Schedule
@@ -13,7 +14,7 @@ from ziggurat.specs import DatasetSpec, TrainSpec, parse_spec
 from ziggurat.workspace.datasets import stored_source
 from ziggurat.workspace.tasks import Tasks
 
-__all__ = ["MOST_SAMPLES", "MOST_SCANNED", "draft_of_training", "preview_dataset", "rate_curve"]
+__all__ = ["MOST_SAMPLES", "MOST_SCANNED", "draft_of_training", "preview_dataset", "rate_curve", "split_of"]
 
 MOST_SAMPLES: Final = 200
 """Samples that are shown at most."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,23 +11,31 @@ from ziggurat.entities.backend_info import BackendInfo, StandardNetwork, backend
 from ziggurat.entities.jobs import rate_text
 from ziggurat.errors import ConfigurationError
 from ziggurat.records.schema import KINDS, Schema
-from ziggurat.tasks import AUTO_TASK, Task, tasks, tasks_for
+from ziggurat.tasks import AUTO_TASK, Task, task, tasks, tasks_for
 from ziggurat.workspace.training_checks import KnownData, why_no_fit, why_not_trainable
 from ziggurat.zoo.backends import backend_for, check_backend, why_not_usable
 
+# `AUTO_TASK`, `Task` and `task` are here for the faces, which get tasks from here.
 __all__ = [
+    "AUTO_TASK",
     "FEWEST_STEPS",
     "PHOTO_PX",
     "UNBALANCED",
     "NextRate",
     "Recipe",
+    "Task",
     "balanced_weights",
+    "joins_objects",
     "learned_task",
+    "mixes_samples",
+    "oversamples",
     "possible_tasks",
     "rate_after_divergence",
     "recommend",
     "takes_class_weights",
+    "task",
     "typical_rate",
+    "weights_classes",
 ]
 
 UNBALANCED: Final = 3.0
@@ -199,13 +207,15 @@ def learned_task(data: KnownData, network: StandardNetwork | None, name: str = A
     return possible[0] if possible else None
 
 
-def possible_tasks(data: KnownData, network: StandardNetwork | None) -> list[Task]:
+def possible_tasks(data: KnownData | None, network: StandardNetwork | None) -> list[Task]:
     """Return the tasks that a network can learn from data, the default one first.
 
     Args:
-        data: known facts about it.
+        data: known facts about it; None where nothing is known, so that every task is possible.
         network: that learns it; None for a network file, which may learn any.
     """
+    if data is None:
+        return list(tasks().values())
     classes = ("?",) if data.known_classes is None else tuple(data.known_classes)
     schema = Schema(kind=data.kind, class_names=classes, target="" if classes else "target")
     if network is None:
@@ -214,6 +224,34 @@ def possible_tasks(data: KnownData, network: StandardNetwork | None) -> list[Tas
         return [*default, *others]
     found = (tasks().get(name) for name in network.tasks)
     return [each for each in found if each is not None and not each.accepts(schema)]
+
+
+def weights_classes(data: KnownData | None) -> bool:
+    """Return whether something can be learned in which classes are weighted, as far as it is known."""
+    return data is None or any(takes_class_weights(each) for each in possible_tasks(data, None))
+
+
+def mixes_samples(data: KnownData | None) -> bool:
+    """Return whether something can be learned for which samples are mixed, as far as it is known."""
+    return _is_possible(data, lambda each, schema: each.why_not_mixed(schema))
+
+
+def oversamples(data: KnownData | None) -> bool:
+    """Return whether something can be learned in which samples have classes, as far as it is known."""
+    return _is_possible(data, lambda each, schema: each.why_not_oversampled(schema))
+
+
+def joins_objects(data: KnownData | None) -> bool:
+    """Return whether something can be learned in which images have objects, as far as it is known."""
+    return _is_possible(data, lambda each, _: "" if each.joins_objects else "none")
+
+
+def _is_possible(data: KnownData | None, why_not: Callable[[Task, Schema], str]) -> bool:
+    """Return whether a task that can be learned has nothing against something, as far as it is known."""
+    if data is None:
+        return True
+    schema = Schema(kind=data.kind, class_names=tuple(data.known_classes or ()))
+    return any(not why_not(each, schema) for each in possible_tasks(data, None))
 
 
 def takes_class_weights(learned: Task | None) -> bool:

@@ -25,7 +25,7 @@ from ziggurat.errors import (
 from ziggurat.formatting import plural
 from ziggurat.layout import WEIGHTS_FOLDER, JobFolder, checkpoint_step
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
-from ziggurat.records.schema import Schema
+from ziggurat.records.schema import KINDS, Schema
 from ziggurat.specs import FileNetwork, TrainSpec, load_spec
 from ziggurat.specs.dataset import Split
 from ziggurat.tasks import AUTO_TASK, Task, task, tasks, tasks_for
@@ -40,6 +40,7 @@ __all__ = [
     "Pending",
     "check_rotation_needs_square",
     "default_title",
+    "input_part",
     "input_size",
     "known_data",
     "obstacle_of",
@@ -114,6 +115,11 @@ class KnownData:
     @property
     def _no_classes(self) -> tuple[str, ...] | None:
         return None if self.kind == "image-classification" else ()
+
+
+def input_part(kind: str) -> str:
+    """Return what a network gets of a sample, by the kind of a dataset: ``image``, ``row``, ``text``, …"""
+    return KINDS[kind][0]
 
 
 def obstacle_of(

@@ -195,7 +195,7 @@ def whole_time(measured: Mapping[str, Any], spec: TrainSpec) -> WholeTime:
     """Return how long a training takes.
 
     Args:
-        measured: what a test batch found; see ``ziggurat.worker.commands.test_batch``.
+        measured: what a test batch found; see ``ziggurat.worker.commands.batch_trial``.
         spec: of the training.
     """
     batch = spec.batch_size * spec.gradient_accumulation_steps

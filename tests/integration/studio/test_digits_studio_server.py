@@ -14,7 +14,7 @@ from studio_process import StudioProcess
 
 import ziggurat
 from tests.waiting import PROCESS_S, wait_until
-from ziggurat.api.digits.shapes import status_of
+from ziggurat.compat.digits.shapes import status_of
 from ziggurat.entities import JOB_STATES, Job
 from ziggurat.errors import JobError, SpecError
 from ziggurat.formatting import as_duration

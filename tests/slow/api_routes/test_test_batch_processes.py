@@ -10,7 +10,7 @@ from tests.unit.canceling import run_and_cancel
 from ziggurat.errors import JobError, NetworkCodeError, TrainingError
 from ziggurat.layout import JOBS_FOLDER
 from ziggurat.workspace.new_jobs import JobRequest
-from ziggurat.workspace.studio.test_batches import CANCELED
+from ziggurat.workspace.studio.batch_trials import CANCELED
 from ziggurat.workspace.tasks import Tasks
 
 _SPEC = {"kind": "train", "version": 1, "backend": "null", "network": "mlp", "data": "digits", "epochs": 2}

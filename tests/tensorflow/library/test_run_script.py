@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.compat.tf1.run_script import run_script
 from ziggurat.errors import UsageError
-from ziggurat.tf.run_script import run_script
 
 
 @dataclass

@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.compat.tf1.files import ScriptFiles
+from ziggurat.compat.tf1.report import Report
 from ziggurat.tf.models import arguments
-from ziggurat.tf.tf1.files import ScriptFiles
-from ziggurat.tf.tf1.report import Report
 
 pytestmark = pytest.mark.skipif(arguments.has_gpu(), reason="A GPU computes with channels first")
 
@@ -121,7 +121,7 @@ def test_names_and_what_is_restored(tmp_path: Path) -> None:
 
 
 def test_nothing_is_changed_with_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ziggurat.tf.tf1.channels_first.has_gpu", lambda: True)
+    monkeypatch.setattr("ziggurat.compat.tf1.channels_first.has_gpu", lambda: True)
     with tf.Graph().as_default() as graph:
         (tmp_path / "script.py").write_text(
             "import tensorflow as tf\n"

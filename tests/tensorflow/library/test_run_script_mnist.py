@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.compat.tf1.mnist import read_data_sets
 from ziggurat.errors import DataError, UsageError
-from ziggurat.tf.tf1.mnist import read_data_sets
 
 IMAGES = np.random.RandomState(0).randint(0, 256, (30, 28, 28)).astype(np.uint8)
 LABELS = (np.arange(30) % 10).astype(np.uint8)

@@ -13,10 +13,10 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.export.provider import open_foreign_model
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.compat.tf1.run_script import run_script
 from ziggurat.dataflow import BatchData, DataFromList
 from ziggurat.tf.config import TrainConfig, launch_train_with_config
 from ziggurat.tf.model import ModelDesc
-from ziggurat.tf.run_script import run_script
 from ziggurat.tf.savers import ModelSaver
 from ziggurat.tf.trainers import SimpleTrainer
 

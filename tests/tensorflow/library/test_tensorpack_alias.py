@@ -15,11 +15,11 @@ pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 from callback_trainings import train
 
 from ziggurat import dataflow
+from ziggurat.compat.tensorpack import hook
+from ziggurat.compat.tensorpack.names import MODULES, all_names
+from ziggurat.compat.tensorpack.notes import LEFT_OUT, NOTES
 from ziggurat.errors import UsageError
 from ziggurat.tf import trainers
-from ziggurat.tf.tensorpack import hook
-from ziggurat.tf.tensorpack.names import MODULES, all_names
-from ziggurat.tf.tensorpack.notes import LEFT_OUT, NOTES
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
-from ziggurat.tf.tensorpack.augmentors import Grayscale
-from ziggurat.tf.tensorpack.datasets import ILSVRC12, ILSVRC12Files, ILSVRCMeta
-from ziggurat.tf.tensorpack.flows import ImageFromFile
+from ziggurat.compat.tensorpack.augmentors import Grayscale
+from ziggurat.compat.tensorpack.datasets import ILSVRC12, ILSVRC12Files, ILSVRCMeta
+from ziggurat.compat.tensorpack.flows import ImageFromFile
 
 BLUE, GREEN, RED = 250, 100, 10
 

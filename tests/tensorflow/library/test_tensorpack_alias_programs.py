@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.tf.run_tensorpack import run_tensorpack
+from ziggurat.compat.tensorpack.run_tensorpack import run_tensorpack
 
 
 @dataclass

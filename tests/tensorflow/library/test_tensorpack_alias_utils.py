@@ -11,14 +11,14 @@ import pytest
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.compat.tensorpack import graphs, layers, symbolic
+from ziggurat.compat.tensorpack.datasets import BSDS500
+from ziggurat.compat.tensorpack.gradients import AccumGradOptimizer
+from ziggurat.compat.tensorpack.loading import TryResumeTraining
+from ziggurat.compat.tensorpack.utils import argtools, concurrency, fs, general, rect, serialize, stats, viz
 from ziggurat.errors import DataError, StateError
 from ziggurat.tf import logger
 from ziggurat.tf.loading import JustCurrentSession, SaverRestore
-from ziggurat.tf.tensorpack import graphs, layers, symbolic
-from ziggurat.tf.tensorpack.datasets import BSDS500
-from ziggurat.tf.tensorpack.gradients import AccumGradOptimizer
-from ziggurat.tf.tensorpack.loading import TryResumeTraining
-from ziggurat.tf.tensorpack.utils import argtools, concurrency, fs, general, rect, serialize, stats, viz
 from ziggurat.tf.varmanip import save_checkpoint_vars
 
 

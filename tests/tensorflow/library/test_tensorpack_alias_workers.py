@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
+from ziggurat.compat.tensorpack.open_files import made_again_in_workers
 from ziggurat.dataflow.parallel.pickling import dump
-from ziggurat.tf.tensorpack.open_files import made_again_in_workers
 
 
 def sent(value):

@@ -6,13 +6,13 @@ import pytest
 from api_parts import bearer, cookie
 from api_planted_routes import good  # noqa: F401  (its routes are walked too)
 
-from ziggurat.api.app import ROUTERS
+from ziggurat.api.app import every_router
 from ziggurat.errors import PluginError
 from ziggurat.server.middleware import SAFE_METHODS
 from ziggurat.server.permissions import requirements
 from ziggurat.web.pages import ROUTERS as PAGE_ROUTERS
 
-ALL = (*ROUTERS, *PAGE_ROUTERS, "api_planted_routes:good")
+ALL = (*every_router(), *PAGE_ROUTERS, "api_planted_routes:good")
 
 
 def every_route(app):

@@ -46,21 +46,33 @@ def test_debug_shows_the_traceback(ziggurat, tmp_path, monkeypatch):
     assert "Traceback" in ziggurat("status", tmp_path / "nowhere").err
 
 
-def test_a_broken_plugin_command_says_whose_it_is(ziggurat, tmp_path, monkeypatch):
-    information = tmp_path / "zig_wrong-1.0.dist-info"
+@pytest.mark.parametrize(("group", "word"), [("commands", "command"), ("verbs", "verb")])
+def test_a_broken_plugin_command_says_whose_it_is(tmp_path, group, word):
+    done = with_plugin(tmp_path, f"[ziggurat.{group}]\nfrobnicate = zig_wrong_code:command\n", "frobnicate")
+    assert done.returncode == 9
+    assert f"The {word} `frobnicate` of zig-wrong 1.0 does not load. Received: ModuleNotFoundError" in done.stderr
+
+
+def test_a_broken_verb_is_listed_and_harms_no_other(tmp_path):
+    done = with_plugin(tmp_path, "[ziggurat.verbs]\nfrobnicate = sys:path\n", "--help")
+    assert done.returncode == 0
+    assert "  frobnicate  does not load: `ziggurat frobnicate` says why\n" in done.stdout
+    assert "Run a program for TensorFlow 1, unchanged.\n" in done.stdout
+
+
+def with_plugin(folder, entry_points, *words):
+    """Run the shell with a package installed that has these entry points."""
+    information = folder / "zig_wrong-1.0.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: zig-wrong\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text("[ziggurat.commands]\nfrobnicate = zig_wrong_code:command\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-m", "ziggurat", "frobnicate"],
-        env={"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)},
+    (information / "entry_points.txt").write_text(entry_points)
+    return subprocess.run(
+        [sys.executable, "-m", "ziggurat", *words],
+        env={"PYTHONPATH": str(folder), "HOME": str(folder)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 9
-    assert "The command `frobnicate` of zig-wrong 1.0 does not load. Received: ModuleNotFoundError" in done.stderr
 
 
 @pytest.mark.parametrize("words", [["events", "JOB"], ["--help"]])

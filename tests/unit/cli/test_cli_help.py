@@ -9,7 +9,7 @@ import click
 import pytest
 
 from ziggurat import __version__
-from ziggurat.cli.main import LATER, VERBS
+from ziggurat.cli.main import LATER, root
 
 HEAVY = ("numpy", "pydantic", "psutil", "cv2", "tensorflow", "torch", "ziggurat.workspace", "ziggurat.specs")
 
@@ -32,14 +32,14 @@ def test_what_does_no_work_imports_nothing_heavy(words):
 def test_help_lists_every_verb_with_its_line(ziggurat):
     answer = ziggurat("--help")
     assert answer.code == 0
-    for verb in VERBS:
+    for verb in root.verbs():
         assert re.search(rf"^  {verb.name} +{re.escape(verb.help)}$", answer.out, re.MULTILINE), verb.name
     for heading in ("Training:", "Looking at jobs:", "This installation:"):
         assert heading in answer.out
     assert ziggurat().out == answer.out
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+@pytest.mark.parametrize("verb", root.verbs(), ids=lambda verb: verb.name)
 def test_every_verb_is_a_command_with_help(verb, ziggurat):
     module, _, attribute = verb.target.partition(":")
     command = getattr(import_module(module), attribute)
@@ -57,7 +57,7 @@ def commands(group, path):
 
 
 def leaves():
-    for verb in VERBS:
+    for verb in root.verbs():
         module, _, attribute = verb.target.partition(":")
         command = getattr(import_module(module), attribute)
         yield from commands(command, verb.name) if isinstance(command, click.Group) else [(verb.name, command)]
@@ -109,4 +109,4 @@ def test_a_word_to_come_is_told_apart_from_a_mistyped_one(ziggurat, word):
         f"Error: `{word}` is not in version {__version__}: {LATER[word]} comes with a later release. "
         "`ziggurat --help` lists what there is.\n"
     )
-    assert word not in [verb.name for verb in VERBS]
+    assert word not in [verb.name for verb in root.verbs()]

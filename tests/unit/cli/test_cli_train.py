@@ -11,7 +11,7 @@ import pytest
 
 from tests.waiting import wait_until
 from ziggurat.cli.job_folders import train
-from ziggurat.cli.main import VERBS
+from ziggurat.cli.main import root
 from ziggurat.cli.spec import flag_of
 from ziggurat.specs import RENAMED, TrainSpec, describe_fields, load_train_spec
 from ziggurat.workspace.fine_tuning import fine_tune_fields
@@ -362,4 +362,4 @@ def test_a_second_ctrl_c_ends_a_worker_that_does_not_listen(shell, tmp_path, tin
 
 
 def test_train_is_among_the_verbs():
-    assert [verb.name for verb in VERBS][:3] == ["train", "resume", "stop"]
+    assert [verb.name for verb in root.verbs()][:3] == ["train", "resume", "stop"]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.canceling import run_and_cancel
 from tests.unit.web.html_page import html_of
-from ziggurat.web.pages.new_model.test_batch import batch_look, curve_picture
+from ziggurat.web.pages.new_model.batch_trial import batch_look, curve_picture
 
 _FORM = {"method": "standard", "standard_network": "null/mlp", "dataset": "digits", "shuffle": "true", "epochs": "2"}
 _HTMX = {"HX-Request": "true", "HX-Target": "div#test-batch"}

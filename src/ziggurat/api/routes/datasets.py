@@ -13,7 +13,6 @@ from ziggurat.api.operation_routes import add_operation
 from ziggurat.api.responses import answer
 from ziggurat.api.routes.jobs import ArchiveFormat
 from ziggurat.api.schemas import JobShape, Json, NewJobBody, PageQuery, RequestBody, SamplePageShape
-from ziggurat.datasets.catalog import SampleOrder
 from ziggurat.entities import Identity
 from ziggurat.errors import UsageError
 from ziggurat.operations import datasets as operations
@@ -45,7 +44,7 @@ class _Samples(PageQuery):
     max_width_px: _Pixels = None
     min_height_px: _Pixels = None
     max_height_px: _Pixels = None
-    order: SampleOrder = Field("row", description="By row, by name, or by size in the source.")
+    order: datasets.SampleOrder = Field("row", description="By row, by name, or by size in the source.")
 
 
 class _Picture(RequestBody):

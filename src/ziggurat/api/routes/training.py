@@ -17,7 +17,7 @@ from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace import previews
 from ziggurat.workspace.studio import networks as standard
-from ziggurat.workspace.studio.test_batches import TEST_BATCH_LIMIT_S
+from ziggurat.workspace.studio.batch_trials import TEST_BATCH_LIMIT_S
 
 __all__ = ["previews_router", "router"]
 

@@ -17,6 +17,7 @@ import numpy as np
 from ziggurat.errors import NetworkCodeError, UnknownNameError, UsageError, ZigguratError, memory_error
 from ziggurat.logs import set_up_logging
 from ziggurat.settings import load_settings
+from ziggurat.worker.commands.batch_trial import run_test_batch
 from ziggurat.worker.commands.dataset_previews import preview_dataset
 from ziggurat.worker.commands.evaluation import evaluate
 from ziggurat.worker.commands.exporting import export
@@ -25,7 +26,6 @@ from ziggurat.worker.commands.networks import debug, describe
 from ziggurat.worker.commands.prediction import predict
 from ziggurat.worker.commands.pretrained_weights import convert_weights
 from ziggurat.worker.commands.previews import augmented, loading
-from ziggurat.worker.commands.test_batch import run_test_batch
 from ziggurat.worker.commands.videos import write_frames
 from ziggurat.worker.commands.weights import weights
 from ziggurat.worker.fetch_limits import keep_to_addresses

@@ -25,6 +25,7 @@ from ziggurat.jobs.job_file import record_of, write_job_file
 from ziggurat.layout import CACHE_FOLDER, other_folders
 from ziggurat.records.manifest import Manifest
 from ziggurat.records.offered_folders import only_offered, watched_source
+from ziggurat.records.schema import Schema
 from ziggurat.specs import DatasetSpec, parse_spec
 from ziggurat.store import Store
 from ziggurat.workspace import dataset_versions
@@ -39,7 +40,8 @@ from ziggurat.workspace.studio.originals import OriginalImage, original_image, s
 from ziggurat.workspace.studio.thumbnails import ThumbnailCache
 from ziggurat.workspace.tasks import Tasks
 
-__all__ = ["StudioDatasets"]
+# `Dataset`, `Entry` and `Schema` are what `opened` gives: the faces know them from here.
+__all__ = ["Dataset", "Entry", "Schema", "StudioDatasets"]
 
 _open_here: Final[ContextVar[Mapping[tuple[int, str], Dataset]]] = ContextVar("open_here", default=MappingProxyType({}))
 """Datasets that this thread has open at this moment, by studio and id."""

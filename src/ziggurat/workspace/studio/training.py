@@ -22,12 +22,12 @@ from ziggurat.workspace.checkpoints import checkpoint_details
 from ziggurat.workspace.new_jobs import JobRequest, expand_sweep, make_jobs, train_needs, train_spec
 from ziggurat.workspace.previews import draft_of_training
 from ziggurat.workspace.recipes import Recipe, recommend
+from ziggurat.workspace.studio.batch_trials import TEST_BATCH_LIMIT_S, StudioTestBatches
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.machine import Machine
 from ziggurat.workspace.studio.measurements import Measurements
 from ziggurat.workspace.studio.preflight import Preflight
 from ziggurat.workspace.studio.recipes import CardFigures, NetworkCard, better_run, network_cards
-from ziggurat.workspace.studio.test_batches import TEST_BATCH_LIMIT_S, StudioTestBatches
 from ziggurat.workspace.tasks import Tasks
 from ziggurat.workspace.training_checks import DIGITS, KnownData, Pending, known_data, obstacle_of
 from ziggurat.workspace.training_estimates import with_times
@@ -171,7 +171,7 @@ class Training:
 
         Returns:
             ``steps_per_epoch``, ``epoch_s`` and ``total_s`` of the training, and what
-            ``ziggurat.worker.commands.test_batch`` finds.
+            ``ziggurat.worker.commands.batch_trial`` finds.
 
         Raises:
             SpecError: where the spec is not valid; it names the field.

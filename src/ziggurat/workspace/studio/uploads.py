@@ -17,7 +17,7 @@ from ziggurat.datasets.sources.archives import is_archive
 from ziggurat.datasets.sources.cache import member_path
 from ziggurat.errors import DataError, MissingEntryError
 
-__all__ = ["Incoming", "Upload", "Uploads"]
+__all__ = ["Incoming", "Upload", "Uploads", "is_archive"]
 
 _ID: Final = re.compile(r"[0-9]{10,12}-[0-9a-f]{16}")
 _MOST_BYTES: Final = 256 << 30

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import IO, Final
 
 from ziggurat.atomic import storage_errors
-from ziggurat.dataflow.video import MOST_FRAMES
+from ziggurat.dataflow.video import MOST_FRAMES, is_video
 from ziggurat.entities.leftovers import temporary_folder
 from ziggurat.errors import DataError, NetworkCodeError, UsageError
 from ziggurat.workspace.tasks import Tasks
 
-__all__ = ["MOST_VIDEOS", "frames_of_file", "frames_of_upload"]
+__all__ = ["MOST_VIDEOS", "frames_of_file", "frames_of_upload", "is_video"]
 
 MOST_VIDEOS: Final = 10
 """Of one request."""

@@ -11,7 +11,6 @@ from starlette.concurrency import run_in_threadpool
 from ziggurat.entities import Identity
 from ziggurat.errors import DataError, UsageError, ZigguratError
 from ziggurat.operations.datasets import change_classes
-from ziggurat.records.schema import Schema
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
@@ -20,6 +19,7 @@ from ziggurat.web.pages.dataset.routes import dataset_frame, is_finished
 from ziggurat.web.pages.dataset.view import next_name
 from ziggurat.web.rendering import page, see_other
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.datasets import Schema
 
 __all__ = ["router"]
 

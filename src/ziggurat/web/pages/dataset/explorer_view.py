@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ziggurat.datasets.dataset import Dataset
 from ziggurat.web.pages.dataset.checks import problem_title
 from ziggurat.web.pages.dataset.filters import DatasetFilter, Facet, facets_of
 from ziggurat.web.pages.dataset.listing import Listing, Neighbours
@@ -23,6 +22,7 @@ from ziggurat.web.pages.dataset.sample_images import (
 )
 from ziggurat.web.pages.dataset.samples import SampleView, class_title, view_sample
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.datasets import Dataset
 
 __all__ = ["Explored", "Sheet", "ShownSample", "TileView", "chosen_places", "explored", "shown_sample"]
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ziggurat.datasets.catalog import Entry
 from ziggurat.web.pages.dataset.filters import DatasetFilter
 from ziggurat.web.pages.dataset.predicted import Predicted
 from ziggurat.workspace.datasets import sample_filter
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.datasets import Entry
 
 __all__ = ["Listing", "Neighbours"]
 

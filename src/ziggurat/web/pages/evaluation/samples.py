@@ -8,11 +8,11 @@ from fastapi import Form, Query, Request, Response
 from pydantic import BaseModel, Field, model_validator
 
 from ziggurat.entities import Job
+from ziggurat.entities.task_report import ScoreInfo
 from ziggurat.errors import JobError, UsageError, ZigguratError
 from ziggurat.operations import datasets
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
-from ziggurat.tasks.report import ScoreInfo
 from ziggurat.web.pages.evaluation.relabeling import LONGEST_NAME, relabeling_of
 from ziggurat.web.pages.evaluation.task_samples import score_factor, task_tiles
 from ziggurat.web.pages.evaluation.task_view import task_found

@@ -10,9 +10,9 @@ from typing import Any, Final
 from starlette.requests import Request
 
 from ziggurat.entities import Job
+from ziggurat.entities.task_report import SHARE, MetricInfo, ScoreInfo
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.formatting import as_number, as_percent
-from ziggurat.tasks.report import SHARE, MetricInfo, ScoreInfo
 from ziggurat.web.caches import BoundedCache, of_application
 from ziggurat.web.pages.evaluation.sample_content import SampleContent
 from ziggurat.web.pages.evaluation.view import SampleSource

@@ -8,11 +8,9 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from ziggurat.entities import Job
+from ziggurat.entities.task_report import SHARE, Report, ReportChart, ReportValue, SampleField, ScoreInfo
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.formatting import as_number
-from ziggurat.tasks import Task
-from ziggurat.tasks.report import SHARE, Report, ReportChart, ReportValue, ScoreInfo
-from ziggurat.tasks.sample_choice import SampleField
 from ziggurat.web.pages.evaluation.measures import Measure, change_of
 from ziggurat.web.pages.evaluation.task_samples import (
     TaskTile,
@@ -22,6 +20,7 @@ from ziggurat.web.pages.evaluation.task_samples import (
     why_not_drawn,
 )
 from ziggurat.web.pages.evaluation.view import Asked, SampleSource, sample_source
+from ziggurat.workspace.recipes import Task
 from ziggurat.workspace.studio import Studio
 
 __all__ = [

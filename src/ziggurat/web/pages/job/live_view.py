@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
-
-import numpy as np
 
 from ziggurat.entities import Job
 from ziggurat.entities.machine_load import LoadCurve, MachineLoad
 from ziggurat.entities.sample_predictions import CLASSIFICATION, SamplePredictions, ShownSample
 from ziggurat.formatting import as_bytes, as_count, as_number, as_percent
-from ziggurat.tasks.detection import detection_colors
-from ziggurat.tasks.detection_matching import find_overlaps, image_counts, match
 from ziggurat.web.spread import spread_indices
+from ziggurat.workspace.found_objects import count_found, object_colors
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.job_timeline import TimelineEvent
 
@@ -427,11 +424,8 @@ def _has_boxes(label: Any) -> bool:
 def _with_boxes(job: Job, found: SamplePredictions, sample: ShownSample, dataset: str) -> PredictedSample:
     own = [record["predictions"][sample.number].get("boxes") or [] for record in found.records]
     actual = sample.label["boxes"]
-    colors = [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in detection_colors(len(found.class_names))]
-    targets = _box_rows([actual], lambda each: (each["number"], 0 if each["number"] >= 0 else 2), (-1, 0))
-    detections = _box_rows(own, lambda each: (each["score"], each["number"]), (0, 0))
-    overlaps = find_overlaps(detections, np.repeat(targets, len(own), axis=0))
-    counts = image_counts(overlaps, match(overlaps)).tolist()
+    colors = object_colors(len(found.class_names))
+    counts = count_found(actual, own)
     objects = sum(each["number"] >= 0 for each in actual)
     return PredictedSample(
         sample=sample,
@@ -447,20 +441,6 @@ def _with_boxes(job: Job, found: SamplePredictions, sample: ShownSample, dataset
             predicted=[[_box_shape(each, colors) for each in boxes] for boxes in own],
         ),
     )
-
-
-def _box_rows(
-    images: Sequence[Sequence[Mapping[str, Any]]],
-    ends: Callable[[Mapping[str, Any]], tuple[float, float]],
-    padding: Any,
-) -> np.ndarray:
-    """Return boxes of images as (N, most, 6), with two numbers after each box."""
-    found = np.zeros((len(images), max(1, *map(len, images)) if images else 1, 6))
-    found[..., 4:] = padding
-    for rows, boxes in zip(found, images, strict=True):
-        for row, each in zip(rows, boxes, strict=False):
-            row[:] = (*each["box"], *ends(each))
-    return found
 
 
 def _box_shape(each: Mapping[str, Any], colors: Sequence[str]) -> BoxShape:

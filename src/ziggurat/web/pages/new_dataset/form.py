@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.datasets.sources.archives import is_archive
 from ziggurat.errors import JobError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.specs import DatasetSpec, dataset_spec_from_flags
 from ziggurat.web.forms import json_or_text, priority_of
@@ -22,6 +21,7 @@ from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.jobs import clone_request
 from ziggurat.workspace.studio.paths import NOT_ALLOWED
+from ziggurat.workspace.studio.uploads import is_archive
 
 __all__ = [
     "HUB",

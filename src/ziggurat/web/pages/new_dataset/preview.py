@@ -19,10 +19,10 @@ from typing import Any, Final
 import cv2
 import numpy as np
 
-from ziggurat.datasets.formats.shared.detection_import import split_of
 from ziggurat.errors import DataError, MissingEntryError
 from ziggurat.web.caches import BoundedCache
 from ziggurat.web.pages.dataset.samples import Shape, mask_png, shape_of
+from ziggurat.workspace.previews import split_of
 from ziggurat.workspace.studio.dataset_estimates import source_bytes
 
 __all__ = ["Preview", "Previews", "SupersededError"]

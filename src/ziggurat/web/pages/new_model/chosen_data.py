@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos
 from ziggurat.errors import ZigguratError
-from ziggurat.records.schema import KINDS, Schema
-from ziggurat.tasks import AUTO_TASK, Task, tasks
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm, model_fields
-from ziggurat.workspace.recipes import learned_task, possible_tasks, takes_class_weights
+from ziggurat.workspace.recipes import (
+    AUTO_TASK,
+    Task,
+    joins_objects,
+    learned_task,
+    mixes_samples,
+    oversamples,
+    possible_tasks,
+    weights_classes,
+)
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.training_checks import KnownData, known_data
+from ziggurat.workspace.training_checks import KnownData, input_part, known_data
 from ziggurat.zoo.network_task import declared_task
 
 __all__ = [
     "data_of",
     "input_form",
-    "joins_objects",
     "learned_by",
-    "mixes_samples",
-    "oversamples",
     "task_choice",
     "untuned_fields",
     "unused_fields",
-    "weights_classes",
 ]
 
 _FORMS: Final = {"image": "image", "row": "table", "text": "text"}
@@ -55,35 +58,7 @@ def data_of(studio: Studio, form: ModelForm) -> KnownData | None:
 
 def input_form(data: KnownData | None) -> str:
     """Return what a network gets: ``image``, ``table`` or ``text``; empty where that is not known."""
-    return "" if data is None else _FORMS.get(KINDS[data.kind][0], "")
-
-
-def weights_classes(data: KnownData | None) -> bool:
-    """Return whether something can be learned in which classes are weighted, as far as it is known."""
-    return data is None or any(takes_class_weights(each) for each in possible_tasks(data, None))
-
-
-def mixes_samples(data: KnownData | None) -> bool:
-    """Return whether something can be learned for which samples are mixed, as far as it is known."""
-    return _is_possible(data, lambda each, schema: each.why_not_mixed(schema))
-
-
-def oversamples(data: KnownData | None) -> bool:
-    """Return whether something can be learned in which samples have classes, as far as it is known."""
-    return _is_possible(data, lambda each, schema: each.why_not_oversampled(schema))
-
-
-def joins_objects(data: KnownData | None) -> bool:
-    """Return whether something can be learned in which images have objects, as far as it is known."""
-    return _is_possible(data, lambda each, _: "" if each.joins_objects else "none")
-
-
-def _is_possible(data: KnownData | None, why_not: Callable[[Task, Schema], str]) -> bool:
-    """Return whether a task that can be learned has nothing against something, as far as it is known."""
-    if data is None:
-        return True
-    schema = Schema(kind=data.kind, class_names=tuple(data.known_classes or ()))
-    return any(not why_not(each, schema) for each in possible_tasks(data, None))
+    return "" if data is None else _FORMS.get(input_part(data.kind), "")
 
 
 def untuned_fields(form: ModelForm) -> frozenset[str]:
@@ -128,10 +103,11 @@ def learned_by(form: ModelForm, data: KnownData | None) -> Task | None:
 def task_choice(form: ModelForm, data: KnownData | None) -> Mapping[str, Any]:
     """Return the choice of a task: ``options`` (value and text), and ``for_code`` (whether only code has a choice)."""
     chosen, network = form["task"].strip() or AUTO_TASK, _network(form)
-    every: Sequence[Task] = list(tasks().values()) if data is None else possible_tasks(data, None)
-    options = [(AUTO_TASK, "that of the network, else of the data"), *((each.name, each.title) for each in every)]
+    fitting = [(each.name, each.title) for each in possible_tasks(data, None)]
+    options = [(AUTO_TASK, "that of the network, else of the data"), *fitting]
     if chosen not in dict(options):
-        options.append((chosen, f"{chosen} (does not fit the data)" if chosen in tasks() else chosen))
+        is_known = any(each.name == chosen for each in possible_tasks(None, None))
+        options.append((chosen, f"{chosen} (does not fit the data)" if is_known else chosen))
     several = data is not None and network is not None and len(possible_tasks(data, network)) > 1
     return {"options": options, "for_code": chosen == AUTO_TASK and not several}
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from ziggurat.errors import ZigguratError
 from ziggurat.formatting import as_number
-from ziggurat.tasks import Task
 from ziggurat.web.pages.new_model.chosen_data import input_form, learned_by, untuned_fields, unused_fields
 from ziggurat.web.pages.new_model.form import CHOICE_TEXTS, FormField, ModelForm, model_fields
 from ziggurat.workspace.previews import rate_curve
+from ziggurat.workspace.recipes import Task
 from ziggurat.workspace.training_checks import KnownData
 
 __all__ = ["Fold", "folds_of"]

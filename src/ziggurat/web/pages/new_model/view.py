@@ -10,24 +10,17 @@ from ziggurat.entities import Job, JobFilter
 from ziggurat.entities.backend_info import DEFAULT_BACKEND, StandardNetwork, backend_infos, backend_title
 from ziggurat.errors import ZigguratError
 from ziggurat.formatting import as_bytes, as_count, as_duration
-from ziggurat.records.schema import KINDS
 from ziggurat.web.forms import small_number
-from ziggurat.web.pages.new_model.chosen_data import (
-    input_form,
-    joins_objects,
-    learned_by,
-    mixes_samples,
-    oversamples,
-    weights_classes,
-)
+from ziggurat.web.pages.new_model.chosen_data import input_form, learned_by
 from ziggurat.web.pages.new_model.folds import Fold, folds_of
 from ziggurat.web.pages.new_model.form import DIGITS, FormField, ModelForm, model_fields
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.frameworks import FrameworkState
+from ziggurat.workspace.recipes import joins_objects, mixes_samples, oversamples, weights_classes
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.models import PublishedModel
 from ziggurat.workspace.studio.recipes import NetworkCard
-from ziggurat.workspace.training_checks import KnownData, why_no_fit, why_not_trainable
+from ziggurat.workspace.training_checks import KnownData, input_part, why_no_fit, why_not_trainable
 from ziggurat.zoo.backends import why_not_usable
 
 __all__ = ["Choices", "checkpoints_of", "choices_of", "framework_choices", "input_of", "summary_of"]
@@ -216,7 +209,7 @@ _UNITS: Final = {"image": "images", "row": "rows", "text": "texts"}
 
 def _facts(what: Mapping[str, Any], task: Mapping[str, str]) -> dict[str, str]:
     image, splits = what.get("image") or {}, what["splits"]
-    unit = _UNITS.get(KINDS[what["kind"]][0], "samples")
+    unit = _UNITS.get(input_part(what["kind"]), "samples")
     facts = {f"Training {unit}": as_count(splits.get("train", 0))}
     if names := what.get("classes") or ():
         facts["Classes"] = as_count(len(names))

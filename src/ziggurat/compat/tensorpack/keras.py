@@ -9,6 +9,7 @@ import tf_keras
 
 from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.callbacks import ScalarStats
+from ziggurat.compat.tensorpack.training import SimpleTrainer, apply_default_prefetch
 from ziggurat.errors import ConfigurationError
 from ziggurat.tf.callback import Callback
 from ziggurat.tf.data_parallel import SyncMultiGPUTrainerParameterServer
@@ -17,7 +18,6 @@ from ziggurat.tf.models import regularize_cost_from_collection
 from ziggurat.tf.scopes import backup_collection, restore_collection
 from ziggurat.tf.sessions import visible_gpus
 from ziggurat.tf.summary import add_moving_summary
-from ziggurat.tf.tensorpack.training import SimpleTrainer, apply_default_prefetch
 from ziggurat.tf.tower import get_current_tower_context
 
 __all__ = ["KerasModel", "KerasModelCaller", "KerasPhaseCallback", "setup_keras_trainer"]

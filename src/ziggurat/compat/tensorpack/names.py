@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import ziggurat
+from ziggurat.compat.tensorpack.left_out import left_out_class
+from ziggurat.compat.tensorpack.notes import LEFT_OUT, NOTES
 from ziggurat.errors import UnknownNameError
-from ziggurat.tf.tensorpack.left_out import left_out_class
-from ziggurat.tf.tensorpack.notes import LEFT_OUT, NOTES
 
 __all__ = ["MODULES", "Module", "Name", "all_names", "resolve", "star_names"]
 
-_OWN: Final = "ziggurat.tf.tensorpack"
+_OWN: Final = "ziggurat.compat.tensorpack"
 _ROOT: Final = Path(ziggurat.__file__).parent
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
+from ziggurat.compat.tensorpack.utils.general import change_env
 from ziggurat.tf.sessions import visible_gpus
-from ziggurat.tf.tensorpack.utils.general import change_env
 
 __all__ = ["change_gpu", "get_nr_gpu", "get_num_gpu"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ziggurat.tf.tensorpack import hook
-from ziggurat.tf.tf1.numpy_names import NUMPY_NAMES
+from ziggurat.compat.tensorpack import hook
+from ziggurat.compat.tf1.numpy_names import NUMPY_NAMES
 
 __all__: list[str] = []
 

@@ -20,7 +20,7 @@ from ziggurat.web.rendering import is_part, part, see_other
 from ziggurat.web.spread import spread_indices
 from ziggurat.workspace.recipes import FEWEST_STEPS
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.test_batches import CANCELED
+from ziggurat.workspace.studio.batch_trials import CANCELED
 
 __all__ = ["batch_look", "curve_picture", "router"]
 

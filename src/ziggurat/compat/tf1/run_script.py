@@ -1,4 +1,4 @@
-"""Execution of a TensorFlow 1 script as the main program of a process: ``python -m ziggurat.tf.run_script SCRIPT``.
+"""Execution of a TensorFlow 1 script as the main program of a process: ``python -m ziggurat.compat.tf1.run_script``.
 
 The script sees TensorFlow 1 under its own imports; TensorFlow itself and installed packages see today's. What was
 adapted is said on standard error.
@@ -21,11 +21,11 @@ import numpy as np
 from ziggurat.backends.tensorflow.namespace import proxy
 from ziggurat.backends.tensorflow.namespace.proxy import notify, users_frame
 from ziggurat.backends.tensorflow.runtime import tf, tf2
+from ziggurat.compat.tf1.failure import failure_text
+from ziggurat.compat.tf1.files import ScriptFiles
+from ziggurat.compat.tf1.numpy_names import NUMPY_NAMES
+from ziggurat.compat.tf1.report import Report
 from ziggurat.errors import UsageError, ZigguratError
-from ziggurat.tf.tf1.failure import failure_text
-from ziggurat.tf.tf1.files import ScriptFiles
-from ziggurat.tf.tf1.numpy_names import NUMPY_NAMES
-from ziggurat.tf.tf1.report import Report
 
 __all__ = ["main", "run_script"]
 

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ziggurat.compat.tensorpack.utils.stats import StatCounter
 from ziggurat.tf import logger
-from ziggurat.tf.tensorpack.utils.stats import StatCounter
 
 __all__ = ["IterSpeedCounter", "Timer", "print_total_timer", "timed_operation", "total_timer"]
 

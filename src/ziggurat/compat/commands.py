@@ -5,13 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import click
 
-from ziggurat.cli.commands import Command
+from ziggurat.cli.commands import Command, Verb
 
-__all__ = ["run_script", "run_tensorpack"]
+__all__ = ["RUN_SCRIPT", "RUN_TENSORPACK", "run_script", "run_tensorpack"]
+
+RUN_SCRIPT: Final = Verb(
+    "run-script", "ziggurat.compat.commands:run_script", "Run a program for TensorFlow 1, unchanged.", "Training"
+)
+RUN_TENSORPACK: Final = Verb(
+    "run-tensorpack", "ziggurat.compat.commands:run_tensorpack", "Run a Tensorpack program, unchanged.", "Training"
+)
 
 _PASSED_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -24,7 +31,7 @@ def run_script(script: Path, arguments: tuple[str, ...]) -> NoReturn:
 
     What was adapted for it is listed on standard error at its end. Its exit code is passed on.
     """
-    _become("ziggurat.tf.run_script", str(script), *arguments)
+    _become("ziggurat.compat.tf1.run_script", str(script), *arguments)
 
 
 @click.command(cls=Command, context_settings=_PASSED_ON)
@@ -36,7 +43,7 @@ def run_tensorpack(script: Path, arguments: tuple[str, ...]) -> NoReturn:
     Nothing of Tensorpack is needed. What was adapted and what is different is listed on standard error at its end. Its
     exit code is passed on.
     """
-    _become("ziggurat.tf.run_tensorpack", str(script), *arguments)
+    _become("ziggurat.compat.tensorpack.run_tensorpack", str(script), *arguments)
 
 
 def _become(module: str, *words: str) -> NoReturn:

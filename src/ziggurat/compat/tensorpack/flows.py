@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ziggurat import dataflow
+from ziggurat.compat.tensorpack.older import OlderNames
 from ziggurat.errors import StateError
-from ziggurat.tf.tensorpack.older import OlderNames
 
 __all__ = [
     "BatchDataByShape",

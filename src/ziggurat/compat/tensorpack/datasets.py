@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.compat.tensorpack.flows import BlueFirst
+from ziggurat.compat.tensorpack.utils.fs import get_dataset_path
 from ziggurat.dataflow import DataFlow, RNGDataFlow, dataset
 from ziggurat.dataflow.indexed import ArraySet
 from ziggurat.errors import DataError, UnknownNameError
-from ziggurat.tf.tensorpack.flows import BlueFirst
-from ziggurat.tf.tensorpack.utils.fs import get_dataset_path
 
 __all__ = [
     "BSDS500",

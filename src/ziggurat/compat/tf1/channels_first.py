@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.compat.tf1.report import Report
 from ziggurat.tf.models.arguments import has_gpu, to_channels_last
-from ziggurat.tf.tf1.report import Report
 
 __all__ = ["channels_first_on_cpu"]
 

@@ -10,8 +10,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
 
+from ziggurat.compat.tensorpack.names import MODULES, resolve, star_names
 from ziggurat.errors import UnknownNameError
-from ziggurat.tf.tensorpack.names import MODULES, resolve, star_names
 
 __all__ = ["AliasModule", "install", "uninstall"]
 
@@ -77,7 +77,7 @@ class _Finder(MetaPathFinder, Loader):
         if fullname not in MODULES:
             return None
         is_package = any(name.startswith(f"{fullname}.") for name in MODULES)
-        return ModuleSpec(fullname, self, origin="ziggurat.tf.tensorpack", is_package=is_package)
+        return ModuleSpec(fullname, self, origin="ziggurat.compat.tensorpack", is_package=is_package)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return AliasModule(spec.name, f"The names of `{spec.name}`, over those of Ziggurat.")

@@ -20,10 +20,10 @@ import tf_keras
 import ziggurat
 from ziggurat.backends.tensorflow.namespace.proxy import TOLD, StandInModule, part_of
 from ziggurat.backends.tensorflow.namespace.python2 import compile_network
-from ziggurat.tf.tf1.channels_first import channels_first_on_cpu
-from ziggurat.tf.tf1.names import AdaptedModule, script_tensorflow
-from ziggurat.tf.tf1.python2 import EXTENDED, OLD_MODULES
-from ziggurat.tf.tf1.report import Report
+from ziggurat.compat.tf1.channels_first import channels_first_on_cpu
+from ziggurat.compat.tf1.names import AdaptedModule, script_tensorflow
+from ziggurat.compat.tf1.python2 import EXTENDED, OLD_MODULES
+from ziggurat.compat.tf1.report import Report
 
 __all__ = ["ScriptFiles"]
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 from ziggurat.backends.tensorflow.namespace.proxy import StandInModule, part_of
 from ziggurat.backends.tensorflow.namespace.tensorflow import new_names, user_tensorflow
 from ziggurat.backends.tensorflow.runtime import tf, tf2
-from ziggurat.tf.tf1.flags import flags_module
-from ziggurat.tf.tf1.mnist import mnist_module, tutorials_module
-from ziggurat.tf.tf1.report import Report
+from ziggurat.compat.tf1.flags import flags_module
+from ziggurat.compat.tf1.mnist import mnist_module, tutorials_module
+from ziggurat.compat.tf1.report import Report
 
 __all__ = ["AdaptedModule", "script_tensorflow"]
 

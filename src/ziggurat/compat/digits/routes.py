@@ -9,10 +9,18 @@ from typing import Annotated, Any, Final
 from fastapi import Query, Response
 
 from ziggurat import __version__
-from ziggurat.api.digits.forms import Fields, Form, FormError, Posted, checkpoint_of_epoch, dataset_spec, model_request
-from ziggurat.api.digits.shapes import brief_shape, dataset_shape, model_shape, status_shape
 from ziggurat.api.responses import answer, job_values
 from ziggurat.api.schemas import Json, SuggestionsShape
+from ziggurat.compat.digits.forms import (
+    Fields,
+    Form,
+    FormError,
+    Posted,
+    checkpoint_of_epoch,
+    dataset_spec,
+    model_request,
+)
+from ziggurat.compat.digits.shapes import brief_shape, dataset_shape, model_shape, status_shape
 from ziggurat.entities import Identity, Job, JobChange, JobFilter
 from ziggurat.errors import ConfigurationError, DataError, JobError, UsageError, ZigguratError
 from ziggurat.operations import jobs

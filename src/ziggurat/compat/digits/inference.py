@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from fastapi import Response
 
-from ziggurat.api.digits.forms import Form, Posted, checkpoint_of_epoch
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import Json
+from ziggurat.compat.digits.forms import Form, Posted, checkpoint_of_epoch
 from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.server.dependencies import ImageViewerUser, StudioDep
 from ziggurat.server.permissions import new_router

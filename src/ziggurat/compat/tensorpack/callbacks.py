@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ziggurat import callbacks
+from ziggurat.compat.tensorpack.older import OlderNames
 from ziggurat.tf import logger
 from ziggurat.tf.graph_callbacks import TensorPrinter
-from ziggurat.tf.tensorpack.older import OlderNames
 
 __all__ = [
     "BinaryClassificationStats",

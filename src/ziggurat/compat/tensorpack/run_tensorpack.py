@@ -1,7 +1,8 @@
-"""Execution of a Tensorpack program as the main program of a process: ``python -m ziggurat.tf.run_tensorpack SCRIPT``.
+"""Execution of a Tensorpack program as the main program of a process.
 
-The program finds our trainers, callbacks, layers and data flows under Tensorpack's names, and TensorFlow 1 under its
-own. What is different is said on standard error, at the end.
+``python -m ziggurat.compat.tensorpack.run_tensorpack SCRIPT``. The program finds our trainers, callbacks, layers and
+data flows under Tensorpack's names, and TensorFlow 1 under its own. What is different is said on standard error, at the
+end.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from ziggurat.compat.tensorpack import compat, hook
+from ziggurat.compat.tensorpack.notes import LEFT_OUT, NOTES
+from ziggurat.compat.tensorpack.open_files import made_again_in_workers
+from ziggurat.compat.tf1.files import ScriptFiles
+from ziggurat.compat.tf1.report import Report
+from ziggurat.compat.tf1.run_script import run_script
 from ziggurat.dataflow.parallel.process_pool import import_first
 from ziggurat.errors import ZigguratError
 from ziggurat.tf.inputs.base import more_components_left_out
-from ziggurat.tf.run_script import run_script
-from ziggurat.tf.tensorpack import compat, hook
-from ziggurat.tf.tensorpack.notes import LEFT_OUT, NOTES
-from ziggurat.tf.tensorpack.open_files import made_again_in_workers
-from ziggurat.tf.tf1.files import ScriptFiles
-from ziggurat.tf.tf1.report import Report
 
 __all__ = ["main", "run_tensorpack"]
 
 _COMMAND: Final = "ziggurat run-tensorpack"
-_IN_WORKER: Final = "ziggurat.tf.tensorpack.in_worker"
+_IN_WORKER: Final = "ziggurat.compat.tensorpack.in_worker"
 
 
 class ProgramReport(Report):

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ziggurat.compat.tensorpack.utils.argtools import shape2d
 from ziggurat.errors import DataError, UsageError
 from ziggurat.tf import logger
-from ziggurat.tf.tensorpack.utils.argtools import shape2d
 
 __all__ = [
     "draw_boxes",

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ziggurat import callbacks
 from ziggurat.callbacks import JSONWriter, Monitor, Monitors, ScalarPrinter
+from ziggurat.compat.tensorpack.older import OlderNames
 from ziggurat.engine.monitor import Image, Scalar
-from ziggurat.tf.tensorpack.older import OlderNames
 
 __all__ = [
     "JSONWriter",

@@ -1,0 +1,1 @@
+"""DIGITS-compatible routes and JSON, so that scripts written for DIGITS keep working."""
