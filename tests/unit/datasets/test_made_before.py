@@ -114,7 +114,7 @@ def test_samples_that_were_left_out_on_request_are_no_difference(tmp_path):
     assert "made-before" not in checked(as_before(folder))
 
 
-def test_a_catalog_by_reference_with_sizes_before_the_turn_is_found(tmp_path):
+def test_a_catalog_with_sizes_before_the_turn_is_found(tmp_path):
     folder = made(tmp_path / "set", boxes(tmp_path / "source"), encoding="reference")
     finding = checked(as_before(folder, "UPDATE samples SET width = 50, height = 30"))["made-before"]
     assert "1 of 4 that were looked at are listed by the size before EXIF turns them" in finding.text

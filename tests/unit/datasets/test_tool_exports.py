@@ -85,7 +85,7 @@ def pictures(draw, classes):
 @pytest.mark.parametrize("name", EXPORTS)
 @ANY
 @given(data=st.data(), names=st.lists(NAMES, min_size=1, max_size=3, unique=True))
-def test_boxes_classes_splits_and_images_without_objects_come_back(name, data, names):
+def test_boxes_classes_splits_and_empty_images_come_back(name, data, names):
     asked = data.draw(pictures(len(names)))
     if not any(objects for content in asked.values() for _, objects in content.values()):
         asked["train"]["é 0.png"][1].append(box(0, 1, 2, 5, 6))

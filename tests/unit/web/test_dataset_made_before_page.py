@@ -61,7 +61,7 @@ def test_viewers_create_nothing_again(visit_as: Callable[[str], Any], cats: str)
     assert viewer.post(f"/datasets/{cats}/again", data={"name": "x"}).status_code == 403
 
 
-def test_a_clone_of_what_was_created_again_has_no_parent_in_its_spec(visit: Any, studio: Any, cats: str) -> None:
+def test_a_clone_of_what_was_created_again_has_no_parent(visit: Any, studio: Any, cats: str) -> None:
     made_again = visit.post(f"/datasets/{cats}/again", data={"name": ""}).headers["location"].rsplit("/", 1)[1]
     assert studio.jobs.get(made_again).spec["again_of"]
     assert "again_of" not in visit.get(f"/datasets/new?clone={made_again}").text
