@@ -19,7 +19,7 @@ _CHANGES: Final[tuple[tuple[int, frozenset[str], str], ...]] = (
     (1, frozenset(("coco",)), "ids as numbers or texts, masks without boxes, and images that are listed twice"),
     (1, frozenset(("yolo",)), "splits by their synonyms, key points, and labels beside images"),
     (1, frozenset(("masks", "voc")), "values of masks with gaps, and soft edges"),
-    (1, frozenset(("table", "huggingface")), "types of columns, repeated headers, and dates"),
+    (1, frozenset(("table", "huggingface_folder")), "types of columns, repeated headers, and dates"),
     (1, frozenset(("table", "text", "text_list", "siamese_pairs")), "texts in other encodings than UTF-8"),
 )
 """Rules since which it holds, formats, and what is read otherwise since."""

@@ -13,9 +13,11 @@ import pytest
 from PIL import Image
 
 from tests.unit.datasets.small_sources import photo
+from ziggurat.datasets import rules
 from ziggurat.datasets.checks import CheckReport, check_dataset, why_not_again
 from ziggurat.datasets.creation import create_dataset
 from ziggurat.datasets.dataset import Dataset
+from ziggurat.datasets.format_registry import importers
 from ziggurat.datasets.rules import RULES
 from ziggurat.datasets.versions import history
 from ziggurat.errors import DataError
@@ -183,3 +185,8 @@ def test_created_again_it_has_the_spec_and_keeps_the_parent(tmp_path):
     assert [note.folder for note in history(tmp_path / "again")] == [tmp_path / "again", folder]
     assert "made-before" not in checked(tmp_path / "again")
     assert why_not_again(new) == ""
+
+
+def test_every_rule_is_of_formats_that_there_are():
+    known = {each.name for each in importers()}
+    assert {name for _, formats, _ in rules._CHANGES for name in formats} <= known
