@@ -57,7 +57,7 @@ def run(script, folder, *options):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=400,
     )
 
 
