@@ -54,8 +54,9 @@ def test_the_download_list_is_shown_without_a_network(call):
     shown, content = call("weights", "download"), call("weights", "download", "--json").content
     assert "resnet18" in shown.out
     assert "f37072fd…" in shown.out
-    assert content[1]["url"] == "https://download.pytorch.org/models/resnet18-f37072fd.pth"
-    assert not content[1]["is_added"]
+    (entry,) = (each for each in content if each["name"] == "resnet18")
+    assert entry["url"] == "https://download.pytorch.org/models/resnet18-f37072fd.pth"
+    assert not entry["is_added"]
     assert call("weights", "download", "resnet19").code == 3
 
 

@@ -34,6 +34,15 @@ AS_PIXELS = {
 }
 """Cells of formats that hold one array of pixels."""
 
+_TOOL: Mapping[str, str] = {
+    **dict.fromkeys((LINES, CLASSES, "several outlines", "crowds", "difficult objects"), NO),
+    **dict.fromkeys(("regions without a class", "further fields", "scores"), NO),
+}
+"""Cells of most labeling tools."""
+
+PLACES: Mapping[str, str] = {"labelme": "{split}/", "supervisely": "{split}/img/"}
+"""Formats that put something before the names of images."""
+
 EXCEPTIONS: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("image-classification", "text_list"): {CLASSES: NO},
     ("image-classification", "idx"): {**AS_PIXELS, CLASSES: NO},
@@ -59,6 +68,25 @@ EXCEPTIONS: Mapping[tuple[str, str], Mapping[str, str]] = {
         **dict.fromkeys(("outlines", "outlines and boxes together", "several outlines", "masks", "crowds"), NO),
         **dict.fromkeys(("difficult objects", "further fields", CLASSES), NO),
     },
+    ("detection", "labelme"): {**_TOOL, "classes without objects": NO},
+    ("detection", "cvat"): _TOOL,
+    ("detection", "label_studio"): {
+        **_TOOL,
+        "boxes": "to a millionth of a pixel",
+        **dict.fromkeys(("masks", "classes without objects"), NO),
+    },
+    ("detection", "boxes_csv"): {
+        **dict.fromkeys(("outlines", "outlines and boxes together", "several outlines", "masks"), NO),
+        **dict.fromkeys(("regions without a class", "further fields", "scores", LINES, CLASSES), NO),
+        "classes without objects": NO,
+    },
+    ("detection", "via"): {**_TOOL, **dict.fromkeys(("masks", "classes without objects"), NO)},
+    ("detection", "createml"): {
+        **_TOOL,
+        "boxes": "to a millionth of a pixel",
+        **dict.fromkeys(("outlines", "outlines and boxes together", "masks", "classes without objects"), NO),
+    },
+    ("detection", "supervisely"): _TOOL,
     ("detection", "tfrecord"): {CLASSES: NO},
     ("detection", "webdataset"): {CLASSES: NO},
     ("segmentation", "voc"): {"another number to ignore": "as 255", "numbers above 255": NO, CLASSES: NO},
@@ -133,6 +161,8 @@ def is_held(kind: str, name: str, content: tuple[Schema, Any], back: ReadBack) -
     if any(getattr(back.schema, field) != getattr(schema, field) for field in ("kind", *wanted)):
         return False
     samples = expected(splits)
+    if name in PLACES:
+        samples = {_placed(name, split, key): (split, *rest) for key, (split, *rest) in samples.items()}
     if samples.keys() != back.samples.keys():
         return False
     change = rounded if cell(kind, name, "boxes") != YES else list
@@ -145,6 +175,11 @@ def is_held(kind: str, name: str, content: tuple[Schema, Any], back: ReadBack) -
         if not all(are_alike(*pair, by_pixels=by_pixels) for pair in zip(parts, found_parts, strict=True)):
             return False
     return True
+
+
+def _placed(name: str, split: str, key: str) -> str:
+    """Return the key of a sample after an import; Supervisely has no folders below those of the splits."""
+    return PLACES[name].format(split=split) + (key.replace("/", "_") if name == "supervisely" else key)
 
 
 def exported(folder: Path, name: str, content: tuple[Schema, Any], **options: Any) -> ExportReport:
@@ -175,7 +210,8 @@ def test_exports_hold_what_the_tables_say(tmp_path, kind, name):
             assert guess_format(folder / "out").format == name, "an export is recognized"
         options = {"task": "segmentation"} if (kind, name) == ("segmentation", "voc") else {}
         if says in NOT_HELD:
-            assert texts_of(report) - usual, f"{feature}: the report says what was lost"
+            said = texts_of(report) if feature == LINES else texts_of(report) - usual
+            assert said, f"{feature}: the report says what was lost"
             if not any(report.counts.values()):
                 continue
         back = read_back(read, folder / "out", **options, **(with_option if is_for_import else {}))

@@ -154,7 +154,7 @@ DATASETS: Mapping[str, Mapping[str, Content]] = {
         "line breaks in keys": objects(box(0, 1, 1, 3, 3), keys=LINES),
         "line breaks in classes": objects(box(0, 1, 1, 3, 3), names=("a\nb", "c")),
         "boxes beyond the image": objects(box(0, -2, -1, 9, 8)),
-        "outlines": objects(OUTLINED, last=(OUTLINED,)),
+        "outlines": objects(OUTLINED, last=(OUTLINED, box(1, 1, 1, 6, 5, polygons=(TRIANGLE,)))),
         "outlines and boxes together": objects(OUTLINED),
         "several outlines": objects(box(0, 1, 1, 8, 6, polygons=(TRIANGLE, (7, 5, 8, 5, 8, 6)))),
         "masks": objects(box(0, 0, 0, 8, 6, mask=run_lengths(HOLE))),

@@ -18,7 +18,7 @@ from ziggurat.workspace.weights import Weights
 from ziggurat.workspace.workspace import open_folders
 from ziggurat.zoo.public_weights import PUBLIC_WEIGHTS, public_weights
 
-PACKAGED = [each for each in PUBLIC_WEIGHTS if each.is_packaged]
+PACKAGED = [each for each in PUBLIC_WEIGHTS if each.is_packaged and not each.package]
 MOST_BYTES = 1_500_000
 
 
