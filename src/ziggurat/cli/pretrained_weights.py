@@ -107,7 +107,7 @@ def weights_add(application: Application, file: Path, classes: Path | None, **sa
 def weights_download(application: Application, name: str | None) -> None:
     """Download public weights by NAME, check them, and add them; without NAME, list what there is.
 
-    Those from `Ziggurat` come with it: adding them needs no connection to the internet.
+    Those from `Ziggurat` come with it, and one from a Python package: adding them needs no connection to the internet.
     """
     found = _weights(application)
     if name is None:
@@ -163,7 +163,7 @@ def _public_row(public: PublicWeights, is_there: bool) -> tuple[str, ...]:
         public.checksum_text.replace(public.sha256, f"{public.sha256[:8]}…") if public.sha256 else "by the publisher"
     )
     size, here = as_bytes(public.size_bytes), "yes" if is_there else ""
-    return (public.name, public.title, public.host or "Ziggurat", size, checksum, here, public.license)
+    return (public.name, public.title, public.host or public.package or "Ziggurat", size, checksum, here, public.license)
 
 
 def _added(made: PretrainedWeights) -> str:
