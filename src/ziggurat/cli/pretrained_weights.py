@@ -163,7 +163,8 @@ def _public_row(public: PublicWeights, is_there: bool) -> tuple[str, ...]:
         public.checksum_text.replace(public.sha256, f"{public.sha256[:8]}…") if public.sha256 else "by the publisher"
     )
     size, here = as_bytes(public.size_bytes), "yes" if is_there else ""
-    return (public.name, public.title, public.host or public.package or "Ziggurat", size, checksum, here, public.license)
+    origin = public.host or public.package or "Ziggurat"
+    return (public.name, public.title, origin, size, checksum, here, public.license)
 
 
 def _added(made: PretrainedWeights) -> str:
