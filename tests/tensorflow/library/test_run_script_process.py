@@ -88,6 +88,7 @@ def test_placements_are_printed_and_exit_codes_pass(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("cold_starts")
 def test_an_interrupted_script_ends_with_130(tmp_path: Path) -> None:
     text = """\
         import sys, threading
