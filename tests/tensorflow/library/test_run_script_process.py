@@ -96,7 +96,8 @@ def test_an_interrupted_script_ends_with_130(tmp_path: Path) -> None:
         session = tf.Session()
         sys.stdout.write("waits\\n")
         sys.stdout.flush()
-        threading.Event().wait(100)
+        for _ in range(1000):  # a signal right before a wait is noticed at its end
+            threading.Event().wait(0.1)
         """
     words = command(tmp_path / "waits.py", text)
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
