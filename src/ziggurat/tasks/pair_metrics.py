@@ -180,4 +180,4 @@ def _equal_error_rate(false_accepts: np.ndarray, false_rejects: np.ndarray) -> f
     before = after - 1
     gap = false_rejects[before] - false_accepts[before]
     share = gap / (gap + false_accepts[after] - false_rejects[after])
-    return float(false_accepts[before] + share * (false_accepts[after] - false_accepts[before]))
+    return min(1.0, float(false_accepts[before] + share * (false_accepts[after] - false_accepts[before])))

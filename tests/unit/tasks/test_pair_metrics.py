@@ -132,3 +132,12 @@ def test_pairs_of_another_form_are_refused():
         pair_distances(np.ones(2), np.ones(2))
     with pytest.raises(UsageError, match=r"labels \(3,\) for embeddings \(2, 3\)"):
         nearest_neighbor_accuracy(ones, np.ones(3))
+
+
+def test_an_equal_error_rate_is_at_most_one():
+    for count in range(1, 60):
+        for early in range(count):
+            # The different pairs come first, some of them later than the others: every threshold errs.
+            distances = [0.0] * (count - early) + [1.0] * early + [2.0]
+            values = _at_distances(distances, [0] * count + [1])
+            assert values["equal_error_rate"] <= 1.0
