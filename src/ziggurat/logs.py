@@ -100,7 +100,7 @@ class _LineFormatter(logging.Formatter):
 
 
 def _lose_lines(handler: logging.Handler) -> logging.Handler:
-    """Return a handler that writes what can be written: on a full disk lines are lost, and nobody is told of each."""
+    """Return the handler, which from now on drops messages that cannot be written, such as on a full disk."""
     say = handler.handleError
     handler.handleError = lambda record: None if isinstance(sys.exception(), OSError) else say(record)
     return handler

@@ -38,7 +38,7 @@ def add_operation(
     the use case takes by keyword only is for pages.
 
     Args:
-        router: whose prefix the operation's path begins with.
+        router: the router; the operation's path begins with its prefix.
         use_case: its parameters have the names of the fields.
         shape: of the answer, for the documentation; None for an answer without content.
         status: of the answer.

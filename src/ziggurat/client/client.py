@@ -84,7 +84,7 @@ class Client:
 
         Raises:
             UnknownNameError: if there is no such operation.
-            UsageError: if a field of the path is missing.
+            UsageError: if a field of the path is missing, or the answer is a file.
         """
         found = find_operation(operation)
         path, query, body = found.request(fields)

@@ -26,7 +26,7 @@ class MetricInfo:
     """What people should know of a metric.
 
     Args:
-        title: of it, as it begins a line.
+        title: the title, as the first words of a line.
         unit: after the value; ``SHARE`` for percent.
         mode: whether large or small values are good; empty where neither is.
         help: what it says, in one sentence.
@@ -44,7 +44,7 @@ class ScoreInfo:
 
     Args:
         title: of what people see, in lower case, such as ``error``.
-        unit: of it; ``SHARE`` for percent.
+        unit: the unit of the value; ``SHARE`` for percent.
         sign: -1 where people see minus the score: small scores are the worst samples, large errors too.
     """
 

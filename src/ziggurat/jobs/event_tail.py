@@ -80,7 +80,7 @@ class Tail:
                 thread.start()
             threads.append(thread)
         last = time.monotonic() + patience_s
-        for thread in threads:  # whoever deletes a job meanwhile has its place forgotten
+        for thread in threads:  # not `self._places`: a job that is deleted meanwhile is no longer in it
             thread.join(max(0.0, last - time.monotonic()))
 
     def is_at_end(self, job_id: str) -> bool:

@@ -25,10 +25,11 @@ class Operation:
         rest: its method, and its path below ``/api/v1``.
         client: its method of ``ziggurat.client.Client``; empty if only ``Client.call`` reaches it.
         command: words of its command; empty if only ``ziggurat call`` reaches it.
-        role: that it needs at least.
-        scope: that a token needs at least.
+        role: the lowest role that is allowed.
+        scope: the lowest scope that a token may have.
         audit: actions that it may leave in the audit log; its name if empty.
         query: fields that stand in the query of a request that has a body.
+        gives_file: whether the answer is a file, which only its own method and command can save.
         sent_as: field → what the body calls it, where the path has a field of that name.
     """
 
@@ -40,6 +41,7 @@ class Operation:
     scope: str = "write"
     audit: tuple[str, ...] = ()
     query: tuple[str, ...] = ()
+    gives_file: bool = False
     sent_as: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -56,8 +58,13 @@ class Operation:
         """Return the path below ``/api/v1``, the query and the body of a request with these fields.
 
         Raises:
-            UsageError: if a field of the path is missing.
+            UsageError: if a field of the path is missing, or the answer is a file.
         """
+        if self.gives_file:
+            raise UsageError(
+                f"The answer of `{self.name}` is a file.",
+                advice=f"Save it by `client.{self.client}` or `ziggurat {self.command}`.",
+            )
         rest = dict(fields)
         named = {name: rest.pop(name, None) for name in (each[1] for each in _FIELD.finditer(self.path))}
         missing = [name for name, value in named.items() if value in (None, "")]
@@ -99,7 +106,7 @@ _LISTED: Final = (
         "datasets.make_boxes_version",
         "dataset boxes version",
     ),
-    Operation("dataset.export", "POST /datasets/{job_id}/export", "datasets.export", "dataset export"),
+    Operation("dataset.export", "POST /datasets/{job_id}/export", "datasets.export", "dataset export", gives_file=True),
     # Jobs
     Operation("job.act", "POST /jobs/actions", "act", audit=(*_BULK, *_ONE)),
     Operation("job.change", "PATCH /jobs/{job_id}", "change"),
@@ -138,7 +145,7 @@ _LISTED: Final = (
     Operation("program.create", "POST /programs", "programs.create", "submit"),
     Operation("evaluation.create", "POST /models/{job_id}/evaluations", "evaluations.create", "job evaluate"),
     Operation("inference.create", "POST /models/{job_id}/inferences", "evaluations.create_many", "job infer"),
-    Operation("model.export", "POST /models/{job_id}/export", "models.export", "export"),
+    Operation("model.export", "POST /models/{job_id}/export", "models.export", "export", gives_file=True),
     Operation("export.create", "POST /models/{job_id}/exports", "models.start_export", audit=("model.export",)),
     Operation("export.delete", "DELETE /models/{job_id}/exports/{name}"),
     Operation("model.publish", "POST /pretrained", "models.publish"),

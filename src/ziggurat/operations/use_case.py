@@ -64,7 +64,7 @@ class UseCase(Generic[P, R]):
         """Do it.
 
         Raises:
-            ForbiddenError: if whoever asks may not; nothing was done.
+            ForbiddenError: if the role or the token's scope is too low; nothing was done.
         """
         check_permission(who, self.operation.role, self.operation.scope)
         return self.run(Call(self.operation, studio, who), *arguments, **named)

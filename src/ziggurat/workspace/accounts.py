@@ -340,12 +340,12 @@ class ForbiddenError(UsageError):
 
 
 def check_permission(identity: Identity, role: str, scope: str) -> None:
-    """Raise if somebody has a lower role, or a token of a smaller scope.
+    """Raise if an identity lacks a role or a scope.
 
     Args:
-        identity: who asks.
-        role: that is needed at least.
-        scope: that is needed at least.
+        identity: the caller.
+        role: the lowest role that is allowed.
+        scope: the lowest scope that is allowed.
 
     Raises:
         ForbiddenError: it names what is needed and what they have.

@@ -32,7 +32,7 @@ class NoLabelError(Exception):
     Args:
         reason: one sentence.
         class_name: class of the row that the dataset does not have; empty if it has none.
-        objects: that are lost with it.
+        objects: how many objects are lost with it.
     """
 
     def __init__(self, reason: str, class_name: str = "", objects: int = 0) -> None:

@@ -41,7 +41,7 @@ class NumberedClasses:
         """Yield what is to be said of the names when all numbers were met.
 
         Args:
-            names: that the source gives.
+            names: the names in the source, by class number.
             source: file or folder that they belong to.
         """
         if self._is_from_one(names):
