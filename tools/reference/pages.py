@@ -66,9 +66,9 @@ def operations_page() -> str:
 
 
 _OPERATIONS = """What people can change in a studio. Every operation is done by its page, by the
-[REST API](rest.md), by `Client.call` and by `ziggurat call OPERATION FIELD=TEXT` (but for the two that give a file); most have a method of the Python
-client or a command of their own. It needs at least the role of its row, and leaves an entry in the audit log (see
-[users and tokens](../how-to/users-and-tokens.md))."""
+[REST API](rest.md), by `Client.call` and by `ziggurat call OPERATION FIELD=TEXT`, but for the two that give a file.
+Most have a method of the Python client or a command of their own. It needs at least the role of its row, and leaves an
+entry in the audit log (see [users and tokens](../how-to/users-and-tokens.md))."""
 
 
 def specs_page() -> str:
