@@ -76,6 +76,13 @@ class FineTuning(SpecModel):
     The head is the last layer; the backbone is everything else.
     """
 
+    fit_head: bool = spec_field(
+        False,
+        title="Fit the head",
+        help="Whether the first epoch fits the last layer to features of the frozen backbone, at once and without a "
+        "learning rate; for one class for each sample. Off by default.",
+        group="Network",
+    )
     frozen_epochs: int = spec_field(
         0,
         title="Frozen epochs",

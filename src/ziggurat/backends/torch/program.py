@@ -216,8 +216,8 @@ class TorchProgram(StepProgram):
                 network.module, self._request.fine_tuning, lambda: network.predict(samples), len(samples)
             )
 
-    def set_head(self, weights: np.ndarray, bias: np.ndarray) -> None:
-        """Replace the weights of the head by those of a linear classifier, (D, K) and (K,).
+    def head_names(self) -> tuple[str, str]:
+        """Return the names of weights and bias of the head in ``state()``.
 
         Raises:
             ConfigurationError: if the output of the network is not that of one fully connected layer with a bias.
@@ -226,8 +226,16 @@ class TorchProgram(StepProgram):
         self._train_mode(False)
         self._seed(0)
         with torch.no_grad():
-            named = linear_head(network.module, self._request.fine_tuning, lambda: network.predict(network.zeros()))
-        self.load_state({**self.state(), **named(weights, bias)})
+            return linear_head(network.module, self._request.fine_tuning, lambda: network.predict(network.zeros()))
+
+    def set_head(self, weights: np.ndarray, bias: np.ndarray) -> None:
+        """Replace the weights of the head by those of a linear classifier, (D, K) and (K,).
+
+        Raises:
+            ConfigurationError: if the output of the network is not that of one fully connected layer with a bias.
+        """
+        names = self.head_names()
+        self.load_state({**self.state(), **dict(zip(names, (weights.T, bias), strict=True))})
         self.start_averages()
 
     def start_averages(self) -> None:
