@@ -278,7 +278,8 @@ def status_text(status: JobStatus, output: Output) -> str:
         lines.append(f"  progress    sample {status.global_step}{total}{stage}")
     else:
         epochs = f" of {status.max_epoch}" if status.max_epoch else ""
-        lines.append(f"  progress    step {status.global_step}{total}, epoch {status.epoch}{epochs}")
+        stage = f" ({status.stage})" if status.stage else ""
+        lines.append(f"  progress    step {status.global_step}{total}, epoch {status.epoch}{epochs}{stage}")
     if status.steps_per_s:
         left = "" if status.time_left_s is None else f", {status.time_left_s:.0f} s left"
         unit = "steps/s" if status.kind in RUN_KINDS else "samples/s"

@@ -12,7 +12,7 @@ from ziggurat.entities.jobs import rate_text
 from ziggurat.errors import ConfigurationError
 from ziggurat.records.schema import KINDS, Schema
 from ziggurat.tasks import AUTO_TASK, Task, task, tasks, tasks_for
-from ziggurat.workspace.training_checks import KnownData, why_no_fit, why_not_trainable
+from ziggurat.workspace.training_checks import KnownData, has_one_class, why_no_fit, why_not_trainable
 from ziggurat.zoo.backends import backend_for, check_backend, why_not_usable
 
 # `AUTO_TASK`, `Task` and `task` are here for the faces, which get tasks from here.
@@ -256,8 +256,7 @@ def _is_possible(data: KnownData | None, why_not: Callable[[Task, Schema], str])
 
 def takes_class_weights(learned: Task | None) -> bool:
     """Return whether classes may be weighted in the loss: where one class is learned for each sample."""
-    target = None if learned is None else learned.usual_target((1, 1, 1), 2)
-    return target is not None and target.is_class_number and target.classes is not None
+    return learned is not None and has_one_class(learned)
 
 
 def _recommended_network(data: KnownData, resized: tuple[int, int] | None, backend: str = "") -> str:

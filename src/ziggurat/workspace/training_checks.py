@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.datasets.formats.idx.importer import files_in, read_header_of
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos, checkpoint_advice
-from ziggurat.entities.pretrained_weights import no_model_to_tune, weights_name
+from ziggurat.entities.pretrained_weights import no_head_to_fit, no_model_to_tune, weights_name
 from ziggurat.errors import (
     CheckpointError,
     ConfigurationError,
     DataError,
+    MissingDependencyError,
     NetworkCodeError,
     SpecError,
     UnknownNameError,
@@ -40,6 +42,7 @@ __all__ = [
     "Pending",
     "check_rotation_needs_square",
     "default_title",
+    "has_one_class",
     "input_part",
     "input_size",
     "known_data",
@@ -83,6 +86,7 @@ _LOOKED_AT: Final = 10_000
 """Files of a folder that are looked at for an image."""
 
 _FIELD = "augmentation.quad_rotation"
+_FIT_HEAD: Final = "fine_tuning.fit_head"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -408,6 +412,7 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
     if not problems:
         yield from _mixing_problems(spec, data, named)
         yield from _oversampling_problems(spec, data, named)
+        yield from _head_problems(spec, data, named)
     weights = len(spec.class_weights)
     if weights and data.classes is not None and weights != data.classes:
         rule = f"There must be a class weight for each of the {data.classes} classes."
@@ -443,6 +448,23 @@ def _oversampling_problems(spec: TrainSpec, data: KnownData, named: str) -> Iter
         rule = f"Rare classes cannot be seen more often here. {reasons[0]}"
         received = f"`oversample_below` {spec.oversample_below:g}"
         yield "oversample_below", DataError(rule, received=received, advice="Set it to 0.")
+
+
+def _head_problems(spec: TrainSpec, data: KnownData, named: str) -> Iterator[tuple[str, ZigguratError]]:
+    """Yield why the last layer cannot be fitted to features."""
+    if spec.fine_tuning is None or not spec.fine_tuning.fit_head:
+        return
+    if find_spec("scipy") is None:
+        yield _FIT_HEAD, MissingDependencyError("scipy", extra="backbones", purpose="fitting the last layer")
+    reasons = _reasons(spec, data, named, lambda each, _: "" if has_one_class(each) else each.title)
+    if reasons and all(reasons):
+        yield _FIT_HEAD, no_head_to_fit(reasons[0])
+
+
+def has_one_class(learned: Task) -> bool:
+    """Return whether a task learns one class for each sample."""
+    target = learned.usual_target((1, 1, 1), 2)
+    return target is not None and target.is_class_number and target.classes is not None
 
 
 def _reasons(spec: TrainSpec, data: KnownData, named: str, why_not: Callable[[Task, Schema], str]) -> list[str]:
