@@ -94,6 +94,7 @@ def _test_batch(application: Application, spec: TrainSpec) -> int:
     obstacle = obstacle_of(spec, workspace=application.settings.workspace.expanduser())
     if obstacle is not None:
         raise obstacle
+    open_workspace(application).weights.add_named(spec.pretrained)
     complete = with_backend(spec)
     free = psutil.virtual_memory().available
     tasks = open_workspace(application).tasks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -69,3 +70,15 @@ def test_an_entry_is_listed_and_deleted(tmp_path: Path) -> None:
     store.delete("../other")
     store.delete(entry.name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_kill_left_is_deleted_after_a_day(tmp_path: Path) -> None:
+    store = FeatureStore(tmp_path)
+    old, new = tmp_path / ".a.npy.1.2.tmp", tmp_path / ".b.npy.1.2.tmp"
+    for each in (old, new):
+        each.write_bytes(b"half")
+    two_days_ago = time.time() - 2 * 24 * 3600
+    os.utime(old, (two_days_ago, two_days_ago))
+    store.write(_key(), [_rows()], 5)
+    assert not old.exists()
+    assert new.exists()
