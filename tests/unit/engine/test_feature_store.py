@@ -49,9 +49,9 @@ def test_too_few_or_too_many_rows_leave_nothing_behind(tmp_path: Path, count: in
 
 def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
     store = FeatureStore(tmp_path, most_bytes=500)  # room for two of 188 bytes each
-    for time, name in enumerate("ab"):
+    for second, name in enumerate("ab"):
         store.write(_key(name), [_rows()], 5)
-        os.utime(tmp_path / f"{_key(name).digest}.npy", (time, time))
+        os.utime(tmp_path / f"{_key(name).digest}.npy", (second, second))
     assert store.find(_key("a")) is not None
     kept = store.find(_key("b"))
     os.utime(tmp_path / f"{_key('b').digest}.npy", (0, 0))
