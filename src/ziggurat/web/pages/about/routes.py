@@ -37,6 +37,7 @@ _PARTS: Final = {
     "weights": "Pretrained weights",
     "uploads": "Uploads without a dataset",
     "cache": "Thumbnails",
+    "features": "Features of samples",
     "temporary": "Graphs and measurements",
     ".trash": "Deleted, removed soon",
     "logs": "Logs",
