@@ -47,6 +47,7 @@ A workspace::
       uploads/           files that users uploaded
       weights/           pretrained weights: a folder for each, with weights.safetensors and weights.json
       cache/             thumbnails, made again where they are missing
+      features/          features of samples by a backbone, computed again where they are missing
       place.json         current and earlier paths of the workspace: spec paths below an earlier one are found here
 """
 
@@ -64,6 +65,7 @@ __all__ = [
     "CACHE_FOLDER",
     "CHECKPOINT_NAMES",
     "DATASETS_FOLDER",
+    "FEATURES_FOLDER",
     "JOBS_FOLDER",
     "PLACE_FILE",
     "UPLOADS_FOLDER",
@@ -98,6 +100,9 @@ WEIGHTS_FOLDER: Final = "weights"
 
 CACHE_FOLDER: Final = "cache"
 """Folder of a workspace: what can be made again, such as thumbnails."""
+
+FEATURES_FOLDER: Final = "features"
+"""Folder of a workspace: features of samples; see ``ziggurat.engine.feature_store``."""
 
 PLACE_FILE: Final = "place.json"
 """File of a workspace: where it is, and where it was before it was moved or copied."""
