@@ -70,7 +70,9 @@ def write(path: Path, image: np.ndarray) -> str:
 
 
 def photos(folder: Path) -> Any:
-    files = [write(folder / ("tall", "wide")[number % 2] / f"{number}.png", drawn(number)[0]) for number in range(COUNT)]
+    files = [
+        write(folder / ("tall", "wide")[number % 2] / f"{number}.png", drawn(number)[0]) for number in range(COUNT)
+    ]
     return folder, files[:2], {}
 
 
@@ -104,7 +106,9 @@ def masks(folder: Path) -> Any:
 
 def table(folder: Path) -> Any:
     random = np.random.default_rng(3)
-    rows = [{"width": float(width), "color": ("red", "blue")[int(width) % 2]} for width in random.integers(1, 99, COUNT)]
+    rows = [
+        {"width": float(width), "color": ("red", "blue")[int(width) % 2]} for width in random.integers(1, 99, COUNT)
+    ]
     folder.mkdir(parents=True)
     with (folder / "rows.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, ["width", "color", "result"])

@@ -46,8 +46,8 @@ def train(
     The recommended recipe for the data fills everything that is not given.
 
     Args:
-        data: dataset, its name or id, the path of its folder, or ``digits``; without a studio also a folder with a
-            folder of images for each class; or what ``dataset`` takes as arrays.
+        data: dataset, or what ``dataset`` opens or makes one of without further settings: a name, ``digits``, a folder
+            of images, a file, arrays.
         network: name of a standard network, such as ``resnet18``, or a Python file; the recommended one by default.
         epochs: number of epochs.
         framework: ``tensorflow`` or ``torch``; by default the one that is installed and knows the network.
@@ -197,29 +197,18 @@ def _create(
     if is_new:
         finish(home, job, progress=progress)
     made = Dataset(home, job)
+    say(repr(made), is_shown=progress)
     for sentence in made.warnings:
         say(f"Warning: {sentence}", is_shown=progress and is_new)
     return made
 
 
 def _data(data: Any, *, progress: bool) -> tuple[Home, str]:
-    """Return the home of a training, and the id of its data."""
+    """Return the home of a training, and the id of its data; a dataset is made of what is none."""
     if isinstance(data, Dataset):
         return data.home, data.id
-    home = current_home()
-    if not isinstance(data, (str, Path)):
-        made = dataset(data, progress=progress)
-        return home, made.id
-    text = str(data)
-    found = DIGITS if text == DIGITS else home.dataset_id(text)
-    if found:
-        return home, found
-    path = Path(text).expanduser()
-    if path.is_dir() and isinstance(home, FolderHome):
-        return home, str(path.absolute())
-    if path.exists() or "://" in text:
-        raise DataError(f"`{text}` is no dataset yet.", advice=f"Make one: data = ziggurat.dataset({text!r})")
-    raise DataError(f"`{text}` is no path, and no dataset in {home.title}.", advice="Check path and name.")
+    made = dataset(data, progress=progress)
+    return made.home, made.id
 
 
 def _assigned(content: dict[str, Any], given: Mapping[str, Any], model: Any) -> list[str]:

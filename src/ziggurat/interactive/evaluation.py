@@ -71,9 +71,7 @@ class Evaluation:
         return None if matrix is None else np.asarray(matrix, np.int64)
 
     def __repr__(self) -> str:
-        figures = [
-            f"{figure_title(tag).lower()} {figure_text(tag, value)}" for tag, value in self._main()
-        ]
+        figures = [f"{figure_title(tag).lower()} {figure_text(tag, value)}" for tag, value in self._main()]
         split = _SPLITS.get(self.split, self.split)
         return (
             f"Evaluation({', '.join([repr(self._name), f'{split} split', plural(self.samples, 'sample'), *figures])})"

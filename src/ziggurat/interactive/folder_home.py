@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import subprocess
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -194,7 +194,7 @@ class FolderHome:
     @cached_property
     def _pool(self) -> Any:
         pool = open_inference_pool(self._settings)
-        atexit.register(pool.close)
+        weakref.finalize(self, pool.close)
         return pool
 
     def evaluate(self, job: str, split: str, checkpoint: str | None) -> dict[str, Any]:
@@ -266,7 +266,8 @@ def _state_of(status: JobStatus) -> JobState:
         kind=status.kind,
         state=status.state,
         outcome=status.outcome,
-        reason=status.reason or (status.stage if status.stage else ""),
+        reason=status.reason,
+        stage=status.stage,
         epoch=status.epoch,
         max_epoch=status.max_epoch,
         step=status.global_step,

@@ -30,6 +30,7 @@ class JobState:
         state: ``queued``, ``running``, ``stopping``, ``done``, ``failed`` or ``stopped``.
         outcome: ``diverged`` if the training diverged, else the state; empty before the end.
         reason: sentence on why it waits or ended.
+        stage: what is done now, if a job has stages; else empty.
         epoch: current epoch, from 1; 0 before the first.
         max_epoch: number of epochs; 0 if unknown.
         step: steps done; of a dataset, samples.
@@ -44,6 +45,7 @@ class JobState:
     state: str
     outcome: str = ""
     reason: str = ""
+    stage: str = ""
     epoch: int = 0
     max_epoch: int = 0
     step: int = 0

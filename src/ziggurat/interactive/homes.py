@@ -14,7 +14,7 @@ from ziggurat.interactive.studio_home import StudioHome
 from ziggurat.settings import load_settings
 from ziggurat.workspace.server_process import running_server
 
-__all__ = ["Connection", "connect", "current_home"]
+__all__ = ["Connection", "connect", "current_home", "forget_home"]
 
 _chosen: Final[list[Home]] = []
 """Home of this session; empty until one is needed or chosen."""
@@ -65,6 +65,11 @@ def current_home() -> Home:
         settings = load_settings()
         _chosen.append(_studio(settings.server, None) if settings.server else FolderHome(settings))
     return _chosen[0]
+
+
+def forget_home() -> None:
+    """Choose the home anew when one is needed next."""
+    _chosen.clear()
 
 
 def _home(place: str | Path | None, token: str | None) -> Home:

@@ -93,4 +93,4 @@ def _postfix(state: JobState) -> str:
         return f"waits: {state.reason}" if state.reason else "waits"
     epoch = f"epoch {state.epoch}/{state.max_epoch}" if state.max_epoch else ""
     figures = [f"{metric_title(tag)} {metric_text(tag, value)}" for tag, value in main_metrics(state.scalars)]
-    return ", ".join(filter(None, [epoch, *figures]))
+    return ", ".join(filter(None, [state.stage, epoch, *figures]))

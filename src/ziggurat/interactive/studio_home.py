@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
+import json
 import tempfile
 import time
+import weakref
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -38,6 +41,7 @@ class StudioHome:
 
     def __init__(self, client: Client) -> None:
         self.client = client
+        weakref.finalize(self, client.close)
 
     @property
     def title(self) -> str:
@@ -195,7 +199,8 @@ class StudioHome:
     def create_dataset(self, content: dict[str, Any], source: str, stamp: str) -> tuple[str, bool]:
         """Send files to the studio and have a dataset made of them, or find the one that was made of the same."""
         name = content.get("name") or Path(source).name
-        notes = f"From {source}, files {stamp}" if stamp else f"From {source}"
+        made_as = json.dumps([stamp, content], sort_keys=True)
+        notes = f"Made from Python, fingerprint {hashlib.sha256(made_as.encode()).hexdigest()[:12]}."
         for each in islice(self.client.jobs(kind="dataset", state="done"), _LOOKED_AT):
             if stamp and each["name"] == name and each["notes"] == notes:
                 return each["id"], False
@@ -230,6 +235,7 @@ def _state_of(job: Mapping[str, Any]) -> JobState:
         state=job["state"],
         outcome=job["outcome"],
         reason=job["reason"],
+        stage=job["stage"],
         epoch=job["epoch"],
         max_epoch=job["max_epoch"],
         step=job["global_step"],
