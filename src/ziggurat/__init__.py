@@ -4,30 +4,9 @@
 package itself imports nothing, so that it costs no time: these names are loaded when they are used first. Import what
 else you need from its doors: ``ziggurat.dataflow`` (data loading), ``ziggurat.callbacks`` (callbacks and monitors),
 ``ziggurat.testing`` (conformance suites).
+
+Type checkers read ``__init__.pyi`` beside it.
 """
-
-TYPE_CHECKING = False  # `typing` itself would be imported
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ziggurat.interactive import (
-        Box,
-        ClassScore,
-        Connection,
-        Curves,
-        Dataset,
-        Evaluation,
-        ExportedModel,
-        Prediction,
-        Predictions,
-        Run,
-        Runs,
-        connect,
-        dataset,
-        load,
-        runs,
-        train,
-    )
 
 __all__ = [
     "Box",
@@ -52,7 +31,7 @@ __all__ = [
 __version__ = "0.2.0.dev0"
 
 
-def __getattr__(name: str) -> "Any":
+def __getattr__(name):
     if name not in __all__:
         raise AttributeError(f"module 'ziggurat' has no attribute {name!r}")
     from importlib import import_module
@@ -60,5 +39,5 @@ def __getattr__(name: str) -> "Any":
     return getattr(import_module("ziggurat.interactive"), name)
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__} - {"TYPE_CHECKING"})
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -5,7 +5,7 @@
 
 from ziggurat.interactive.calls import dataset, load, runs, train
 from ziggurat.interactive.curves import Curves
-from ziggurat.interactive.dataset import Dataset
+from ziggurat.interactive.datasets import Dataset
 from ziggurat.interactive.evaluation import Evaluation
 from ziggurat.interactive.exported import ExportedModel
 from ziggurat.interactive.homes import Connection, connect

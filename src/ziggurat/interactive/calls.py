@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.errors import ConfigurationError, DataError, UnknownNameError, UsageError
-from ziggurat.interactive.dataset import Dataset
+from ziggurat.interactive.datasets import Dataset
 from ziggurat.interactive.exported import ExportedModel, is_export
 from ziggurat.interactive.folder_home import FolderHome
 from ziggurat.interactive.home import Home

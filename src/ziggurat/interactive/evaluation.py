@@ -115,12 +115,15 @@ class Evaluation:
         if matrix is None or not 0 < len(matrix) <= _MOST_CLASSES or len(names) != len(matrix):
             return ""
         head = "".join(f"<th>{escape(name)}</th>" for name in names)
-        body = "".join(
-            f"<tr><th>{escape(name)}</th>{''.join(_matrix_cell(matrix, row, column) for column in range(len(names)))}</tr>"
-            for row, name in enumerate(names)
+        rows = []
+        for row, name in enumerate(names):
+            cells = "".join(_matrix_cell(matrix, row, column) for column in range(len(names)))
+            rows.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
+        caption = "Confusion matrix. Rows: actual; columns: predicted."
+        body = "".join(rows)
+        return (
+            f"<table><caption>{caption}</caption><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
         )
-        caption = '<caption class="zr-soft" style="text-align:left">Confusion matrix. Rows: actual; columns: predicted.</caption>'
-        return f"<table>{caption}<thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _matrix_cell(matrix: np.ndarray, row: int, column: int) -> str:

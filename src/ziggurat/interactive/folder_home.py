@@ -16,7 +16,7 @@ from ziggurat.errors import DataError, JobError, MissingJobError, ZigguratError,
 from ziggurat.events import ScalarLogged
 from ziggurat.interactive.home import ENDED, CurvePoints, InputKind, JobState, ModelInputs, SampleImage
 from ziggurat.interactive.sources import changed_at
-from ziggurat.layout import DATASETS_FOLDER, UPLOADS_FOLDER, JobFolder, job_folders
+from ziggurat.layout import UPLOADS_FOLDER, JobFolder, job_folders
 from ziggurat.settings import Settings
 from ziggurat.specs import parse_spec, read_content
 from ziggurat.workspace import JobStatus, open_folders

@@ -65,9 +65,9 @@ class CurvePoints:
         epochs: epochs, from 1.
     """
 
-    steps: Sequence[int]
+    steps: Sequence[float]
     values: Sequence[float]
-    epochs: Sequence[int]
+    epochs: Sequence[float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +178,7 @@ class Home(Protocol):
         ...
 
     def predict(self, job: str, inputs: ModelInputs, top: int, checkpoint: str | None, /) -> dict[str, Any]:
-        """Return ``predictions`` in the order of the inputs, with ``picture`` as PNG bytes or None; and ``failures``."""
+        """Return ``predictions`` in the order of the inputs, ``picture`` as PNG bytes or None, and ``failures``."""
         ...
 
     def evaluate(self, job: str, split: str, checkpoint: str | None, /) -> dict[str, Any]:

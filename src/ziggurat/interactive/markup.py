@@ -1,4 +1,4 @@
-"""HTML of results in a notebook: escaped text, tables, images, bars, and line charts as SVG; no script, no addresses."""
+"""HTML of results in a notebook: escaped text, tables, images, bars, and line charts as SVG, all without script."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ _SERIES: Final = ("#3b82c4", "#c98a1b", "#d0447a", "#7c5cd6", "#2b9c8c", "#8a8f9
 """Colors that are seen on white and on black: a notebook does not say which of both it has."""
 
 _STYLE: Final = """<style>
-.ziggurat-result{font:13px/1.45 system-ui,sans-serif;max-width:960px}
-.ziggurat-result .zr-title{font-weight:600;margin:0 0 4px}
-.ziggurat-result .zr-soft{opacity:.7}
-.ziggurat-result .zr-row{display:flex;flex-wrap:wrap;gap:12px 20px;align-items:flex-start;margin:6px 0}
-.ziggurat-result table{border-collapse:collapse;margin:4px 0;font-size:12px}
-.ziggurat-result th,.ziggurat-result td{padding:2px 8px;text-align:right;border-bottom:1px solid rgba(128,128,128,.3);background:none}
-.ziggurat-result th{font-weight:600}
-.ziggurat-result td:first-child,.ziggurat-result th:first-child{text-align:left}
-.ziggurat-result figure{margin:0}
-.ziggurat-result figcaption{font-size:12px;opacity:.75}
-.ziggurat-result img{display:block;image-rendering:auto;background:rgba(128,128,128,.15)}
-.ziggurat-result .zr-bar{display:grid;grid-template-columns:minmax(60px,max-content) 120px max-content;gap:2px 8px;align-items:center;font-size:12px}
-.ziggurat-result .zr-bar i{display:block;height:8px;background:#3b82c4;border-radius:2px}
+.ziggurat-result { font: 13px/1.45 system-ui, sans-serif; max-width: 960px }
+.ziggurat-result .zr-title { font-weight: 600; margin: 0 0 4px }
+.ziggurat-result .zr-soft { opacity: .7 }
+.ziggurat-result .zr-row { display: flex; flex-wrap: wrap; gap: 12px 20px; align-items: flex-start; margin: 6px 0 }
+.ziggurat-result table { border-collapse: collapse; margin: 4px 0; font-size: 12px }
+.ziggurat-result :is(th, td) { padding: 2px 8px; text-align: right; border: 0; background: none }
+.ziggurat-result :is(th, td) { border-bottom: 1px solid rgba(128, 128, 128, .3) }
+.ziggurat-result th { font-weight: 600 }
+.ziggurat-result :is(th, td):first-child { text-align: left }
+.ziggurat-result caption { text-align: left; opacity: .7 }
+.ziggurat-result figure { margin: 0 }
+.ziggurat-result figcaption { font-size: 12px; opacity: .75 }
+.ziggurat-result img { display: block; background: rgba(128, 128, 128, .15) }
+.ziggurat-result .zr-bar { display: grid; grid-template-columns: minmax(60px, max-content) 120px max-content }
+.ziggurat-result .zr-bar { gap: 2px 8px; align-items: center; font-size: 12px }
+.ziggurat-result .zr-bar i { display: block; height: 8px; background: #3b82c4; border-radius: 2px }
 </style>"""
 
 _WIDTH, _HEIGHT = 300, 170
@@ -76,11 +79,12 @@ def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
 
 def bars(shares: Iterable[tuple[str, float, str]]) -> str:
     """Return a bar for each name: name, share from 0 to 1, and the text behind the bar."""
-    cells = "".join(
-        f'<span>{escape(name)}</span><i style="width:{100 * min(max(share, 0), 1):.1f}%"></i><span>{escape(text)}</span>'
+    cells = [
+        f'<span>{escape(name)}</span><i style="width:{100 * min(max(share, 0), 1):.1f}%"></i>'
+        f"<span>{escape(text)}</span>"
         for name, share, text in shares
-    )
-    return f'<div class="zr-bar">{cells}</div>'
+    ]
+    return f'<div class="zr-bar">{"".join(cells)}</div>'
 
 
 def image_url(content: bytes, *, max_side_px: int = 320) -> tuple[str, int, int]:
@@ -147,7 +151,8 @@ def line_chart(
         y = place(left, value)[1]
         parts.append(
             f'<path d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}" stroke="currentColor" opacity=".2"/>'
-            f'<text x="{_LEFT - 4}" y="{y + 3:.1f}" text-anchor="end" fill="currentColor" opacity=".75">{escape(write(value))}</text>'
+            f'<text x="{_LEFT - 4}" y="{y + 3:.1f}" text-anchor="end" fill="currentColor" opacity=".75">'
+            f"{escape(write(value))}</text>"
         )
     for x in dict.fromkeys((left, right)):
         parts.append(
@@ -174,7 +179,8 @@ def line_chart(
 
 def _svg(title: str, content: str) -> str:
     return (
-        f'<svg role="img" aria-label="{escape(title)}" width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'<svg role="img" aria-label="{escape(title)}" width="{_WIDTH}" height="{_HEIGHT}" '
+        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         f'font-family="system-ui,sans-serif" font-size="11">{content}</svg>'
     )
 

@@ -31,7 +31,7 @@ def is_validation(tag: str) -> bool:
 
 
 def is_result(tag: str, tags: Iterable[str]) -> bool:
-    """Return whether a curve tells how good a network is; the error is none beside an accuracy, as it tells the same."""
+    """Return whether a curve tells how good a network is; an error beside an accuracy tells the same, and is none."""
     if tag.startswith(_NO_RESULTS):
         return False
     return base_of(tag) != "error" or tag.replace("error", "accuracy") not in set(tags)

@@ -166,8 +166,12 @@ class Run:
         return predicted(self._home.predict(self.id, read, top, checkpoint), read, is_single=is_single)
 
     def export(
-        self, format: str = "onnx", out: str | Path | None = None, *, checkpoint: str | None = None
-    ) -> ExportedModel:  # noqa: A002
+        self,
+        format: str = "onnx",  # noqa: A002 - the word of every face
+        out: str | Path | None = None,
+        *,
+        checkpoint: str | None = None,
+    ) -> ExportedModel:
         """Write the network for other programs, with the proof that it gives the same.
 
         Args:
