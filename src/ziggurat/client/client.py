@@ -62,6 +62,11 @@ class Client:
         self.previews = PreviewClient(self._connection)
         self.saved = SavedItemClient(self._connection)
 
+    @property
+    def url(self) -> str:
+        """Address of the studio."""
+        return self._connection.url
+
     def close(self) -> None:
         """Close the connection; closing twice does nothing."""
         self._connection.close()
