@@ -342,8 +342,14 @@ def _job_text(found: Mapping[str, Any], output: Output, attempts: Sequence[Mappi
         ("folder", found["folder"]),
         ("scalars", ", ".join(f"{tag} {_last(curve):.5g}" for tag, curve in found["scalars"].items())),
         ("notes", found["notes"]),
+        ("next", _next(found.get("next_step"))),
     ]
     return "\n".join(f"{title:<11}{text}" for title, text in rows if text)
+
+
+def _next(step: Mapping[str, Any] | None) -> str:
+    """Return what to do after a result, in one line; empty if nothing is to be said."""
+    return "" if step is None else " ".join(filter(None, (step["text"], step["reason"], f"{step['title']}.")))
 
 
 def _arithmetic(attempts: Sequence[Mapping[str, Any]]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ziggurat.entities.arithmetic import AttemptArithmetic
 from ziggurat.entities.best_checkpoint import metric_title
+from ziggurat.entities.next_step import NextStep
 from ziggurat.errors import NonFiniteError
 from ziggurat.events import DivergenceNoticed
 from ziggurat.formatting import as_number
@@ -306,6 +307,8 @@ class Job:
         scalars: tag → what its curve came to.
         baselines: of a single job that was asked for, if it is a finished training: its result beside that of simple
             models, in one line; else empty.
+        next_step: of a single job that was asked for, if it is a training or an evaluation that ended: what to do next;
+            else None.
     """
 
     id: str
@@ -351,6 +354,7 @@ class Job:
     outcome: str = ""
     scalars: Mapping[str, ScalarSummary] = field(default_factory=dict)
     baselines: str = ""
+    next_step: NextStep | None = None
 
     @property
     def is_active(self) -> bool:

@@ -135,6 +135,7 @@ _LISTED: Final = (
     Operation("checkpoint.delete", "DELETE /jobs/{job_id}/checkpoints/{name}", "remove_checkpoint"),
     # Trainings, programs, and what is done with models
     Operation("training.create", "POST /trainings", "train", "job train"),
+    Operation("training.demo", "POST /demo", audit=("training.create",)),
     Operation(
         "training.retrain",
         "POST /models/{job_id}/retrain",

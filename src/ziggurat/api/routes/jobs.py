@@ -92,7 +92,7 @@ def act(studio: StudioDep, who: TrainerUser, body: BulkBody) -> Response:
 @router.get("/jobs/{job_id}", response_model=JobShape)
 def get_job(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return a job."""
-    return answer(studio.jobs.with_baselines(job_id))
+    return answer(studio.next_steps.job(job_id))
 
 
 @router.patch("/jobs/{job_id}", response_model=JobShape)

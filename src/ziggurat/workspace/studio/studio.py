@@ -16,6 +16,7 @@ from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.new_jobs import JobMaker
 from ziggurat.workspace.studio.box_proposals import BoxProposals, EvaluationProposals, ModelProposals
 from ziggurat.workspace.studio.datasets import StudioDatasets
+from ziggurat.workspace.studio.demo import Demo
 from ziggurat.workspace.studio.evaluations import Evaluations
 from ziggurat.workspace.studio.exports import Exports
 from ziggurat.workspace.studio.images import WebPictures
@@ -25,6 +26,7 @@ from ziggurat.workspace.studio.measurements import MEASUREMENTS_FILE, Measuremen
 from ziggurat.workspace.studio.models import Models, Published
 from ziggurat.workspace.studio.network_graphs import GraphCache, NetworkGraphs
 from ziggurat.workspace.studio.networks import Networks
+from ziggurat.workspace.studio.next_steps import NextSteps
 from ziggurat.workspace.studio.paths import studio_paths
 from ziggurat.workspace.studio.programs import Programs
 from ziggurat.workspace.studio.retraining import Retrainings
@@ -83,6 +85,8 @@ class Studio(Workspace[Jobs]):
         graphs: of networks that are not trained, in TensorBoard.
         evaluations: models on whole splits and on many images.
         box_proposals: boxes that models find in the images of datasets.
+        next_steps: what to do after each result.
+        demo: handwritten digits to try it with.
         programs: programs that are submitted.
         retrainings: trainings that are repeated on another version of their dataset.
         exports: trained models in formats of other programs.
@@ -138,6 +142,8 @@ class Studio(Workspace[Jobs]):
                 ModelProposals(jobs, self.models, self.datasets),
             ]
         )
+        self.next_steps = NextSteps(jobs, store, self.training, self.evaluations)
+        self.demo = Demo(jobs, self.datasets, self.training, parts.machine.frameworks, root / "uploads" / "demo-digits")
         self.programs = Programs(jobs, maker, self.paths)
         self.retrainings = Retrainings(jobs, self.datasets, self.training, self.evaluations)
         self.published = Published(jobs, store.settings, clock)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ziggurat.web.pages.dataset.checks import problem_title
+from ziggurat.web.pages.dataset.check_findings import problem_title
 from ziggurat.web.pages.dataset.filters import DatasetFilter, Facet, facets_of
 from ziggurat.web.pages.dataset.listing import Listing, Neighbours
 from ziggurat.web.pages.dataset.predicted import Predicted, SamplePrediction, predicted_of
@@ -24,7 +24,7 @@ from ziggurat.web.pages.dataset.samples import SampleView, class_title, view_sam
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.datasets import Dataset
 
-__all__ = ["Explored", "Sheet", "ShownSample", "TileView", "chosen_places", "explored", "shown_sample"]
+__all__ = ["Explored", "Sheet", "ShownSample", "TileView", "chosen_places", "explored", "shown_sample", "tiles_of"]
 
 _SHAPES_ON_A_PAGE: Final = 2000
 _REGIONS_ON_A_PAGE: Final = 300
@@ -281,3 +281,8 @@ def _legend(schema: Any, numbers: Iterable[int]) -> list[Legend]:
         name = "ignored" if number == schema.ignore_class else class_title(number, schema.class_names)
         found.append(Legend(name=name, colour=f"#{red:02x}{green:02x}{blue:02x}" if is_drawn else ""))
     return found
+
+
+def legend_of_masks(schema: Any) -> list[Legend]:
+    """Return the named classes of masks with their colors; none for data without masks."""
+    return _legend(schema, range(len(schema.class_names)))
