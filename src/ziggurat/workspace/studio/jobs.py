@@ -8,7 +8,7 @@ import functools
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,7 @@ from ziggurat.entities import (
 from ziggurat.entities.baselines import baselines_line
 from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.entities.pretrained_weights import WeightsUser
-from ziggurat.errors import ConfigurationError, JobError, UnknownNameError, ZigguratError
+from ziggurat.errors import ConfigurationError, JobError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.events import Message
 from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder
@@ -57,6 +57,7 @@ _MOST_MARKS: Final = 200
 _MOST_USERS: Final = 200
 
 _MOST_TIMES: Final = 10
+_NAMESAKES: Final = 5
 """A learning rate set by hand that is larger than so many times the present one must be confirmed."""
 
 
@@ -115,6 +116,34 @@ class Jobs:
         """
         return self._with_problems([self._store.jobs.get(job_id)])[0]
 
+    def id_of(self, text: str, kinds: Collection[str] = ()) -> str:
+        """Return the id of the job that has a text as its id or, where there is only one, as its name.
+
+        Args:
+            text: id or name.
+            kinds: of the jobs that are looked for by name; empty for all.
+
+        Returns:
+            The text itself where no job has it.
+
+        Raises:
+            UsageError: where several jobs have the name; ``details["ids"]`` has the newest of them.
+        """
+        if not text or self._store.jobs.find(text) is not None:
+            return text
+        wanted = JobFilter(kinds=tuple(kinds), conditions=(("name", "=", text),), limit=_NAMESAKES)
+        page = self._store.jobs.page(wanted)
+        if page.total > 1:
+            listed = ", ".join(f"{job.id} ({job.kind}, {job.state})" for job in page.jobs)
+            more = f" and {page.total - len(page.jobs)} more" if page.total > len(page.jobs) else ""
+            raise UsageError(
+                f"{page.total} jobs are called `{text}`.",
+                received=f"{listed}{more}",
+                advice="Give the id of one of them.",
+                details={"name": text, "ids": [job.id for job in page.jobs]},
+            )
+        return page.jobs[0].id if page.jobs else text
+
     def with_baselines(self, job_id: str) -> Job:
         """Return a job; a finished training has its result beside that of simple models, which its folder holds.
 
@@ -127,12 +156,13 @@ class Jobs:
         return replace(job, baselines=baselines_line(JobFolder(Path(job.folder))))
 
     def of_kind(self, job_id: str, kind: str) -> Job:
-        """Return a job of one kind.
+        """Return a job of one kind, by its id or its name.
 
         Raises:
+            UsageError: where several have the name.
             JobError: where there is none of that id, or it is of another kind.
         """
-        job = self._store.jobs.get(job_id)
+        job = self._store.jobs.get(self.id_of(job_id, (kind,)))
         if job.kind != kind:
             raise JobError(f"This needs a job of kind {kind}.", received=f"{job_id}, of kind {job.kind}")
         return job
