@@ -34,7 +34,7 @@ from ziggurat.errors import (
     UnknownNameError,
     UsageError,
 )
-from ziggurat.formatting import as_duration, as_time
+from ziggurat.formatting import as_ago, as_duration, as_time
 from ziggurat.workspace.job_query import JobQuery
 
 __all__ = ["job"]
@@ -219,17 +219,39 @@ for _action, _help in _ACTIONS.items():
 @job.command("delete")
 @click.argument("job_ids", nargs=-1, required=True, metavar="JOB...", type=JobId())
 @click.option("--force", is_flag=True, help="Kills running jobs first.")
+@click.option("--forever", is_flag=True, help="Removes their folders at once, also of deleted jobs.")
 @reaches_studio
 @click.pass_obj
-def job_delete(application: Application, job_ids: tuple[str, ...], force: bool, **studio: Any) -> int:
-    """Delete jobs and their folders. Exit code 10 if that was not possible for one of them."""
+def job_delete(application: Application, job_ids: tuple[str, ...], force: bool, forever: bool, **studio: Any) -> int:
+    """Delete jobs; `job restore` brings them back. Exit code 10 if that was not possible for one of them."""
 
     def delete(job_id: str) -> dict[str, Any]:
-        client.delete(job_id, force=force)
-        return {"id": job_id, "state": "deleted"}
+        client.delete(job_id, force=force, forever=forever)
+        return {"id": job_id, "state": "removed" if forever else "deleted"}
 
     with studio_client(application, studio) as client:
         return _for_each(application, client, job_ids, delete)
+
+
+@job.command("restore")
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...", type=JobId())
+@reaches_studio
+@click.pass_obj
+def job_restore(application: Application, job_ids: tuple[str, ...], **studio: Any) -> int:
+    """Put deleted jobs back as they were. Exit code 10 if that was not possible for one of them."""
+    with studio_client(application, studio) as client:
+        return _for_each(application, client, job_ids, lambda job_id: client.restore(job_id))
+
+
+@job.command("trash")
+@reaches_studio
+@click.pass_obj
+def job_trash(application: Application, **studio: Any) -> None:
+    """List the deleted jobs that can be restored, newest first."""
+    with studio_client(application, studio) as client:
+        found = client.trash()
+    rows = [(each["id"], each["kind"], each["name"], as_ago(each["deleted"])) for each in found]
+    application.output.document(found, table(rows, ("id", "kind", "name", "deleted")))
 
 
 @job.command("wait")
