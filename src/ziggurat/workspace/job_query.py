@@ -169,7 +169,9 @@ def _condition(text: str) -> Condition:
         raise _no_condition(text)
     name, operator, value = found.groups()
     if _OPERATOR.search(value) and re.search(r"\sor\s", value, re.IGNORECASE):
-        raise UsageError("Conditions are joined by `and`; several values of one name by `|`.", received=f"`{text}`", advice=_EXAMPLE)
+        raise UsageError(
+            "Conditions are joined by `and`; several values of one name by `|`.", received=f"`{text}`", advice=_EXAMPLE
+        )
     operator = "=" if operator == "==" else operator
     parse = _plain if operator == "~" else _value
     values = _split(value, _OR) if operator in _TAKES_SEVERAL else [value]

@@ -371,7 +371,9 @@ def _times(name: str, operator: str, value: Any, now: datetime) -> list[Conditio
     first, behind = day.timestamp(), (day + timedelta(days=1)).timestamp()
     if operator == "!=":
         raise UsageError(
-            "A day is compared by `=`, `<`, `<=`, `>` or `>=`.", received=f"`{name} != {value}`", details={"name": value}
+            "A day is compared by `=`, `<`, `<=`, `>` or `>=`.",
+            received=f"`{name} != {value}`",
+            details={"name": value},
         )
     if operator == "=":
         return [(name, ">=", first), (name, "<", behind)]

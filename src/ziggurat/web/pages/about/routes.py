@@ -38,7 +38,7 @@ _PARTS: Final = {
     "uploads": "Uploads without a dataset",
     "cache": "Thumbnails",
     "temporary": "Graphs and measurements",
-    ".trash": "Deleted, removed soon",
+    ".trash": "Deleted, can be restored",
     "logs": "Logs",
 }
 
