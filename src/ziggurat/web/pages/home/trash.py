@@ -42,13 +42,8 @@ def restore(
             restored.append(jobs.restore_job(studio, who, job_id))
         except ZigguratError as error:
             refused.append(Refused(job_id, job_id, f"{error.rule} {error.advice}".strip()))
-    text = (
-        ""
-        if not restored
-        else f"{restored[0].name} is back."
-        if len(restored) == 1
-        else f"{len(restored)} jobs are back."
-    )
+    said = f"{restored[0].name} is back." if len(restored) == 1 else f"{len(restored)} jobs are back."
+    text = said if restored else ""
     outcome = Outcome(text=text, refused=refused[:_SHOWN], refused_total=len(refused))
     path = "/trash" if back == "trash" else "/datasets" if restored and restored[0].kind == "dataset" else "/"
     return see_other(request, path, {"said": flash_messages(request).add(outcome)})
