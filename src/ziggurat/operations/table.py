@@ -111,6 +111,7 @@ _LISTED: Final = (
     Operation("job.act", "POST /jobs/actions", "act", audit=(*_BULK, *_ONE)),
     Operation("job.change", "PATCH /jobs/{job_id}", "change"),
     Operation("job.delete", "DELETE /jobs/{job_id}", "delete", "job delete"),
+    Operation("job.restore", "POST /trash/{job_id}/restore", "restore", "job restore"),
     Operation(
         "job.stop", "POST /jobs/{job_id}/stop", "stop", "job stop", audit=("job.stop", "job.stop_now"), query=("now",)
     ),

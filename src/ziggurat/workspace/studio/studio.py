@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from ziggurat.jobs import Supervisor
 from ziggurat.services.inference_pool import InferencePool
 from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import Settings
-from ziggurat.store import Store
+from ziggurat.store import JobOnDisk, Store
 from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.new_jobs import JobMaker
 from ziggurat.workspace.studio.box_proposals import BoxProposals, EvaluationProposals, ModelProposals
@@ -53,6 +54,7 @@ class StudioParts:
         graphs: of networks that are not trained.
         graph_boards: a TensorBoard for each of those that is looked at.
         machine: devices, memory, disk.
+        read_job: reads the folder of a job that is restored.
         remarks: what people should know of the workspace, one sentence each.
     """
 
@@ -64,6 +66,7 @@ class StudioParts:
     graphs: GraphCache
     graph_boards: TensorBoards
     machine: Machine
+    read_job: Callable[[Path], JobOnDisk]
     remarks: tuple[str, ...] = ()
 
 
@@ -114,7 +117,7 @@ class Studio(Workspace[Jobs]):
         store, supervisor = parts.store, parts.supervisor
         root = settings.workspace.expanduser()
         self.tensorboards, self.paths = parts.tensorboards, studio_paths(root, store.settings)
-        jobs = Jobs(store, supervisor, clock, lambda job_id: self.tensorboards.release(job_id))
+        jobs = Jobs(store, supervisor, clock, parts.read_job, lambda job_id: self.tensorboards.release(job_id))
         super().__init__(settings, jobs, offered=lambda: self.paths.roots, clock=clock)
         self._store = store
         self.people = parts.people

@@ -39,7 +39,7 @@ _PARTS: Final = {
     "cache": "Thumbnails",
     "features": "Features of samples",
     "temporary": "Graphs and measurements",
-    ".trash": "Deleted, removed soon",
+    ".trash": "Deleted, can be restored",
     "logs": "Logs",
 }
 
