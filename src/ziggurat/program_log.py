@@ -197,8 +197,9 @@ class _Writer:
         try:
             if isinstance(value, str | bytes):
                 raise TypeError
-            item = getattr(value, "item", None)  # of arrays and tensors with one element
-            return float(item() if callable(item) else value)
+            item: Any = getattr(value, "item", None)  # of arrays and tensors with one element
+            number: Any = item() if callable(item) else value
+            return float(number)
         except Exception:  # whatever the number of a stranger raises
             self._tell(f"value {name}", f"{_short(name)} is left out: {type(value).__name__} is no number")
             return None

@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None, *, request: StopRequest | None 
     if request is None:
         request = StopRequest()
         StopSignals(request)
-    folder = JobFolder(given.folder)
+    folder = JobFolder(given.folder.absolute())  # a program has a current folder of its own
     try:
         _check(folder)
         with private_files(folder.path), FolderLock(folder.lock):

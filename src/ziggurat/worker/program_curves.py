@@ -18,7 +18,7 @@ from typing import Final
 
 from ziggurat import program_log
 from ziggurat.errors import StorageError
-from ziggurat.events import Event, EventFile, ImageLogged, ScalarLogged, read_events
+from ziggurat.events import EventFile, ImageLogged, ScalarLogged, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.worker.event_files import EventFileReader, is_event_file
 
@@ -112,11 +112,9 @@ class ProgramCurves:
                     if after == self._offsets.get(path, 0):
                         break
                     self._offsets[path] = after
-                    yield from filter(_is_point, events)
-
-
-def _is_point(event: Event) -> bool:
-    return isinstance(event, ScalarLogged | ImageLogged) and isinstance(event.step, int)
+                    for each in events:
+                        if isinstance(each, ScalarLogged | ImageLogged) and type(each.step) is int:
+                            yield each
 
 
 class _Boards:

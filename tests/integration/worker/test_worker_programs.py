@@ -1,6 +1,7 @@
 """Submitted programs in real workers: stop, kill, exact resume, output, errors of the program's own lines."""
 
 import importlib.util
+import os
 import signal
 from pathlib import Path
 
@@ -226,7 +227,8 @@ def test_a_plain_loop_has_curves_and_images(workers, tmp_path, start):
     ]
     assert all((job / each.path).is_file() for each in events_of(job, ImageLogged))
     assert end_of(job).global_step == 4
-    assert messages_of(job) == ["The program trained nothing with a trainer of Ziggurat: it has no checkpoints."]
+    (said,) = events_of(job, Message)
+    assert said.text == "The program trained nothing with a trainer of Ziggurat: it has no checkpoints."
 
 
 def test_curves_of_a_killed_program_begin_anew(workers, tmp_path):
@@ -308,3 +310,12 @@ def test_an_absent_package_is_told_with_its_name(workers, tmp_path):
     job = make_program(tmp_path / "job", "import skimage.nothing\n")
     assert workers.execute(job) == 5
     assert error_of(job).error["advice"] == "Install it with: pip install scikit-image."
+
+
+def test_a_relative_job_folder_holds_while_a_program_runs(workers, tmp_path):
+    script = "import threading, ziggurat\nziggurat.log(loss=1)\nthreading.Event().wait(1.2)\n"
+    job = make_program(tmp_path / "job", script)
+    assert workers.execute(Path(os.path.relpath(job))) == 0
+    assert list(curves_of(job)) == ["loss"]
+    assert "not recorded" not in JobFolder(job).log.read_text()
+    assert len(JobFolder(job).machine_load.read_text().splitlines()) > 2

@@ -88,6 +88,17 @@ class Inert:
     def __exit__(self, *_exc: object) -> None:
         """Let errors pass."""
 
+    def __getitem__(self, name: Any) -> Inert:
+        return Inert(f"{self._name}[{name!r}]")
+
+    def __setitem__(self, name: Any, value: Any) -> None:
+        """Do nothing."""
+
+    def _is_never(self, _other: Any) -> bool:
+        return False
+
+    __lt__ = __le__ = __gt__ = __ge__ = _is_never  # of limits that a library compares its values with
+
     def __iter__(self) -> Iterator[Any]:
         return iter(())
 

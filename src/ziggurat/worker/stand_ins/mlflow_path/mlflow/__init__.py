@@ -76,6 +76,15 @@ def log_params(params: Mapping[str, Any], **_named: Any) -> None:
     _params.update(params)
 
 
+def set_tag(key: str, value: Any, **_named: Any) -> Any:
+    """Do nothing: the job has the tags that it was submitted with."""
+    return value
+
+
+def set_tags(*_values: Any, **_named: Any) -> None:
+    """Do nothing: the job has the tags that it was submitted with."""
+
+
 def set_experiment(*_values: Any, **_named: Any) -> None:
     """Do nothing: the job belongs to a project of the studio."""
 
