@@ -111,6 +111,10 @@ class Client:
         """Return a job."""
         return self._connection.ask("GET", f"/jobs/{job_id}")
 
+    def page_url(self, job_id: str) -> str:
+        """Return the address of a job's page."""
+        return f"{self._connection.url}/jobs/{job_id}"
+
     def queue(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the jobs that wait, so many at most, the next one first; ``reason`` says why."""
         size = {} if limit is None else {"limit": min(limit, _PAGE)}

@@ -83,8 +83,8 @@ class TorchProgram(StepProgram):
             if is_frozen(f"model/{name}"):
                 parameter.requires_grad_(False)
         module.to(options.device)
-        if options.channels_last:
-            module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        network.is_contiguous = network.is_contiguous or not options.channels_last
+        network.keep_channels_last()
         parts = [self._trained(part, number) for number, part in enumerate(network.parts)]
         decoupled = request.weight_decay
         optimizers = [
@@ -126,7 +126,7 @@ class TorchProgram(StepProgram):
             self.options.device,
             count=max(1, len(self._request.devices)),
             precision=self._request.precision,
-            channels_last=self.options.channels_last,
+            channels_last=not self.network.is_contiguous,
             is_compiled=self.options.compile,
             threads=self._process_threads,
         )

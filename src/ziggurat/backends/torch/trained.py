@@ -46,7 +46,7 @@ class TrainedTorch:
         self._device = _device(request)
         self._precision = _PRECISIONS.get(request.precision)
         self.network.module.to(self._device)
-        self.network.module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        self.network.keep_channels_last()
         self.gives_class_scores = self.network.gives_class_scores
         self._maps: tuple[list[str], str] | None = None
         self._tuning = request.fine_tuning

@@ -192,7 +192,7 @@ def job_page(
         "job/page.html",
         topics=(f"job:{job_id}",),
         about=job_about(studio, now.job, studio.machine.strip()["frameworks"]),
-        log=job_log(studio, job_id) if tab == "log" else None,
+        log=job_log(studio, job_id) if tab == "log" or (tab, now.job.kind) == ("overview", "program") else None,
         program=program_view(studio, now.job, request.query_params.get("file", "")) if tab == "program" else None,
         live=live,
         marks=drawn_marks(live.events) if live is not None else [],
