@@ -240,8 +240,8 @@ def _pooling(layer: Layer, inputs: list[Shape]) -> list[Shape]:
         return [(channels, 1, 1)]
     found = []
     for side, kernel, stride, pad in zip(sides, window.kernel, window.stride, window.pad):
-        if pad >= kernel:
-            raise _wrong(layer, "The `pad` of a pooling is smaller than its kernel", f"{pad} and {kernel}")
+        if 2 * pad > kernel:
+            raise _wrong(layer, "The `pad` of a pooling is at most half of its kernel", f"{pad} and {kernel}")
         count = -(-(side + 2 * pad - kernel) // stride) + 1
         if pad and (count - 1) * stride >= side + pad:
             count -= 1

@@ -371,24 +371,27 @@ def _fits(graph: Graph, shape: Shape, sizes: Mapping[str, Sequence[int]]) -> boo
 
 
 def _find_heads(graph: Graph) -> None:
-    """Find the layers whose outputs are classes: the last ones with weights before a softmax."""
+    """Find the layers whose outputs are classes: the last ones with weights before a softmax.
+
+    A deconvolution that keeps their number, as at the end of a segmentation, is one too, and so is what it takes.
+    """
     makers = {number: node for node in graph.nodes for number in node.outputs}
     for loss in graph.losses:
-        if loss.layer.kind not in ("SoftmaxWithLoss", "Softmax"):
-            continue
-        number, classes = loss.inputs[0], 0
-        while number in makers:
-            node = makers[number]
+        wanted = [loss.inputs[0]] if loss.layer.kind in ("SoftmaxWithLoss", "Softmax") else []
+        while wanted:
+            node = makers.get(wanted.pop())
+            if node is None:
+                continue
             if node.layer.kind in ("Convolution", "InnerProduct", "Deconvolution"):
                 classes = node.layer.options.integer("num_output", 0)
-                if not graph.heads or classes == graph.class_count:
-                    # A deconvolution of the classes, as at the end of a segmentation, keeps their number.
-                    graph.heads.add(node.layer.name)
-                    graph.class_count = classes
-                break
-            if node.layer.kind not in ("Pooling", "ReLU", "Dropout", "Flatten", "Reshape", "Crop", "Split", "Scale"):
-                break
-            number = node.inputs[0]
+                if graph.heads and classes != graph.class_count:
+                    continue
+                graph.heads.add(node.layer.name)
+                graph.class_count = classes
+                if node.layer.kind == "Deconvolution" and graph.shapes[node.inputs[0]][0] == classes:
+                    wanted += node.inputs
+            elif node.layer.kind in ("Pooling", "ReLU", "Dropout", "Flatten", "Crop", "Split", "Eltwise"):
+                wanted += node.inputs[: 1 if node.layer.kind == "Crop" else None]
 
 
 def _name_of_kind(layer: Layer) -> str:
