@@ -48,6 +48,7 @@ VERBS: Final = (
     Verb("evaluate", "ziggurat.cli.models:evaluate", "Test a trained network on every sample of a split.", _MODEL),
     Verb("predict", "ziggurat.cli.models:predict", "Predict for images with a trained network.", _MODEL),
     Verb("export", "ziggurat.cli.models:export", "Write a trained network for other programs, with proof.", _MODEL),
+    Verb("verify", "ziggurat.cli.verify:verify", "Check the files of an export, and who signed it.", _MODEL),
     Verb("model", "ziggurat.cli.models:model", "Look into models of others, and predict with them.", _MODEL),
     Verb("weights", "ziggurat.cli.pretrained_weights:weights", "List, add, download pretrained weights.", _MODEL),
     Verb("dump-model-params", "ziggurat.cli.weights:dump_model_params", "Write what prediction needs to npz.", _MODEL),

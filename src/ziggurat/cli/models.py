@@ -348,7 +348,9 @@ def _export_text(found: Mapping[str, Any]) -> str:
     rows = [(name.replace("_", " "), _text(value)) for name, value in report.items()]
     verdict = "The exported model gives the same." if report["holds"] else "The exported model does NOT give the same."
     source = f"{report['samples']} samples of {found['split']}"
-    return f"{found['out']}: {', '.join(found['files'])}\n\n{table(rows, ('parity', source))}\n\n{verdict}"
+    signer = f"Signed by the key {found['signed_by']}." if found["signed_by"] else f"Not signed. {found['unsigned']}"
+    parts = [f"{found['out']}: {', '.join(found['files'])}", table(rows, ("parity", source)), f"{verdict}\n{signer}"]
+    return "\n\n".join(parts)
 
 
 def _model_text(found: Mapping[str, Any]) -> str:
