@@ -64,7 +64,7 @@ def make_export(folder: Path, *, seed: int = 0, kind: str = "image", bias: float
     run, inside = standalone_prediction.load_model(folder)
     reader = standalone_prediction.Reader(folder, inside)
     outputs = np.stack([run(reader.prepared(sample[None]))["probabilities"][0] for sample in inputs])
-    np.savez_compressed(folder / "self-test.npz", inputs=inputs, probabilities=outputs)
+    np.savez_compressed(folder / "self-test.npz", inputs=inputs, **{"output/probabilities": outputs})
     if bias:
         _write_model(folder / "model.onnx", weights + np.float32(bias) * np.arange(3, dtype=np.float32), shape, dtype)
     write_manifest(

@@ -413,6 +413,9 @@ def _session_run(session: Any, names: list[str]) -> Run:
 # ---- the self-test
 
 
+_OUTPUT = "output/"
+"""Before the name of an output in the file of the samples."""
+
 _MOST_VALUES = 4096
 """Values of an output that are kept of a sample: of a large mask, some from all over it."""
 
@@ -440,18 +443,21 @@ def check_samples(folder: Path, model: Run, reader: Reader) -> tuple[float, list
         raise ValueError("the export has no samples for a self-test; export the model again.")
     with np.load(folder / about["file"], allow_pickle=False) as stored:
         arrays = dict(stored)
-    names = [name for name in arrays if name != "inputs"]
+    names = [key[len(_OUTPUT) :] for key in arrays if key.startswith(_OUTPUT)]
     differences = []
     for number, sample in enumerate(arrays["inputs"]):
         outputs = model(reader.prepared(sample[None]))
         shares = [0.0]
         for name in names:
-            expected = arrays[name][number]
+            expected = arrays[_OUTPUT + name][number]
             if name == "detections":
                 expected = expected.reshape(-1, 6)
                 shares.append(_detections_apart(expected, np.asarray(outputs[name][0], np.float64)))
                 continue
-            found, largest = stored_values(outputs[name][0]), np.abs(arrays[name].astype(np.float64)).max(initial=1)
+            found, largest = (
+                stored_values(outputs[name][0]),
+                np.abs(arrays[_OUTPUT + name].astype(np.float64)).max(initial=1),
+            )
             is_alike = found.shape == expected.shape
             shares.append(np.abs(found.astype(np.float64) - expected).max(initial=0) / largest if is_alike else np.inf)
         worst = float(np.max(shares))

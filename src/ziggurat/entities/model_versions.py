@@ -101,7 +101,7 @@ class ModelVersions:
         aliases = self.aliases(name)
         if not which:
             return versions.get(aliases.get(CHAMPION, -1), versions[max(versions)])
-        number = int(which) if which.isdecimal() and len(which) < 10 else aliases.get(which, -1)
+        number = int(which) if which.isascii() and which.isdecimal() and len(which) < 10 else aliases.get(which, -1)
         if number not in versions:
             raise UnknownNameError(f"version or alias of {name}", which, [*map(str, versions), *aliases])
         return versions[number]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Final, NamedTuple
 
 from starlette.datastructures import Headers, UploadFile
@@ -134,7 +134,7 @@ def json_object(body: bytes) -> dict[str, Any]:
 async def _form(headers: Headers, body: bytes) -> PredictRequest:
     from starlette.formparsers import MultiPartParser
 
-    async def stream() -> AsyncIterator[bytes]:
+    async def stream() -> AsyncGenerator[bytes, None]:
         yield body
 
     try:

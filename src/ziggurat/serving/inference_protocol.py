@@ -78,15 +78,15 @@ def request_outputs(content: Mapping[str, Any], known: Mapping[str, Any]) -> lis
         RequestError: 422 if one is unknown.
     """
     asked = content.get("outputs")
-    if asked is None:
+    if asked is None or asked == []:
         return list(known)
-    names = (
-        [each.get("name") if isinstance(each, dict) else None for each in asked] if isinstance(asked, list) else [None]
-    )
-    for name in names:
-        if not isinstance(name, str) or name not in known:
+    names: list[str] = []
+    for each in asked if isinstance(asked, list) else [asked]:
+        name = each.get("name") if isinstance(each, dict) else each
+        if not isinstance(each, dict) or not isinstance(name, str) or name not in known:
             raise RequestError(422, f"The outputs are {', '.join(known)}; received {_shown(name)}.")
-    return names or list(known)
+        names.append(name)
+    return names
 
 
 def answer_tensors(outputs: Mapping[str, np.ndarray], names: list[str]) -> list[dict[str, Any]]:

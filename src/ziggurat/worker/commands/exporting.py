@@ -133,10 +133,12 @@ def _self_test(folder: Path, order: ExportOrder, *, seed: int, split: str) -> di
     inputs = np.ascontiguousarray(order.samples[chosen])
     # One by one, as predict.py runs them: a sum over a larger batch may have other last bits.
     found = [model(reader.prepared(sample[None])) for sample in inputs]
-    outputs = {
-        name: np.stack([standalone_prediction.stored_values(each[name][0]) for each in found]) for name in found[0]
+    arrays = {
+        f"output/{name}": np.stack([standalone_prediction.stored_values(each[name][0]) for each in found])
+        for name in found[0]
     }
-    np.savez_compressed(folder / _TEST_FILE, inputs=inputs, **outputs)
+    with (folder / _TEST_FILE).open("wb") as file:
+        np.savez_compressed(file, inputs=inputs, **arrays)  # pyright: ignore[reportArgumentType]
     about = {"file": _TEST_FILE, "samples": count, "split": split, "seed": seed, "tolerance": _TEST_TOLERANCE}
     return {**about, "rows": chosen.tolist()}
 
