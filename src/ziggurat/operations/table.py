@@ -173,6 +173,14 @@ _LISTED: Final = (
         scope="admin",
         audit=("settings.roots",),
     ),
+    Operation(
+        "signing-key.rotate",
+        "POST /signing-key",
+        command="settings rotate-key",
+        role="admin",
+        scope="admin",
+        audit=("settings.signing_key",),
+    ),
     Operation("limits.choose", "PUT /limits", role="admin", scope="admin", audit=("settings.limits",)),
 )
 

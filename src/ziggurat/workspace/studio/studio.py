@@ -15,6 +15,7 @@ from ziggurat.settings import Settings
 from ziggurat.store import JobOnDisk, Store
 from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.new_jobs import JobMaker
+from ziggurat.workspace.signing_keys import SigningKeys
 from ziggurat.workspace.studio.box_proposals import BoxProposals, EvaluationProposals, ModelProposals
 from ziggurat.workspace.studio.datasets import StudioDatasets
 from ziggurat.workspace.studio.demo import Demo
@@ -102,6 +103,7 @@ class Studio(Workspace[Jobs]):
         notices: news for pages that are open.
         paths: that people may name.
         uploads: files that people sent.
+        signing_keys: that sign exports.
         web_pictures: images that people name by their address.
         remarks: what people should know of the workspace, as it was when the studio was opened; one sentence each.
     """
@@ -128,6 +130,7 @@ class Studio(Workspace[Jobs]):
         self.machine = parts.machine
         self.remarks = parts.remarks
         self.uploads = Uploads(root / "uploads", clock)
+        self.signing_keys = SigningKeys(root)
         self.web_pictures = WebPictures(settings.picture_hosts, is_on=settings.picture_urls)
         self.datasets = StudioDatasets(
             jobs, store, supervisor, Tasks(settings), root / "datasets", clock, lambda: self.paths.roots
