@@ -55,6 +55,7 @@ class TensorFlowBackend:
             batch_parts=request.gradient_accumulation_steps,
             config=session_config(request),
             prefetch=_prefetch(request),
+            fine_tuning=request.fine_tuning,
         )
         if request.pretrained is not None:
             plan = restore_pretrained(program, request.pretrained, request.freeze)
