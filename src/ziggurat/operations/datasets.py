@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ziggurat.entities import Job
 from ziggurat.operations.use_case import Call, use_case
@@ -14,6 +14,7 @@ __all__ = [
     "correct",
     "create",
     "create_again",
+    "create_map",
     "exclude",
     "export",
     "make_version",
@@ -104,6 +105,33 @@ def make_version(call: Call, job_id: str, name: str = "", samples: Sequence[str]
     """Make a version of the corrected boxes; the images of this dataset are as in the dataset again."""
     job = call.studio.datasets.correct_boxes(job_id, samples, name=name, owner=call.who.name)
     call.note(job.id, parent=job_id)
+    return job
+
+
+@use_case("dataset.map")
+def create_map(
+    call: Call,
+    job_id: str,
+    features: Literal["", "backbone", "model", "own"] = "",
+    model: str = "",
+    checkpoint: str = "",
+    tsne: bool = True,
+    perplexity: float = 30.0,
+    folds: int = 5,
+    limit: int = 50_000,
+    seed: int = 0,
+) -> Job:
+    """Put a map of a dataset into the queue: features of its samples, and where they place them."""
+    options = {
+        "checkpoint": checkpoint,
+        "tsne": tsne,
+        "perplexity": perplexity,
+        "folds": folds,
+        "limit": limit,
+        "seed": seed,
+    }
+    job = call.studio.maps.create(job_id, features=features, model=model, owner=call.who.name, **options)
+    call.note(job.id, dataset=job_id, features=str(job.spec["features"]))
     return job
 
 

@@ -43,22 +43,21 @@ def nearest(features: np.ndarray, place: int, count: int) -> tuple[np.ndarray, n
 
 
 def nearest_of_each(
-    features: np.ndarray, note: Callable[[int, int], bool]
-) -> tuple[np.ndarray, np.ndarray] | None:
+    features: np.ndarray, note: Callable[[int, int], None]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the most similar other sample of each sample.
 
     Args:
         features: (N, D).
-        note: called with the number of samples that are done and of all; returns whether to stop.
+        note: called with the number of samples that are done and of all; an error that it raises ends the work.
 
     Returns:
-        (N,) int32 places, -1 for a single sample, and (N,) float32 cosines; None if it was stopped.
+        (N,) int32 places, -1 for a single sample, and (N,) float32 cosines.
     """
     unit = unit_rows(np.asarray(features))
     places, cosines = np.full(len(unit), -1, np.int32), np.full(len(unit), -1, np.float32)
     for start in range(0, len(unit), _COLUMNS):
-        if note(start, len(unit)):
-            return None
+        note(start, len(unit))
         own = np.arange(start, min(start + _COLUMNS, len(unit)))
         found = unit[own] @ unit.T
         found[np.arange(len(own)), own] = -np.inf

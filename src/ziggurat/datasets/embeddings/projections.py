@@ -88,8 +88,8 @@ def tsne(
     perplexity: float,
     seed: int,
     threads: int,
-    note: Callable[[int, int], bool],
-) -> np.ndarray | None:
+    note: Callable[[int, int], None],
+) -> np.ndarray:
     """Return where t-SNE places samples (van der Maaten and Hinton, JMLR 9, 2008), from their principal components on.
 
     Args:
@@ -97,30 +97,26 @@ def tsne(
         perplexity: neighbors that count, see ``fitting_perplexity``.
         seed: of the search for neighbors.
         threads: that compute.
-        note: called with the number of steps that are done and of all; returns whether to stop.
+        note: called with the number of steps that are done and of all; an error that it raises ends the work.
 
     Returns:
-        (N, 2) float32; None if it was stopped.
+        (N, 2) float32.
 
     Raises:
         MissingDependencyError: if openTSNE is not installed.
     """
     module = check_tsne()
-    is_stopped = False
-    before = [0]
+    before = 0
 
     def step(iteration: int, _error: float, _embedding: np.ndarray) -> bool:
-        nonlocal is_stopped
-        is_stopped = note(before[0] + iteration, TSNE_STEPS)
-        return is_stopped
+        note(before + iteration, TSNE_STEPS)
+        return False
 
-    if note(0, TSNE_STEPS):
-        return None
+    note(0, TSNE_STEPS)
     affinities = module.affinity.PerplexityBasedNN(
         features, perplexity=perplexity, metric="euclidean", n_jobs=threads, random_state=seed
     )
-    if note(0, TSNE_STEPS):
-        return None
+    note(0, TSNE_STEPS)
     start = module.initialization.rescale(features[:, :2].astype(np.float64), inplace=False, target_std=1e-4)
     embedding = module.TSNEEmbedding(
         start,
@@ -134,9 +130,7 @@ def tsne(
         (_EARLY_STEPS, {"exaggeration": 12, "momentum": 0.5}),
         (_LATER_STEPS, {"momentum": 0.8}),
     ):
-        embedding.optimize(n_iter=steps, inplace=True, propagate_exception=False, **options)
-        before[0] += steps
-        if is_stopped:
-            return None
+        embedding.optimize(n_iter=steps, inplace=True, **options)
+        before += steps
     note(TSNE_STEPS, TSNE_STEPS)
     return np.asarray(embedding, np.float32)

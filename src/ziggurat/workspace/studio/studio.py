@@ -15,6 +15,7 @@ from ziggurat.store import Store
 from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.new_jobs import JobMaker
 from ziggurat.workspace.studio.box_proposals import BoxProposals, EvaluationProposals, ModelProposals
+from ziggurat.workspace.studio.dataset_maps import DatasetMaps
 from ziggurat.workspace.studio.datasets import StudioDatasets
 from ziggurat.workspace.studio.evaluations import Evaluations
 from ziggurat.workspace.studio.exports import Exports
@@ -82,6 +83,7 @@ class Studio(Workspace[Jobs]):
         models: that trainings made.
         graphs: of networks that are not trained, in TensorBoard.
         evaluations: models on whole splits and on many images.
+        maps: features of the samples of datasets, and where they place them.
         box_proposals: boxes that models find in the images of datasets.
         programs: programs that are submitted.
         retrainings: trainings that are repeated on another version of their dataset.
@@ -138,6 +140,7 @@ class Studio(Workspace[Jobs]):
                 ModelProposals(jobs, self.models, self.datasets),
             ]
         )
+        self.maps = DatasetMaps(jobs, self.datasets, self.weights, maker)
         self.programs = Programs(jobs, maker, self.paths)
         self.retrainings = Retrainings(jobs, self.datasets, self.training, self.evaluations)
         self.published = Published(jobs, store.settings, clock)
