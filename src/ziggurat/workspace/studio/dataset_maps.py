@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from ziggurat.datasets.embeddings.neighbors import nearest
 from ziggurat.entities import Job
-from ziggurat.errors import JobError, MissingEntryError, NotThereError, StorageError, UsageError
+from ziggurat.errors import JobError, MissingDependencyError, MissingEntryError, NotThereError, StorageError, UsageError
 from ziggurat.layout import JobFolder, ResultFiles
 from ziggurat.workspace.checkpoints import chosen_checkpoint
 from ziggurat.workspace.new_jobs import JobMaker, JobRequest
@@ -22,7 +23,7 @@ from ziggurat.workspace.studio.datasets import Dataset, StudioDatasets
 from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.weights import Weights
 
-__all__ = ["BACKBONE", "DatasetMap", "DatasetMaps", "Features"]
+__all__ = ["BACKBONE", "DatasetMap", "DatasetMaps", "Features", "entry_named"]
 
 BACKBONE: Final = "efficientnet_lite0"
 """Entry of the list of public weights whose network gives features if no other one is named."""
@@ -239,9 +240,11 @@ class DatasetMaps:
             SpecError: if a field is not valid.
             CheckpointError: if the model has no such checkpoint.
             UsageError: if a backbone is asked for, and samples are no images.
-            MissingDependencyError: if the weights of the backbone are not installed.
+            MissingDependencyError: if the weights of the backbone, or t-SNE, are not installed.
         """
         folder = self._datasets.folder(dataset_id)
+        if options.get("tsne", True) and not self.has_tsne:
+            raise MissingDependencyError("openTSNE", extra="maps", purpose="t-SNE")
         dataset = self._jobs.get(dataset_id)
         features = features or ("model" if model else self.default_features(dataset_id))
         asked: dict[str, Any] = {"features": features, **options}
@@ -267,6 +270,11 @@ class DatasetMaps:
             needs=needs,
         )
         return self._maker.make(request, owner)
+
+    @property
+    def has_tsne(self) -> bool:
+        """Whether t-SNE is installed."""
+        return find_spec("openTSNE") is not None
 
     def default_features(self, dataset_id: str) -> Literal["backbone", "own"]:
         """Return what a map is made of if nothing is chosen: a backbone for photographs, if its weights are here."""
