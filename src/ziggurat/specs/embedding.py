@@ -41,7 +41,9 @@ class EmbedSpec(SpecModel):
         min_length=1,
         max_length=200,
     )
-    model: str = spec_field("", title="Model", help="Folder of the training job whose network is used.", group=_FEATURES)
+    model: str = spec_field(
+        "", title="Model", help="Folder of the training job whose network is used.", group=_FEATURES
+    )
     checkpoint: str = spec_field(
         "",
         title="Checkpoint",

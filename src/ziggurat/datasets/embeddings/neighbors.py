@@ -42,9 +42,7 @@ def nearest(features: np.ndarray, place: int, count: int) -> tuple[np.ndarray, n
     return best, np.clip(cosines[best], -1, 1)
 
 
-def nearest_of_each(
-    features: np.ndarray, note: Callable[[int, int], None]
-) -> tuple[np.ndarray, np.ndarray]:
+def nearest_of_each(features: np.ndarray, note: Callable[[int, int], None]) -> tuple[np.ndarray, np.ndarray]:
     """Return the most similar other sample of each sample.
 
     Args:

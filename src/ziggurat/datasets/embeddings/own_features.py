@@ -52,7 +52,9 @@ def features_of_pixels(rows: Sequence[np.ndarray]) -> np.ndarray:
     width = max(map(len, rows))
     equal = np.zeros((len(rows), width), np.float32)
     for place, row in enumerate(rows):
-        equal[place] = row if len(row) == width else np.interp(np.linspace(0, 1, width), np.linspace(0, 1, len(row)), row)
+        equal[place] = (
+            row if len(row) == width else np.interp(np.linspace(0, 1, width), np.linspace(0, 1, len(row)), row)
+        )
     return principal_components(equal, MOST_OWN)[0]
 
 

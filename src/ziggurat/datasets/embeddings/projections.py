@@ -58,9 +58,7 @@ def principal_components(features: np.ndarray, most: int) -> tuple[np.ndarray, n
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
     shares = np.maximum(values[::-1][:most], 0) / max(float(values.clip(0).sum()), 1e-12)
     small = axes.astype(np.float32)
-    scores = [
-        (features[start : start + _BLOCK] - mean).astype(np.float32) @ small for start in range(0, count, _BLOCK)
-    ]
+    scores = [(features[start : start + _BLOCK] - mean).astype(np.float32) @ small for start in range(0, count, _BLOCK)]
     return np.concatenate(scores) if scores else np.zeros((0, small.shape[1]), np.float32), shares
 
 

@@ -195,9 +195,7 @@ def _features(
     with ExitStack() as opened:
         network = opened.enter_context(_model(spec) if spec.features == "model" else _backbone(spec, folder))
         choice = "all" if len(numbers) == len(dataset) else f"{spec.limit} by seed {spec.seed}"
-        key = FeatureKey(
-            samples=f"{dataset.manifest.id}: {choice}", arithmetic=arithmetic_of(), **network.key
-        )
+        key = FeatureKey(samples=f"{dataset.manifest.id}: {choice}", arithmetic=arithmetic_of(), **network.key)
         found = store.find(key)
         if found is None:
             blocks = _network_features(spec, dataset, numbers, network, watch)
@@ -309,7 +307,9 @@ def _model(spec: EmbedSpec) -> Iterator[_Network]:
         )
 
 
-def _given(network: object, finish: Callable[[np.ndarray], np.ndarray], name: str) -> Callable[[np.ndarray], np.ndarray]:
+def _given(
+    network: object, finish: Callable[[np.ndarray], np.ndarray], name: str
+) -> Callable[[np.ndarray], np.ndarray]:
     if not isinstance(network, GivesFeatures):
         raise ConfigurationError(
             "This network does not give the inputs of its head.",
@@ -392,7 +392,10 @@ def _add_labels(
     arrays["candidates"] = candidates.astype(np.int32)
     arrays["predicted"] = np.full(len(labels), -1, np.int32)
     arrays["predicted"][known] = used[probabilities.argmax(axis=1)]
-    for name, values in (("score", probabilities.max(axis=1)), ("own_score", probabilities[np.arange(len(codes)), codes])):
+    for name, values in (
+        ("score", probabilities.max(axis=1)),
+        ("own_score", probabilities[np.arange(len(codes)), codes]),
+    ):
         arrays[name] = np.full(len(labels), np.nan, np.float32)
         arrays[name][known] = values
     right = int(np.count_nonzero(arrays["predicted"][known] == labels[known]))
@@ -413,7 +416,5 @@ def _add_tsne(
     if inputs.shape[1] < 2:
         inputs = np.pad(inputs, ((0, 0), (0, 1)))
     perplexity, threads = fitting_perplexity(spec.perplexity, len(inputs)), usable_cores()
-    arrays["tsne"] = tsne(
-        inputs, perplexity=perplexity, seed=spec.seed, threads=threads, note=_noting(watch, "place")
-    )
+    arrays["tsne"] = tsne(inputs, perplexity=perplexity, seed=spec.seed, threads=threads, note=_noting(watch, "place"))
     return {"perplexity": round(perplexity, 2), "components": inputs.shape[1], "threads": threads}

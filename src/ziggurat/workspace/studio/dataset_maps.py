@@ -342,7 +342,8 @@ class DatasetMaps:
                 "features": found.source,
                 "sample": f"{wanted.split}/{wanted.row}",
                 "samples": [
-                    {**_document(entries[number], names), "similarity": round(cosine, 4)} for number, cosine in neighbors
+                    {**_document(entries[number], names), "similarity": round(cosine, 4)}
+                    for number, cosine in neighbors
                 ],
             }
 

@@ -101,7 +101,9 @@ def map_view(
         source = mapped.source
     models = [each for each in studio.jobs.dependents(job.id) if each.kind == "train" and each.state == "done"]
     choices = [("backbone", "EfficientNet-Lite0, for photographs")] if described["image"] else []
-    choices.append(("own", {"text-classification": "own words", "table": "own columns"}.get(described["kind"], "own pixels")))
+    choices.append(
+        ("own", {"text-classification": "own words", "table": "own columns"}.get(described["kind"], "own pixels"))
+    )
     choices += [(f"model:{each.id}", f"model {each.name or each.id}") for each in reversed(models)]
     return MapView(
         shown=mapped,

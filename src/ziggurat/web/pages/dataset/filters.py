@@ -226,7 +226,9 @@ def _map_facets(wanted: DatasetFilter, mapped: Any) -> Iterator[Facet]:
     if labels:
         wrong = labels["labeled"] - labels["right"]
         outcomes = [("right", "correct", labels["right"]), ("wrong", "wrong", wrong)]
-        yield _facet(f"Cross-validated, {plural(labels['folds'], 'fold')}", "found", outcomes, wanted, labels["labeled"])
+        yield _facet(
+            f"Cross-validated, {plural(labels['folds'], 'fold')}", "found", outcomes, wanted, labels["labeled"]
+        )
 
 
 def _facets(
