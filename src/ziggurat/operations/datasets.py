@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from ziggurat.entities import Job
 from ziggurat.operations.use_case import Call, use_case
 from ziggurat.workspace.new_jobs import JobRequest
+from ziggurat.workspace.studio.dataset_maps import Features
 
 __all__ = [
     "change_classes",
@@ -109,27 +110,8 @@ def make_version(call: Call, job_id: str, name: str = "", samples: Sequence[str]
 
 
 @use_case("dataset.map")
-def create_map(
-    call: Call,
-    job_id: str,
-    features: Literal["", "backbone", "model", "own"] = "",
-    model: str = "",
-    checkpoint: str = "",
-    tsne: bool = True,
-    perplexity: float = 30.0,
-    folds: int = 5,
-    limit: int = 50_000,
-    seed: int = 0,
-) -> Job:
+def create_map(call: Call, job_id: str, features: Features = "", model: str = "", **options: Any) -> Job:
     """Put a map of a dataset into the queue: features of its samples, and where they place them."""
-    options = {
-        "checkpoint": checkpoint,
-        "tsne": tsne,
-        "perplexity": perplexity,
-        "folds": folds,
-        "limit": limit,
-        "seed": seed,
-    }
     job = call.studio.maps.create(job_id, features=features, model=model, owner=call.who.name, **options)
     call.note(job.id, dataset=job_id, features=str(job.spec["features"]))
     return job

@@ -64,7 +64,8 @@ ICONS: Final = {
     "help": _RING + _lines("M6.4 6.3a1.7 1.7 0 1 1 2.4 1.6c-.6.3-.8.6-.8 1.2M8 11.1v.1"),
     "queue-ring": '<circle cx="8" cy="8" r="6" stroke-dasharray="2.4 2.3"/>',
     "minus": _lines("M3 8h10"),
-    "move": _lines("M8 2v12M2 8h12M6.2 3.8 8 2l1.8 1.8M6.2 12.2 8 14l1.8-1.8M3.8 6.2 2 8l1.8 1.8M12.2 6.2 14 8l-1.8 1.8"),
+    "move": _lines("M8 2v12M2 8h12M6.2 3.8 8 2l1.8 1.8M6.2 12.2 8 14l1.8-1.8")
+    + _lines("M3.8 6.2 2 8l1.8 1.8M12.2 6.2 14 8l-1.8 1.8"),
     "rectangle": '<rect x="2.5" y="3.5" width="11" height="9" rx="1" stroke-dasharray="2.4 1.8"/>',
     "redo": _lines("M10.5 4 13 6.5 10.5 9M13 6.5H6.5a3.5 3.5 0 0 0 0 7H9"),
     "refresh": _lines("M13 8a5 5 0 1 1-1.5-3.6L13 6M13 3v3h-3"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -82,7 +83,7 @@ def features_of_texts(texts: Sequence[str]) -> np.ndarray:
 
 def _buckets(text: str) -> Counter[int]:
     words = tokens_of(text, lower=True)
-    pairs = (f"{first} {second}" for first, second in zip(words, words[1:], strict=False))
+    pairs = (f"{first} {second}" for first, second in itertools.pairwise(words))
     return Counter(zlib.crc32(word.encode("utf-8", "surrogatepass")) % _BUCKETS for word in (*words, *pairs))
 
 

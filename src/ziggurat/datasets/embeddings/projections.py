@@ -32,7 +32,7 @@ def principal_components(features: np.ndarray, most: int) -> tuple[np.ndarray, n
 
     Args:
         features: (N, D), of any type of numbers; read in blocks.
-        most: components at most; there are no more than D.
+        most: components at most; there are no more than the smaller of N and D.
 
     Returns:
         (N, k) float32 and (k,) float64.
@@ -41,7 +41,7 @@ def principal_components(features: np.ndarray, most: int) -> tuple[np.ndarray, n
         DataError: if a feature is not finite.
     """
     count, width = features.shape
-    mean, products = np.zeros(width), np.zeros((width, width))
+    mean = np.zeros(width)
     for start in range(0, count, _BLOCK):
         mean += features[start : start + _BLOCK].sum(axis=0, dtype=np.float64) / count
     if not np.isfinite(mean).all():
@@ -50,10 +50,16 @@ def principal_components(features: np.ndarray, most: int) -> tuple[np.ndarray, n
             received=f"{np.count_nonzero(~np.isfinite(mean))} of {width} features",
             advice="Look whether the weights of the network are whole.",
         )
-    for start in range(0, count, _BLOCK):
-        centered = (features[start : start + _BLOCK] - mean).astype(np.float32)
-        products += centered.T @ centered
-    values, axes = np.linalg.eigh(products)
+    if count < width:  # the same axes, from the smaller of two products
+        centered = (np.asarray(features) - mean).astype(np.float32)
+        values, left = np.linalg.eigh((centered @ centered.T).astype(np.float64))
+        axes = centered.T @ left / np.sqrt(np.maximum(values, 1e-12))
+    else:
+        products = np.zeros((width, width))
+        for start in range(0, count, _BLOCK):
+            centered = (features[start : start + _BLOCK] - mean).astype(np.float32)
+            products += centered.T @ centered
+        values, axes = np.linalg.eigh(products)
     axes = axes[:, ::-1][:, :most]
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
     shares = np.maximum(values[::-1][:most], 0) / max(float(values.clip(0).sum()), 1e-12)

@@ -56,9 +56,11 @@ _HEAD_COMPONENTS: Final = 256
 """Components that heads are fitted to where there are many samples: more change few predictions."""
 
 _MANY: Final = 10_000
+_FEW: Final = 2000
+_SAMPLES_A_COMPONENT: Final = 10
 
 
-class _Stopped(Exception):
+class _StoppedError(Exception):
     """A stop was requested."""
 
 
@@ -99,7 +101,7 @@ def embed_dataset(spec: EmbedSpec, folder: JobFolder, watch: EventWatch) -> str 
     try:
         with Dataset(Path(spec.dataset)) as dataset:
             return _made(spec, folder, dataset, watch)
-    except _Stopped:
+    except _StoppedError:
         return None
 
 
@@ -165,7 +167,7 @@ def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
 def _goes_on(watch: EventWatch, stage: str, done: int, total: int) -> None:
     watch.progress(stage, done, total)
     if watch.stop_requested():
-        raise _Stopped
+        raise _StoppedError
 
 
 def _noting(watch: EventWatch, stage: str) -> Callable[[int, int], None]:
@@ -208,10 +210,12 @@ def _network_features(
 ) -> Iterator[np.ndarray]:
     places = list(_places(dataset, numbers))
 
+    flows = {split: dataset.flow(split, content="bytes") for split in dataset.splits}
+
     def read(place: tuple[str, int]) -> np.ndarray | None:
+        flow, row = flows[place[0]], place[1]
         try:
-            sample = dataset.sample(*place)
-            return network.decode(sample.parts[0], sample.key)
+            return network.decode(flow.datapoint(row)[0], flow.key(row))
         except DatapointError:
             return None
 
@@ -328,13 +332,18 @@ def _digest(arrays: Mapping[str, np.ndarray]) -> str:
 
 def _own_features(dataset: Dataset, numbers: np.ndarray, watch: EventWatch) -> np.ndarray:
     part = dataset.schema.parts[0]
+    flows = {split: dataset.flow(split, content="bytes") for split in dataset.splits}
     read: list[Any] = []
     known = np.ones(len(numbers), bool)
     for place, (split, row) in enumerate(_places(dataset, numbers)):
         if place % _BLOCK == 0:
             _goes_on(watch, "embed", place, len(numbers))
         try:
-            read.append(_own_values(dataset, split, row, part))
+            if dataset.manifest.image is not None:
+                read.append(small_pixels(dataset.picture(split, row)))
+            else:
+                value = flows[split].datapoint(row)[0]
+                read.append(value if part in ("text", "row") else np.asarray(value, np.float32).reshape(-1))
         except DatapointError:
             known[place] = False
     _goes_on(watch, "embed", len(numbers), len(numbers))
@@ -349,14 +358,6 @@ def _own_features(dataset: Dataset, numbers: np.ndarray, watch: EventWatch) -> n
     rows = np.full((len(numbers), found.shape[1]), np.nan, np.float32)
     rows[known] = found
     return rows
-
-
-def _own_values(dataset: Dataset, split: str, row: int, part: str) -> Any:
-    if dataset.manifest.image is not None:
-        image = dataset.picture(split, row)
-        return small_pixels(image)
-    value = dataset.sample(split, row).parts[0]
-    return value if part in ("text", "row") else np.asarray(value, np.float32).reshape(-1)
 
 
 # ---- what follows from them
@@ -376,7 +377,7 @@ def _add_labels(
     components: np.ndarray,
     arrays: dict[str, np.ndarray],
 ) -> dict[str, Any]:
-    """Predict classes by heads that did not see a sample; return what is to be noted, nothing if there are no classes."""
+    """Predict classes by heads that did not see a sample; return what is to be noted, nothing without classes."""
     names = dataset.schema.class_names
     labels = dataset.catalogue.column("class")[arrays["numbers"]]
     known = np.flatnonzero((labels >= 0) & (labels < len(names)))
@@ -384,6 +385,9 @@ def _add_labels(
     if not spec.folds or not dataset.schema.class_names or len(used) < 2 or len(known) < 2 * len(used):
         return {}
     inputs = components if len(known) > _MANY else features
+    if dataset.schema.parts[0] != "row" and spec.features == "own":
+        # A head standardizes its inputs: of few samples, the last components are noise.
+        inputs = components[:, : max(2, len(known) // _SAMPLES_A_COMPONENT)]
     codes = np.searchsorted(used, labels[known])
     probabilities = held_out_probabilities(
         np.asarray(inputs[known], np.float32), codes, len(used), seed=spec.seed, folds=spec.folds
@@ -415,6 +419,7 @@ def _add_tsne(
     inputs = np.ascontiguousarray(components[:, :_TSNE_COMPONENTS], np.float32)
     if inputs.shape[1] < 2:
         inputs = np.pad(inputs, ((0, 0), (0, 1)))
-    perplexity, threads = fitting_perplexity(spec.perplexity, len(inputs)), usable_cores()
+    perplexity = fitting_perplexity(spec.perplexity, len(inputs))
+    threads = usable_cores() if len(inputs) > _FEW else 1  # of few samples, threads wait for each other only
     arrays["tsne"] = tsne(inputs, perplexity=perplexity, seed=spec.seed, threads=threads, note=_noting(watch, "place"))
     return {"perplexity": round(perplexity, 2), "components": inputs.shape[1], "threads": threads}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 import numpy as np
 from fastapi import Form, Query, Request, Response
+from pydantic import BaseModel, Field
 
 from ziggurat.entities import Job
 from ziggurat.errors import ZigguratError
@@ -38,6 +39,28 @@ _KEPT: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 """The results of a job never change, and the address names the attempt."""
 
 _Sample = Annotated[str, Query(min_length=1, max_length=4096)]
+
+
+class _MapForm(BaseModel):
+    features: str = Field("", max_length=220)
+    tsne: bool = False
+    perplexity: str = Field("", max_length=20)
+    seed: str = Field("", max_length=20)
+
+    def options(self) -> dict[str, Any]:
+        """Return fields of the spec; what is no number stays as it was typed, for the error that names the field."""
+        return {
+            "tsne": self.tsne,
+            "perplexity": _typed(self.perplexity, float, 30.0),
+            "seed": _typed(self.seed, int, 0),
+        }
+
+
+def _typed(text: str, kind: type[int] | type[float], otherwise: float) -> Any:
+    try:
+        return kind(text) if text.strip() else otherwise
+    except ValueError:
+        return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,27 +274,15 @@ def create_map(
     studio: StudioDep,
     who: TrainerUser,
     job_id: str,
-    features: Annotated[str, Form(max_length=220)] = "",
-    tsne: Annotated[bool, Form()] = False,
-    perplexity: Annotated[str, Form(max_length=20)] = "30",
-    seed: Annotated[str, Form(max_length=20)] = "0",
+    form: Annotated[_MapForm, Form()],
 ) -> Response:
     """Put a map into the queue."""
-    source, _, model = features.partition(":")
+    source, _, model = form.features.partition(":")
     try:
-        given: dict[str, Any] = {"perplexity": _number(perplexity, 30.0), "seed": int(_number(seed, 0.0))}
-        datasets.create_map(studio, who, job_id, source, model, tsne=tsne, **given)
+        datasets.create_map(studio, who, job_id, cast(Any, source), model, **form.options())
     except ZigguratError as error:
         return _form_page(request, studio, job_id, error)
     return see_other(request, f"/datasets/{job_id}/explore", {"view": "map"})
-
-
-def _number(text: str, otherwise: float) -> float:
-    """Return a number that was typed; what is none goes on to the rules of the spec as -1."""
-    try:
-        return float(text) if text.strip() else otherwise
-    except ValueError:
-        return -1.0
 
 
 def _form_page(request: Request, studio: Studio, job_id: str, error: ZigguratError | None = None) -> Response:
