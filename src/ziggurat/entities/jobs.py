@@ -216,7 +216,7 @@ def divergence_after(event: DivergenceNoticed) -> Divergence | None:
     )
 
 
-JOB_KINDS: Final = ("dataset", "train", "evaluate", "infer", "export", "program")
+JOB_KINDS: Final = ("dataset", "train", "evaluate", "infer", "export", "program", "embed")
 RUN_KINDS: Final = ("train", "program")
 """Kinds of jobs with steps, curves and checkpoints of their own."""
 JOB_STATES: Final = ("queued", "running", "stopping", "done", "failed", "stopped")

@@ -106,6 +106,7 @@ _LISTED: Final = (
         "datasets.make_boxes_version",
         "dataset boxes version",
     ),
+    Operation("dataset.map", "POST /datasets/{job_id}/maps", "datasets.create_map", "dataset map"),
     Operation("dataset.export", "POST /datasets/{job_id}/export", "datasets.export", "dataset export", gives_file=True),
     # Jobs
     Operation("job.act", "POST /jobs/actions", "act", audit=(*_BULK, *_ONE)),

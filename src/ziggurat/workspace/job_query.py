@@ -35,7 +35,7 @@ Condition = tuple[str, str, Any]
 
 
 _Name = Annotated[str, Field(max_length=200)]
-_Kind = Literal["dataset", "train", "evaluate", "infer", "export", "program"]
+_Kind = Literal["dataset", "train", "evaluate", "infer", "export", "program", "embed"]
 _State = Literal["queued", "running", "stopping", "done", "failed", "stopped"]
 
 

@@ -26,6 +26,7 @@ ROUTERS: Final = (
     # These come last: `/models/{job_id}` would take `/models/new`.
     "ziggurat.web.pages.dataset.routes:router",
     "ziggurat.web.pages.dataset.explore:router",
+    "ziggurat.web.pages.dataset.explore_map:router",
     "ziggurat.web.pages.dataset.boxes:router",
     "ziggurat.web.pages.dataset.checks:router",
     "ziggurat.web.pages.dataset.classes:router",

@@ -17,6 +17,7 @@ from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.new_jobs import JobMaker
 from ziggurat.workspace.signing_keys import SigningKeys
 from ziggurat.workspace.studio.box_proposals import BoxProposals, EvaluationProposals, ModelProposals
+from ziggurat.workspace.studio.dataset_maps import DatasetMaps
 from ziggurat.workspace.studio.datasets import StudioDatasets
 from ziggurat.workspace.studio.demo import Demo
 from ziggurat.workspace.studio.evaluations import Evaluations
@@ -88,6 +89,7 @@ class Studio(Workspace[Jobs]):
         models: that trainings made.
         graphs: of networks that are not trained, in TensorBoard.
         evaluations: models on whole splits and on many images.
+        maps: features of the samples of datasets, and where they place them.
         box_proposals: boxes that models find in the images of datasets.
         next_steps: what to do after each result.
         demo: handwritten digits to try it with.
@@ -150,6 +152,7 @@ class Studio(Workspace[Jobs]):
         )
         self.next_steps = NextSteps(jobs, store, self.training, self.evaluations)
         self.demo = Demo(jobs, self.datasets, self.training, parts.machine.frameworks, root / "uploads" / "demo-digits")
+        self.maps = DatasetMaps(jobs, self.datasets, self.weights, maker)
         self.programs = Programs(jobs, maker, self.paths)
         self.retrainings = Retrainings(jobs, self.datasets, self.training, self.evaluations)
         self.published = Published(jobs, store.settings, clock)
