@@ -37,6 +37,7 @@ _FOREVER = 1_000_000
 _SIZE = 8
 _CLASSES = 10
 _RATE, _MOMENTUM = 1e-5, 0.9
+"""The rate is so small that no gradient vanishes: on numbers below the normal ones a processor computes slowly."""
 _NETWORKS = {
     "torch": """
 class UserModel(nn.Module):
@@ -45,13 +46,13 @@ class UserModel(nn.Module):
         self.fc = nn.Linear(64, nclasses)
 
     def forward(self, x):
-        return self.fc(x.flatten(1))
+        return self.fc(x.flatten(1) / 255)
 """,
     "tensorflow": """
 class UserModel(Tower):
     @model_property
     def inference(self):
-        return slim.fully_connected(slim.flatten(self.x), self.nclasses, activation_fn=None)
+        return slim.fully_connected(slim.flatten(self.x) / 255, self.nclasses, activation_fn=None)
 
     @model_property
     def loss(self):
@@ -145,7 +146,7 @@ def _raw_torch(case: Case, turns: Turns, *, keeps_numbers: bool) -> None:
     with _job_folder(case) as folder:
         arrays = _arrays(build_job(case.spec(), folder, StepClock(), Settings(progress="none")))
     torch.set_num_threads(1)
-    module = nn.Sequential(nn.Flatten(), nn.Linear(_SIZE**2, _CLASSES))
+    module = nn.Linear(_SIZE**2, _CLASSES)
     optimizer = torch.optim.SGD(module.parameters(), _RATE, momentum=_MOMENTUM)
     batches = _random_batches(arrays, case.batch_size)
     while True:
@@ -154,7 +155,7 @@ def _raw_torch(case: Case, turns: Turns, *, keeps_numbers: bool) -> None:
         for _ in range(case.steps):
             images, labels = next(batches)
             x, y = torch.from_numpy(images).float(), torch.from_numpy(labels).long()
-            output = module(x)
+            output = module(x.flatten(1) / 255)
             loss = nn.functional.cross_entropy(output, y)
             optimizer.zero_grad()
             loss.backward()
