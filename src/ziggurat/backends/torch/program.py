@@ -82,7 +82,7 @@ class TorchProgram(StepProgram):
         for name, parameter in module.named_parameters():
             if is_frozen(f"model/{name}"):
                 parameter.requires_grad_(False)
-        module.to(options.device)
+        network.to(options.device)
         network.is_contiguous = network.is_contiguous or not options.channels_last
         network.keep_channels_last()
         parts = [self._trained(part, number) for number, part in enumerate(network.parts)]
@@ -372,8 +372,8 @@ class _NetworkOutcome:
         if name == "probabilities":
             return results.outputs[0].float().softmax(1)
         if name in ("incorrect_vector", "error") and y is not None:
-            wrong = (results.outputs[0].argmax(1) != y).float()
-            return wrong.mean() if name == "error" else wrong
+            wrong = results.outputs[0].argmax(1) != y
+            return wrong.mean(dtype=torch.float32) if name == "error" else wrong.float()
         raise UnknownNameError("value of this program", name, self._program.names())
 
 
