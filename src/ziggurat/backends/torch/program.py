@@ -82,9 +82,9 @@ class TorchProgram(StepProgram):
         for name, parameter in module.named_parameters():
             if is_frozen(f"model/{name}"):
                 parameter.requires_grad_(False)
-        module.to(options.device)
-        if options.channels_last:
-            module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        network.to(options.device)
+        network.is_contiguous = network.is_contiguous or not options.channels_last
+        network.keep_channels_last()
         parts = [self._trained(part, number) for number, part in enumerate(network.parts)]
         decoupled = request.weight_decay
         optimizers = [
@@ -126,7 +126,7 @@ class TorchProgram(StepProgram):
             self.options.device,
             count=max(1, len(self._request.devices)),
             precision=self._request.precision,
-            channels_last=self.options.channels_last,
+            channels_last=not self.network.is_contiguous,
             is_compiled=self.options.compile,
             threads=self._process_threads,
         )
@@ -372,8 +372,8 @@ class _NetworkOutcome:
         if name == "probabilities":
             return results.outputs[0].float().softmax(1)
         if name in ("incorrect_vector", "error") and y is not None:
-            wrong = (results.outputs[0].argmax(1) != y).float()
-            return wrong.mean() if name == "error" else wrong
+            wrong = results.outputs[0].argmax(1) != y
+            return wrong.mean(dtype=torch.float32) if name == "error" else wrong.float()
         raise UnknownNameError("value of this program", name, self._program.names())
 
 

@@ -155,7 +155,7 @@ class Training:
         obstacle, specs = self._obstacle(complete), _specs(complete)
         if obstacle is not None:
             return self._preflight.refuse(specs[0], jobs=len(specs), problems=obstacle.details["problems"])
-        dataset = self._jobs.get(request.dataset) if request.dataset else None
+        dataset = self._jobs.get(complete.dataset) if complete.dataset else None
         return self._preflight.check(with_backend(specs[0]), jobs=len(specs), dataset=dataset, describe=describe)
 
     def test_batch(
@@ -330,8 +330,13 @@ class Training:
         return next((each for each in found if each is not None), None)
 
     def _complete(self, request: JobRequest) -> JobRequest:
-        """Return a request whose spec has the places of dataset and weights."""
+        """Return a request whose spec has the places of dataset and weights, and which has their ids for names."""
         content = dict(request.spec)
+        request = dataclasses.replace(
+            request,
+            dataset=self._jobs.id_of(request.dataset, ("dataset",)),
+            model=self._jobs.id_of(request.model, ("train",)),
+        )
         if not request.dataset:
             self._refuse_id(content.get("data"))
         if request.dataset:

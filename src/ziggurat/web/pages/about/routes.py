@@ -40,7 +40,7 @@ _PARTS: Final = {
     "cache": "Thumbnails",
     "features": "Features of samples",
     "temporary": "Graphs and measurements",
-    ".trash": "Deleted, removed soon",
+    ".trash": "Deleted, can be restored",
     "logs": "Logs",
 }
 
