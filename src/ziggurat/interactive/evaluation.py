@@ -110,7 +110,7 @@ class Evaluation:
         cells = [[_cell(name, row.get(name)) for name in columns] for row in rows]
         more = len(self.classes) - len(rows)
         rest = f'<p class="zr-soft">{more} more classes are in <code>classes</code>.</p>' if more else ""
-        return f"<div>{table(cells, [as_heading(name.replace('_', ' ')) for name in columns])}{rest}</div>"
+        return f"<div>{table(cells, [figure_title(name) for name in columns])}{rest}</div>"
 
     def _confusion_html(self) -> str:
         matrix = self.confusion
