@@ -100,6 +100,8 @@ class JobFolders:
         self._settings = settings
         self._worker_command = tuple(worker_command)
         self._clock = clock
+        self.add_weights: Callable[[str | None], None] = lambda _pretrained: None
+        """Adds pretrained weights that a spec names, if their file is on this machine; the workspace sets it."""
 
     # ---- looking
 
@@ -158,6 +160,7 @@ class JobFolders:
             obstacle = obstacle_of(spec, workspace=self._settings.workspace.expanduser())
             if obstacle is not None:
                 raise obstacle
+            self.add_weights(spec.pretrained)
             # Recorded in the spec: a resume uses the same backend, whatever is installed by then.
             spec = with_backend(spec)
         spec = spec.model_copy(update={"name": spec.name or telling_name(spec)})
