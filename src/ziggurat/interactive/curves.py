@@ -57,7 +57,7 @@ class Curves(Mapping[str, CurvePoints]):
         Raises:
             MissingDependencyError: if pandas is not installed.
         """
-        rows: dict[int, dict[str, Any]] = {}
+        rows: dict[float, dict[str, Any]] = {}
         for tag, curve in self._points.items():
             for step, value, epoch in zip(curve.steps, curve.values, curve.epochs):
                 rows.setdefault(step, {"step": step, "epoch": epoch})[tag] = value
