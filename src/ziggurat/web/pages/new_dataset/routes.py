@@ -87,12 +87,18 @@ def new_dataset(
     clone: Annotated[str, Query(max_length=200)] = "",
     source: Annotated[str, Query(max_length=4096)] = "",
     name: Annotated[str, Query(max_length=200)] = "",
+    method: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """Return the form: a clone or a source that the address names, else the draft, else an empty one."""
+    """Return the form: a clone or a source that the address names, else the draft, else an empty one.
+
+    A clone may get another method of splitting, as a warning about leaks offers it.
+    """
     draft = load_draft(request, _DRAFT)
     kept = sent_texts(draft.form()) if draft is not None else start_texts()
     if clone and kept["parent"] != clone:
-        kept = cloned_texts(studio, clone)
+        kept = cloned_texts(studio, clone) | (
+            {"splits.method": method} if method in {each for each, *_ in METHODS} else {}
+        )
     elif source and kept["source"] != source:
         kept = {**start_texts(), "source": source, "name": name}
     elif draft is not None:
