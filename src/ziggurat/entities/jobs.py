@@ -216,7 +216,7 @@ def divergence_after(event: DivergenceNoticed) -> Divergence | None:
     )
 
 
-JOB_KINDS: Final = ("dataset", "train", "evaluate", "infer", "export", "program")
+JOB_KINDS: Final = ("dataset", "train", "evaluate", "infer", "export", "program", "embed")
 RUN_KINDS: Final = ("train", "program")
 """Kinds of jobs with steps, curves and checkpoints of their own."""
 JOB_STATES: Final = ("queued", "running", "stopping", "done", "failed", "stopped")
@@ -471,8 +471,9 @@ class JobFilter:
         tag: with this tag.
         group: of this sweep.
         owner: of this user.
-        conditions: all of them hold: (name of a spec's field or of a curve, one of < <= = != >= >, value), as in
-            ``("learning_rate", ">", 0.01)``, ``("validation_accuracy", ">", 0.98)``.
+        conditions: all of them hold: (name of a spec's field or of a curve, one of < <= = != >= > ~, value), as in
+            ``("learning_rate", ">", 0.01)``, ``("validation_accuracy", ">", 0.98)``, ``("name", "~", "lenet")`` for a
+            part of a text; a tuple of values stands for any of them, with ``!=`` for none of them.
         group_by: ``project`` or ``group``: jobs of the same one stand together, those without one last; empty for none.
         sort: ``created``, ``name``, ``state``, ``elapsed``, ``priority``, a spec's field or a curve.
         descending: whether large values come first; jobs without a value always come last.

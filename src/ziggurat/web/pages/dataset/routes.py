@@ -209,7 +209,7 @@ def delete(
         delete_job(studio, who, job_id, force)
     except ZigguratError as error:
         return _delete_page(request, studio, job_id, error=error)
-    return see_deleted(request, "/datasets", name)
+    return see_deleted(request, "/datasets", name, job_id)
 
 
 def dataset_frame(studio: Studio, job: Job, tab: str, described: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -355,4 +355,13 @@ def _delete_page(
         return see_other(request, f"/jobs/{job_id}/delete")
     users = studio.jobs.dependents(job_id)
     corrected = studio.datasets.boxes.places(job_id) if is_finished(job) else []
-    return page(request, "dataset/delete.html", status, job=job, users=users, corrected=corrected, error=error)
+    return page(
+        request,
+        "dataset/delete.html",
+        status,
+        job=job,
+        users=users,
+        corrected=corrected,
+        error=error,
+        trash_days=studio.settings.trash_days,
+    )

@@ -443,7 +443,7 @@ def job_about(studio: Studio, job: Job, frameworks: Sequence[Any]) -> JobAbout:
         source=str(data.get("source", "")) if isinstance(data, dict) else "",
         differences=spec_differences(job),
         spec_text=spec_text(job),
-        tensorboard=f"tensorboard --logdir {JobFolder(Path(job.folder)).tensorboard}/",
+        tensorboard=f"tensorboard --logdir {JobFolder(Path(job.folder)).tensorboard_root}/",
         framework_problem=next((each["sentence"] for each in frameworks if each["backend"] == job.framework), ""),
         arguments=shlex.join(job.spec.get("arguments", ())) if job.kind == "program" else "",
     )
