@@ -1,8 +1,8 @@
 """Measurement of maps on real datasets: how long they take, how soon a page draws them, which label errors they find.
 
-``python -m tools.measure_maps speed FOLDER`` makes a dataset of FOLDER and a map of 50,000 samples by their own
-features, and opens the page in a browser. ``python -m tools.measure_maps labels NAME=FOLDER ...`` plants label errors, at
-random and between the two classes that are confused most, and compares the candidates of maps with those of cleanlab.
+``python -m tools.measure_maps speed FOLDER`` makes a dataset of FOLDER and a map of 50,000 samples by own features, and
+opens the page in a browser. ``python -m tools.measure_maps labels NAME=FOLDER ...`` plants label errors, at random and
+between the two classes that are confused most, and compares the candidates of maps with those of cleanlab.
 """
 
 from __future__ import annotations
@@ -99,9 +99,7 @@ def _speed_of(client: Client, address: str, folder: Path, limit: int) -> None:
     for stage, seconds in summary["seconds"].items():
         print(f"  {stage:9} {seconds / 60:6.2f} min")
     marks = _page_marks(f"{address}/datasets/{dataset['id']}/explore?view=map")
-    print(
-        f"  page      {', '.join(f'{each:.2f}' for each in marks)} s until the map is drawn, the first with an empty cache"
-    )
+    print(f"  page      {visits} s until the map is drawn; the first visit with an empty cache")
 
 
 def _ended(client: Client, job_id: str) -> dict[str, Any]:
@@ -150,6 +148,7 @@ def _measure_labels(name: str, source: Path, folder: Path, given: argparse.Names
         inputs = principal_components(inputs, max(2, len(labels) // 10))[0]
     clean = held_out_probabilities(inputs, labels, classes, seed=0)
     right = float((clean.argmax(axis=1) == labels).mean())
+    visits = ", ".join(f"{each:.2f}" for each in marks)
     print(f"\n{name}: {len(labels):,} samples, {classes} classes, {features} features, {right:.1%} right by 5 folds")
     print("  planted                          by          found  recall  precision  recall in the first so many")
     for title, plant in (("at random", _at_random), ("between the two most confused", _between_two)):
