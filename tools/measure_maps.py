@@ -99,6 +99,7 @@ def _speed_of(client: Client, address: str, folder: Path, limit: int) -> None:
     for stage, seconds in summary["seconds"].items():
         print(f"  {stage:9} {seconds / 60:6.2f} min")
     marks = _page_marks(f"{address}/datasets/{dataset['id']}/explore?view=map")
+    visits = ", ".join(f"{each:.2f}" for each in marks)
     print(f"  page      {visits} s until the map is drawn; the first visit with an empty cache")
 
 
@@ -148,7 +149,6 @@ def _measure_labels(name: str, source: Path, folder: Path, given: argparse.Names
         inputs = principal_components(inputs, max(2, len(labels) // 10))[0]
     clean = held_out_probabilities(inputs, labels, classes, seed=0)
     right = float((clean.argmax(axis=1) == labels).mean())
-    visits = ", ".join(f"{each:.2f}" for each in marks)
     print(f"\n{name}: {len(labels):,} samples, {classes} classes, {features} features, {right:.1%} right by 5 folds")
     print("  planted                          by          found  recall  precision  recall in the first so many")
     for title, plant in (("at random", _at_random), ("between the two most confused", _between_two)):
