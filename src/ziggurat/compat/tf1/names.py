@@ -15,6 +15,7 @@ from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.compat.tf1.flags import flags_module
 from ziggurat.compat.tf1.mnist import mnist_module, tutorials_module
 from ziggurat.compat.tf1.report import Report
+from ziggurat.compat.tf1.whole_sizes import names_with_whole_sizes
 
 __all__ = ["AdaptedModule", "script_tensorflow"]
 
@@ -119,6 +120,7 @@ def script_tensorflow(report: Report) -> AdaptedModule:
         "examples": tutorials_module(),
         "flags": flags_module("tf.flags"),
         "graph_util": graph_util,
+        **names_with_whole_sizes(base),
         "python": StandInModule("tf.python", base.python, names={"framework": framework}),
     }
     whole = StandInModule("tf", base, names=names, gone=_GONE)
