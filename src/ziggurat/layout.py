@@ -49,6 +49,8 @@ A workspace::
       weights/           pretrained weights: a folder for each, with weights.safetensors and weights.json
       cache/             thumbnails, made again where they are missing
       features/          features of samples by a backbone, computed again where they are missing
+      keys/              the key that signs exports (signing.pem, private), and the public keys that signed before
+      models/            versions of models for serving: NAME/VERSION is an export, NAME/aliases.json names versions
       place.json         current and earlier paths of the workspace: spec paths below an earlier one are found here
 """
 
@@ -68,6 +70,8 @@ __all__ = [
     "DATASETS_FOLDER",
     "FEATURES_FOLDER",
     "JOBS_FOLDER",
+    "KEYS_FOLDER",
+    "MODELS_FOLDER",
     "PLACE_FILE",
     "UPLOADS_FOLDER",
     "WEIGHTS_FOLDER",
@@ -104,6 +108,12 @@ CACHE_FOLDER: Final = "cache"
 
 FEATURES_FOLDER: Final = "features"
 """Folder of a workspace: features of samples; see ``ziggurat.engine.feature_store``."""
+
+KEYS_FOLDER: Final = "keys"
+"""Folder of a workspace: the keys of ``ziggurat.workspace.signing_keys``."""
+
+MODELS_FOLDER: Final = "models"
+"""Folder of a workspace: versions of models for serving; see ``ziggurat.entities.model_versions``."""
 
 PLACE_FILE: Final = "place.json"
 """File of a workspace: where it is, and where it was before it was moved or copied."""

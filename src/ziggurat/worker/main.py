@@ -30,6 +30,7 @@ from ziggurat.logs import set_up_logging
 from ziggurat.settings import Settings, load_settings
 from ziggurat.specs import (
     DatasetSpec,
+    EmbedSpec,
     EvaluateSpec,
     FileNetwork,
     InferSpec,
@@ -42,6 +43,7 @@ from ziggurat.specs import (
 from ziggurat.worker.arithmetic_events import arithmetic_events
 from ziggurat.worker.baselines import keep_baselines
 from ziggurat.worker.build import BuildLimit, BuiltJob, build_job
+from ziggurat.worker.commands.embedding import embed_dataset
 from ziggurat.worker.commands.evaluation import evaluate_split
 from ziggurat.worker.commands.prediction import predict_many
 from ziggurat.worker.commands.program import failure_of_program, run_program
@@ -407,6 +409,7 @@ _RUNNERS: Final[dict[type[Any], tuple[str, Callable[[Any, JobFolder, EventWatch]
     DatasetSpec: ("creating", make_dataset),
     EvaluateSpec: ("evaluating", evaluate_split),
     InferSpec: ("predicting", predict_many),
+    EmbedSpec: ("embedding", embed_dataset),
 }
 """Kind of spec → what executes a job that trains nothing."""
 

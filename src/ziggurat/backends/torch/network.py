@@ -6,6 +6,7 @@ debugging see one kind of object.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 from collections.abc import Mapping, Sequence
@@ -105,6 +106,7 @@ class Network:
 
     Attributes:
         module: the user's object.
+        device: where its parameters are.
         scalar_names: numbers that it shows.
         output_shapes: of one sample's outputs, as PyTorch has them.
         gives_class_scores: whether the first output holds one score a class.
@@ -135,6 +137,8 @@ class Network:
         self._class_weights = as_tensor(class_weights) if class_weights else None
         with users_errors(path):
             self.module = self._made(kind)
+        first = next(self.module.parameters(), None)
+        self.device = torch.device("cpu") if first is None else first.device
         self.scalar_names: list[str] = []
         self.output_shapes: list[tuple[int, ...]] = []
         self.gives_class_scores = False
@@ -158,11 +162,10 @@ class Network:
         """Number of classes of the target; None where it has none."""
         return None if self.target is None else self.target.classes
 
-    @property
-    def device(self) -> torch.device:
-        """Where the parameters are."""
-        first = next(self.module.parameters(), None)
-        return torch.device("cpu") if first is None else first.device
+    def to(self, device: torch.device) -> None:
+        """Move the layers to a device; batches follow them."""
+        self.module.to(device)
+        self.device = device
 
     def samples(self, array: np.ndarray | torch.Tensor) -> torch.Tensor:
         """Return a batch of samples as the network takes it, on its device; images (N, C, H, W)."""
@@ -371,13 +374,13 @@ class Network:
             )
         if isinstance(values, np.ndarray):
             values = torch.from_numpy(values if values.flags.c_contiguous else np.ascontiguousarray(values))
+        kind = _torch_type(spec.dtype)
         # First to the device, then to the type: uint8 images are a quarter of the bytes.
-        tensor = values.to(self.device, non_blocking=True).to(_torch_type(spec))
+        tensor = values.to(self.device, non_blocking=True).to(kind)
         if not spec.is_image:
             return tensor
-        if np.dtype(spec.dtype).kind in "iu":  # a mask: its one channel holds class numbers
-            return tensor[..., 0]
-        return channels_first(tensor)
+        # A mask is an image whose one channel holds class numbers.
+        return tensor[..., 0] if kind is torch.int64 else channels_first(tensor)
 
     def _weights_on(self, device: torch.device) -> torch.Tensor | None:
         if self._class_weights is not None and self._class_weights.device != device:
@@ -460,7 +463,7 @@ class Network:
                     details={"file": self.path},
                 )
             variables = part.get("vars")
-            found.append(Loss(value.reshape(()), None if variables is None else list(variables)))
+            found.append(Loss(value if value.ndim == 0 else value.reshape(()), None if variables is None else list(variables)))
         if not noted:
             return found
         everything = range(len(noted))
@@ -525,9 +528,10 @@ def _axes(spec: ArraySpec) -> list[int]:
     return [spec.shape[2], spec.shape[0], spec.shape[1]] if spec.is_image else list(spec.shape)
 
 
-def _torch_type(spec: ArraySpec) -> torch.dtype:
+@functools.cache
+def _torch_type(dtype: str) -> torch.dtype:
     """Return the type that a network computes with: whole numbers are 64 bits wide, as losses and tables want them."""
-    kind = np.dtype(spec.dtype)
+    kind = np.dtype(dtype)
     return torch.int64 if kind.kind in "iu" else getattr(torch, kind.name)
 
 
