@@ -89,6 +89,25 @@ for wrong in (lambda: tf.placeholder(tf.float32, [2.5]), lambda: tf.reshape(imag
 """
 
 
+OLDEST = """
+import tensorflow as tf
+from tensorflow.models.rnn import rnn, rnn_cell
+from tensorflow.python.ops import array_ops, constant_op
+cell = rnn_cell.BasicLSTMCell(4)
+outputs, _ = rnn.dynamic_rnn(cell, array_ops.ones([2, 3, 5]), dtype=tf.float32)
+assert outputs.shape.as_list() == [2, 3, 4]
+assert constant_op.constant([1.0, 2.0]).shape.as_list() == [2]
+gone = {"contrib.factorization.KMeans": "sklearn.cluster.KMeans", "models.rnn.seq2seq": "tf.nn.dynamic_rnn"}
+for name, said in gone.items():
+    try:
+        eval("tf." + name)
+    except AttributeError as error:
+        assert said in str(error), error
+    else:
+        raise AssertionError(name)
+"""
+
+
 @pytest.fixture
 def run(tmp_path, capfd, monkeypatch):
     """Run a program by a command in a graph of its own; return its exit code and standard error."""
@@ -117,3 +136,8 @@ def test_whole_floats_are_sizes_while_a_program_runs(run, command):
     assert code == 0, said
     with tf.Graph().as_default(), pytest.raises(TypeError):
         tf.placeholder(tf.float32, [2.0])
+
+
+def test_names_of_before_tensorflow_1_are_found(run):
+    code, said = run(run_script, OLDEST)
+    assert code == 0, said
