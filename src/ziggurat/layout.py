@@ -28,6 +28,7 @@ A job folder::
       results/           of a job that used a model: its prediction for every sample, complete or absent
       program/           of a job that runs a program: its script and the files that came with it; its current folder
       program.json       names of these files; what else is in the folder, the program has written
+      program_log/       points that the program logs by `ziggurat.log`, a file for each process; events.jsonl has them
 
 The folder of a dataset is that of the job that creates it, and also has (see ``ziggurat.records.manifest``)::
 
@@ -237,6 +238,11 @@ class JobFolder:
         return self.path / "tb"
 
     @property
+    def tensorboard_root(self) -> Path:
+        """Folder that TensorBoard is shown: of a program, the whole job, since it may write event files of its own."""
+        return self.path if self.program.is_dir() else self.tensorboard
+
+    @property
     def black_box(self) -> Path:
         """Folder of the last batches before a value was not finite."""
         return self.path / "black_box"
@@ -250,6 +256,16 @@ class JobFolder:
     def program(self) -> Path:
         """Folder of the program that a job runs: its script and the files that came with it; its current folder."""
         return self.path / "program"
+
+    @property
+    def program_log(self) -> Path:
+        """Folder of the points that a program logs by ``ziggurat.log``, a file for each process."""
+        return self.path / "program_log"
+
+    @property
+    def images(self) -> Path:
+        """Folder of the images that were logged."""
+        return self.path / "images"
 
     @property
     def program_files(self) -> Path:

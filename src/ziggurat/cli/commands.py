@@ -12,7 +12,7 @@ import click
 from ziggurat.errors import PluginError, UsageError, ZigguratError, nearest_names
 from ziggurat.plugins import PluginCatalogue
 
-__all__ = ["Command", "Group", "LazyGroup", "Verb"]
+__all__ = ["Command", "Group", "LazyGroup", "OpenGroup", "Verb"]
 
 
 class Command(click.Command):
@@ -66,7 +66,7 @@ class Verb:
     """A command that is imported when it is used; a package offers one in the entry-point group ``ziggurat.verbs``.
 
     Args:
-        name: the word.
+        name: the word; ``GROUP.WORD`` for a command of an ``OpenGroup``.
         target: the click command, as ``module:attribute``.
         help: one line for the list of commands.
         heading: heading under which it is listed.
@@ -135,7 +135,7 @@ class LazyGroup(Group):
         return {
             plugin.name: plugin.distribution
             for plugin in self._catalog.available(group)
-            if plugin.name not in self._verbs
+            if plugin.name not in self._verbs and "." not in plugin.name  # those with a dot are of an ``OpenGroup``
         }
 
     def _loaded(self, name: str) -> Verb:
@@ -149,3 +149,35 @@ class LazyGroup(Group):
             return self._loaded(name)
         except ZigguratError:  # the verb itself says why; the others must be found all the same
             return Verb(name, "", f"does not load: `ziggurat {name}` says why", "Broken")
+
+
+class OpenGroup(Group):
+    """A group to which packages add commands: verbs of entry points whose names are ``GROUP.WORD``.
+
+    Args:
+        catalog: where they are installed.
+    """
+
+    def __init__(self, *arguments: Any, catalog: PluginCatalogue, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._catalog = catalog
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, built-in ones first."""
+        return [*super().list_commands(ctx), *self._added()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None where there is none of that name.
+
+        Raises:
+            PluginError: where an entry point brings it and it does not load.
+        """
+        if cmd_name not in self._added():
+            return super().get_command(ctx, cmd_name)
+        name = f"{self.name}.{cmd_name}"
+        return self._catalog.load("verbs", name, target=self._catalog.load("verbs", name).target)
+
+    def _added(self) -> list[str]:
+        prefix = f"{self.name}."
+        names = (plugin.name for plugin in self._catalog.available("verbs"))
+        return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]

@@ -9,12 +9,13 @@ from typing import Any, Final
 import click
 
 from ziggurat.cli.application import Application
-from ziggurat.cli.commands import Command, Group
+from ziggurat.cli.commands import Command, OpenGroup
 from ziggurat.cli.job_folders import open_workspace
 from ziggurat.cli.output import table
 from ziggurat.entities.export_manifest import check_export
 from ziggurat.entities.model_versions import ModelVersions
 from ziggurat.errors import DataError, UsageError
+from ziggurat.plugins import PluginCatalogue
 from ziggurat.zoo.backends import AUTO
 
 __all__ = ["evaluate", "export", "model", "predict", "prediction_text"]
@@ -171,7 +172,7 @@ def _chosen(framework: str) -> str:
     return "" if framework == AUTO else framework
 
 
-@click.group(cls=Group)
+@click.group(cls=OpenGroup, catalog=PluginCatalogue())
 def model() -> None:
     """Inspect models that were trained elsewhere, and predict with them; keep versions of models for `serve`.
 

@@ -1,0 +1,32 @@
+"""REST route of imports of Caffe: ``POST /api/v1/imports/caffe``."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from fastapi import Response
+from pydantic import Field
+
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import Json, RequestBody
+from ziggurat.compat.caffe.client import import_network
+from ziggurat.errors import UsageError
+from ziggurat.server.dependencies import StudioDep, TrainerUser
+from ziggurat.server.permissions import new_router
+
+__all__ = ["router"]
+
+router = new_router(prefix="/api/v1", tags=["imports"])
+
+
+class _Import(RequestBody):
+    text: str = Field("", max_length=4 << 20, description="Text of a `.prototxt`; or leave it out and give `source`.")
+    source: str = Field("", max_length=4096, description="A `.prototxt`, archive or folder on the studio's machine.")
+    weights: str = Field("", max_length=4096, description="A `.caffemodel`.")
+    mean: str = Field("", max_length=4096, description="A mean image (`.binaryproto`).")
+    labels: str = Field("", max_length=4096, description="Class names, one in each line.")
+    solver: str = Field("", max_length=4096, description="A `solver.prototxt`.")
+    until: str = Field("", max_length=300, description="Last layer that is imported; empty: all.")
+    input: str = Field("", max_length=40, description="Size of the images, such as `1x28x28`; empty: that of the file.")
+    color: Literal["BGR", "RGB"] = "BGR"
+    compare: bool = Field(True, description="Whether the network file is compared with Caffe's forward pass.")
