@@ -122,8 +122,8 @@ def _measure(report: Report, export: Path, ours: _Served, floor: _Served, rounds
         "requests a second of the forty lines"
     )
     report.notes.append(
-        f"CPU time of the start: {ours.start_cpu_s:.2f} s with self-test and manifest, {floor.start_cpu_s:.2f} s of the "
-        "forty lines"
+        f"CPU time of the start: {ours.start_cpu_s:.2f} s with self-test and manifest, {floor.start_cpu_s:.2f} s of "
+        "the forty lines"
     )
 
 
