@@ -1,8 +1,8 @@
 """Ziggurat: a web studio and a Python engine for training deep networks.
 
 ``import ziggurat as zig`` gives ``zig.train``, ``zig.load``, ``zig.dataset``, ``zig.runs`` and ``zig.connect``;
-``zig.log`` and ``zig.log_image`` give any program curves and images. The package itself imports nothing, so that it costs
-no time: these names are loaded when they are used first. Import what else you need from its doors:
+``zig.log`` and ``zig.log_image`` give any program curves and images. The package itself imports nothing, so that it
+costs no time: these names are loaded when they are used first. Import what else you need from its doors:
 ``ziggurat.dataflow`` (data loading), ``ziggurat.callbacks`` (callbacks and monitors), ``ziggurat.testing`` (conformance
 suites).
 
