@@ -5,10 +5,10 @@ import numpy as np
 from ziggurat.protobuf_wire import bytes_field, double_field, field_key, integer_field, varint
 
 
-def blob(array, *, form="shape", double=False):
-    """Return an array as bytes: with the shape of today, or with four old axes (``form="old"``)."""
+def blob(array, *, old_axes=False, double=False):
+    """Return an array as bytes: with the shape of today, or with four old axes."""
     array = np.asarray(array)
-    if form == "shape":
+    if not old_axes:
         head = bytes_field(7, bytes_field(1, b"".join(varint(side) for side in array.shape)))
     else:
         axes = (1,) * (4 - array.ndim) + array.shape

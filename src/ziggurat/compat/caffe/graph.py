@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ziggurat.compat.caffe.errors import CaffeError
-from ziggurat.compat.caffe.geometry import Shape, output_shapes
+from ziggurat.compat.caffe.geometry import Shape, array_shapes, output_shapes
 from ziggurat.compat.caffe.layers import LOSS_KINDS, Layer, NetworkText, select, stages_of
 
 __all__ = ["LABEL", "Graph", "Loss", "Node", "build_graph"]
@@ -20,6 +20,9 @@ __all__ = ["LABEL", "Graph", "Loss", "Node", "build_graph"]
 LABEL: Final = -1
 """Number of what is to be learned: it is no value of the network."""
 
+_MOST_OF_LAYER: Final = 1 << 26
+_MOST_NUMBERS: Final = 1 << 27
+_MOST_WEIGHTS: Final = 1 << 28
 _KNOWN_LOSSES: Final = ("SoftmaxWithLoss", "EuclideanLoss", "SigmoidCrossEntropyLoss", "ContrastiveLoss")
 _ENDS: Final = ("Accuracy", "Silence", "HDF5Output")
 _LABEL_NAMES: Final = ("label", "labels", "sim")
@@ -317,6 +320,7 @@ def _shapes(graph: Graph, shape: Shape) -> dict[int, Shape]:
     if not shape or not all(0 < axis <= 1 << 16 for axis in shape) or math.prod(shape) > 1 << 27:
         raise CaffeError("An image has a shape such as 3x224x224.", received="x".join(map(str, shape)))
     shapes: dict[int, Shape] = {graph.image: tuple(shape)}
+    numbers = weights = 0
     for node in graph.nodes:
         found = output_shapes(node.layer, [shapes[number] for number in node.inputs])
         if len(found) < len(node.outputs):
@@ -324,9 +328,21 @@ def _shapes(graph: Graph, shape: Shape) -> dict[int, Shape]:
                 f"{_name_of_kind(node.layer)} gives {len(found)} top(s).", line=node.layer.line, received=f"{len(node.outputs)}"
             )
         for number, each in zip(node.outputs, found):
-            if not each or math.prod(each) > 1 << 29:
-                raise CaffeError("A layer gives at most 536,870,912 numbers of an image.", line=node.layer.line)
+            if not each or math.prod(each) > _MOST_OF_LAYER:
+                raise CaffeError(
+                    f"A layer gives at most {_MOST_OF_LAYER:,} numbers of an image.",
+                    line=node.layer.line,
+                    received=f"{math.prod(each):,} at `{node.layer.name[:60]}`",
+                )
             shapes[number] = each
+        numbers += sum(math.prod(each) for each in found)
+        weights += sum(math.prod(each) for each in array_shapes(node.layer, [shapes[n] for n in node.inputs]))
+        if numbers > _MOST_NUMBERS or weights > _MOST_WEIGHTS:
+            raise CaffeError(
+                f"A network has at most {_MOST_WEIGHTS:,} weights, and gives {_MOST_NUMBERS:,} numbers of an image.",
+                line=node.layer.line,
+                received=f"{weights:,} and {numbers:,} up to `{node.layer.name[:60]}`",
+            )
     return shapes
 
 
