@@ -77,11 +77,15 @@ LAYERS = {
     + conv("3x3/a.b", "3x3/a-b", "num_output: 4 kernel_size: 1")
     + relu("train", "3x3/a.b"),
 }  # fmt: skip
-NEEDS_X = [name for name, text in LAYERS.items() if ('bottom: "x"' in text) and ('top: "x"' not in text.split("layer")[1])]
+NEEDS_X = [
+    name for name, text in LAYERS.items() if ('bottom: "x"' in text) and ('top: "x"' not in text.split("layer")[1])
+]
 
 
 def network(name):
-    first = conv("x", "data", "num_output: 3 kernel_size: 3 pad: 1") if name in (*NEEDS_X, "prelu", "prelu_shared") else ""
+    first = (
+        conv("x", "data", "num_output: 3 kernel_size: 3 pad: 1") if name in (*NEEDS_X, "prelu", "prelu_shared") else ""
+    )
     return with_input((3, 9, 7), first, LAYERS[name])
 
 
@@ -126,7 +130,9 @@ def test_mean_values_scale_and_colors_are_in_the_network(tmp_path, color):
 
 
 def test_double_weights_and_old_shapes_are_the_same_weights(tmp_path):
-    text = with_input((3, 9, 7), conv("c", "data", "num_output: 2 kernel_size: 3"), layer("f", "InnerProduct", "c", "num_output: 4"))
+    text = with_input(
+        (3, 9, 7), conv("c", "data", "num_output: 2 kernel_size: 3"), layer("f", "InnerProduct", "c", "num_output: 4")
+    )
     path = tmp_path / "net.prototxt"
     path.write_text(text)
     source = np.random.default_rng(0)

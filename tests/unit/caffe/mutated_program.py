@@ -18,8 +18,24 @@ from ziggurat.compat.caffe.weights import random_arrays
 from ziggurat.errors import ZigguratError
 
 LIMIT_S, LIMIT_BYTES = 5, 512 << 20
-PIECES = [b"{", b"}", b"[", b'"', b"layer {", b"999999999", b"-1", b"0", b"\xff", b"dim: 1048576", b"nan", b"#", b"type: 1"]
-PICKLE = b"\x80\x02}q\x00(U\x05tasksq\x01]q\x02cos\nsystem\nq\x03)\x81q\x04}q\x05U\x04nameq\x06U\x03abcq\x07sbaU\x01aK\x01u."
+PIECES = [
+    b"{",
+    b"}",
+    b"[",
+    b'"',
+    b"layer {",
+    b"999999999",
+    b"-1",
+    b"0",
+    b"\xff",
+    b"dim: 1048576",
+    b"nan",
+    b"#",
+    b"type: 1",
+]
+PICKLE = (
+    b"\x80\x02}q\x00(U\x05tasksq\x01]q\x02cos\nsystem\nq\x03)\x81q\x04}q\x05U\x04nameq\x06U\x03abcq\x07sbaU\x01aK\x01u."
+)
 
 
 def mutated(content, source):

@@ -13,7 +13,9 @@ def given(text, image, arrays=None):
     """Return what the last layer gives for one image."""
     image = np.asarray(image, np.float32)
     graph = build_graph(read_network(with_input(image.shape, *text)), None)
-    values = forward(graph, image[None], {name: [np.asarray(a, np.float32) for a in each] for name, each in (arrays or {}).items()})
+    values = forward(
+        graph, image[None], {name: [np.asarray(a, np.float32) for a in each] for name, each in (arrays or {}).items()}
+    )
     return values[graph.outputs[-1]][0]
 
 
@@ -23,7 +25,11 @@ RAMP = np.arange(25, dtype=np.float32).reshape(1, 5, 5)
 def test_a_pooling_rounds_up_where_a_convolution_rounds_down():
     pooled = given([layer("p", "Pooling", "data", "kernel_size: 2 stride: 2")], RAMP)
     assert pooled[0].tolist() == [[6, 8, 9], [16, 18, 19], [21, 23, 24]]
-    assert given([conv("c", "data", "num_output: 1 kernel_size: 2 stride: 2 bias_term: false")], RAMP, {"c": [np.ones((1, 1, 2, 2))]}).shape == (1, 2, 2)
+    assert given(
+        [conv("c", "data", "num_output: 1 kernel_size: 2 stride: 2 bias_term: false")],
+        RAMP,
+        {"c": [np.ones((1, 1, 2, 2))]},
+    ).shape == (1, 2, 2)
 
 
 def test_an_average_counts_padding_but_not_what_lies_behind_it():
@@ -60,7 +66,9 @@ def test_an_inner_product_flattens_channels_then_rows_then_columns():
     image = np.arange(8).reshape(2, 2, 2)
     weight = np.zeros((1, 8))
     weight[0, 5] = 1  # channel 1, row 0, column 1
-    assert given([layer("f", "InnerProduct", "data", "num_output: 1 bias_term: false")], image, {"f": [weight]}).tolist() == [5]
+    assert given(
+        [layer("f", "InnerProduct", "data", "num_output: 1 bias_term: false")], image, {"f": [weight]}
+    ).tolist() == [5]
 
 
 def test_groups_see_their_own_channels():
@@ -82,7 +90,9 @@ def test_layers_in_place_change_what_comes_after_them():
 
 def test_a_crop_begins_at_its_offset():
     cut = conv("c", "data", "num_output: 1 kernel_size: 4 bias_term: false")
-    found = given([cut, layer("x", "Crop", "data c", "axis: 2 offset: 1 offset: 2")], RAMP, {"c": [np.ones((1, 1, 4, 4))]})
+    found = given(
+        [cut, layer("x", "Crop", "data c", "axis: 2 offset: 1 offset: 2")], RAMP, {"c": [np.ones((1, 1, 4, 4))]}
+    )
     assert found[0].tolist() == [[7, 8], [12, 13]]
 
 

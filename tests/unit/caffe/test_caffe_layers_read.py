@@ -61,7 +61,10 @@ def test_phases_and_stages_choose_layers():
         + layer("b", "ReLU", "data", more='exclude { stage: "deploy" phase: TRAIN }')
         + layer("c", "ReLU", "data", more="include { min_level: 1 }")
     )
-    names = {stages: [each.name for each in select(staged, "TRAIN", stages).layers] for stages in ((), ("train",), ("train", "fast"), ("deploy",))}
+    names = {
+        stages: [each.name for each in select(staged, "TRAIN", stages).layers]
+        for stages in ((), ("train",), ("train", "fast"), ("deploy",))
+    }
     assert names == {(): ["b"], ("train",): ["a", "b"], ("train", "fast"): ["b"], ("deploy",): []}
 
 
@@ -116,23 +119,32 @@ INPUT = with_input((3, 9, 9), "")
     ("text", "words"),
     [
         (INPUT + layer("x", "Mystery", "data"), "Line 2: `Mystery` is not a type of layer that an import knows."),
-        (INPUT + conv("x", "nothing", "num_output: 1 kernel_size: 1"), "takes `nothing`, which no layer before it gives"),
+        (
+            INPUT + conv("x", "nothing", "num_output: 1 kernel_size: 1"),
+            "takes `nothing`, which no layer before it gives",
+        ),
         (INPUT + conv("x", "data", "num_output: 1 kernel_size: 10"), "The kernel fits into what the layer takes"),
         (INPUT + conv("x", "data", "num_output: 4 kernel_size: 1 group: 2"), "`group` divides the 3 channels"),
         (INPUT + conv("x", "data", "kernel_size: 1"), "has a `num_output`"),
         (INPUT + conv("x", "data", "num_output: 4"), "has a `kernel_size`"),
-        (INPUT + conv("x", "data", "num_output: 4 kernel_size: 3 kernal: 1"), "`kernal` is not a field of `convolution_param`"),
+        (
+            INPUT + conv("x", "data", "num_output: 4 kernel_size: 3 kernal: 1"),
+            "`kernal` is not a field of `convolution_param`",
+        ),
         (INPUT + layer("x", "Pooling", "data", "pool: STOCHASTIC kernel_size: 2"), "A pooling is `MAX` or `AVE`"),
         (INPUT + layer("x", "Pooling", "data", "kernel_size: 2 pad: 2"), "at most half of its kernel"),
         (INPUT + layer("x", "InnerProduct", "data", "num_output: 2000000"), "at most 268,435,456 weights"),
         (INPUT + conv("x", "data", "num_output: 900000 kernel_size: 1"), "at most 67,108,864 numbers"),
-        (INPUT + layer("x", "Pooling", "data", "kernel_size: 1 stride: 3"), "Each window of a pooling lies in the image"),
+        (
+            INPUT + layer("x", "Pooling", "data", "kernel_size: 1 stride: 3"),
+            "Each window of a pooling lies in the image",
+        ),
         (INPUT + layer("x", "Slice", "data", "slice_point: 5", "a b"), "`slice_point` has rising places within 3"),
         (INPUT + layer("x", "Reshape", "data", "shape { dim: 10 dim: -1 }"), "A reshape keeps the batch"),
         (INPUT + layer("x", "Reshape", "data", "shape { dim: 0 dim: 7 }"), "A reshape keeps the 243 numbers"),
         (INPUT + layer("x", "Concat", "data", "axis: 0"), "is an axis behind the batch"),
         (INPUT + layer("x", "LRN", "data", "local_size: 4"), "`local_size` is odd"),
-        (INPUT + layer("x", "ReLU", "data", more='quantized: 1'), "`quantized` is not a field of the layer `x`"),
+        (INPUT + layer("x", "ReLU", "data", more="quantized: 1"), "`quantized` is not a field of the layer `x`"),
         (INPUT + layer("x", "ReLU", "data", more="include { phase: TEST } exclude { phase: TRAIN }"), "not both"),
         (LENET.replace("SoftmaxWithLoss", "HingeLoss"), "`HingeLoss` of the layer `loss` is not a loss"),
         ("net: 'x' base_lr: 0.1", "The file has no layers. Received: a solver."),

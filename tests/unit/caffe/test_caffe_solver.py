@@ -63,7 +63,10 @@ def rate(schedule, progress):
     [
         ('lr_policy: "fixed"', lambda step: 1),
         ('lr_policy: "step" gamma: 0.5 stepsize: 250', lambda step: 0.5 ** (step // 250)),
-        ('lr_policy: "multistep" gamma: 0.1 stepvalue: 300 stepvalue: 800', lambda step: 0.1 ** ((step >= 300) + (step >= 800))),
+        (
+            'lr_policy: "multistep" gamma: 0.1 stepvalue: 300 stepvalue: 800',
+            lambda step: 0.1 ** ((step >= 300) + (step >= 800)),
+        ),
         ('lr_policy: "exp" gamma: 0.999', lambda step: 0.999**step),
         ('lr_policy: "inv" gamma: 0.01 power: 0.5', lambda step: (1 + 0.01 * step) ** -0.5),
         ('lr_policy: "poly" power: 2', lambda step: (1 - step / 1000) ** 2),

@@ -20,7 +20,10 @@ from ziggurat.compat.caffe.sources import ImportFiles, given_files, load_status
 from ziggurat.compat.caffe.weights import random_arrays
 from ziggurat.errors import DataError
 
-DEPLOY = 'input: "data" input_dim: 1 input_dim: 1 input_dim: 28 input_dim: 28 ' + LENET[LENET.index("layer {\n  name: \"conv1") : LENET.index("layer { name: \"accuracy")]
+DEPLOY = (
+    'input: "data" input_dim: 1 input_dim: 1 input_dim: 28 input_dim: 28 '
+    + LENET[LENET.index('layer {\n  name: "conv1') : LENET.index('layer { name: "accuracy')]
+)
 
 
 class ModelJob:

@@ -52,7 +52,10 @@ def test_a_mean_is_an_image_of_channels(tmp_path):
         (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
         (caffemodel({"a": [np.ones(3)]})[:-2], "a field of"),
         (b"\xa2\x06\xff", "an integer without an end"),
-        (bytes_field(100, bytes_field(1, b"a") + bytes_field(7, bytes_field(7, bytes_field(1, b"\x05")))), "0 numbers for the shape (5,)"),
+        (
+            bytes_field(100, bytes_field(1, b"a") + bytes_field(7, bytes_field(7, bytes_field(1, b"\x05")))),
+            "0 numbers for the shape (5,)",
+        ),
         (b"layer { name: 1 }", ""),
     ],
 )
@@ -92,7 +95,9 @@ def test_batch_normalization_counts_its_steps(tmp_path):
 def test_a_mean_image_is_cut_in_its_center(tmp_path):
     mean = np.arange(3 * 6 * 6, dtype=np.float32).reshape(3, 6, 6)
     text = with_input((3, 4, 4), conv("c", "data", "num_output: 4 kernel_size: 3"))
-    files = ImportFiles(network=written(tmp_path / "n.prototxt", text.encode()), mean=written(tmp_path / "m", blob(mean, old_axes=True)))
+    files = ImportFiles(
+        network=written(tmp_path / "n.prototxt", text.encode()), mean=written(tmp_path / "m", blob(mean, old_axes=True))
+    )
     found = convert(files, ImportOptions())
     assert np.array_equal(found.state["mean_image"], mean[:, 1:5, 1:5])
     assert any("cut in the center" in note for note in found.notes)
