@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import click
 
-from ziggurat import __version__
 from ziggurat.errors import PluginError, UsageError, ZigguratError, nearest_names
 from ziggurat.plugins import PluginCatalogue
 
@@ -84,7 +83,6 @@ class LazyGroup(Group):
 
     Args:
         verbs: built-in commands.
-        later: words of the design that this release does not have yet → what they will do.
         catalog: where further commands are installed.
     """
 
@@ -92,13 +90,11 @@ class LazyGroup(Group):
         self,
         *arguments: Any,
         verbs: Sequence[Verb],
-        later: Mapping[str, str],
         catalog: PluginCatalogue,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
         self._verbs = {verb.name: verb for verb in verbs}
-        self._later = later
         self._catalog = catalog
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -133,15 +129,6 @@ class LazyGroup(Group):
         if added:
             with formatter.section("From other packages"):
                 formatter.write_dl(list(added.items()))
-
-    def unknown(self, ctx: click.Context, name: str, known: Sequence[str]) -> UsageError:
-        """Return the error for a word that is no command: one that will come is told apart from a mistyped one."""
-        if name in self._later:
-            return UsageError(
-                f"`{name}` is not in version {__version__}: {self._later[name]} comes with a later release.",
-                advice="`ziggurat --help` lists what there is.",
-            )
-        return super().unknown(ctx, name, known)
 
     def _offered(self, group: str) -> dict[str, str]:
         """Return name → distribution of what entry points offer besides the built-in verbs, importing nothing."""

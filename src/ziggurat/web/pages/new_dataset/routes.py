@@ -86,6 +86,7 @@ def new_dataset(
     _who: TrainerUser,
     clone: Annotated[str, Query(max_length=200)] = "",
     source: Annotated[str, Query(max_length=4096)] = "",
+    name: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     """Return the form: a clone or a source that the address names, else the draft, else an empty one."""
     draft = load_draft(request, _DRAFT)
@@ -93,7 +94,7 @@ def new_dataset(
     if clone and kept["parent"] != clone:
         kept = cloned_texts(studio, clone)
     elif source and kept["source"] != source:
-        kept = {**start_texts(), "source": source}
+        kept = {**start_texts(), "source": source, "name": name}
     elif draft is not None:
         form = fill_form(studio, kept, is_sent=False)
         return _page(request, form, _known(previews, form), saved_at=draft.saved_at)
