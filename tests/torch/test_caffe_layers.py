@@ -71,7 +71,9 @@ LAYERS = {
     "softmax": layer("e", "Softmax", "x", "axis: 2") + relu("r", "e"),
     "split": layer("e", "Split", "x", "", "one two") + layer("z", "Eltwise", "one two"),
     "silence": layer("e", "Split", "x", "", "one two") + layer("z", "Silence", "two", "", " ") + relu("r", "one"),
-    "in_place_twice": conv("c", "data", "num_output: 4 kernel_size: 1") + relu("r", "c") + relu("q", "c", "negative_slope: 1"),
+    "in_place_twice": conv("c", "data", "num_output: 4 kernel_size: 1")
+    + relu("r", "c")
+    + relu("q", "c", "negative_slope: 1"),
     "names_of_any_kind": conv("class", "data", "num_output: 4 kernel_size: 1")
     + conv("3x3/a-b", "class", "num_output: 4 kernel_size: 1")
     + conv("3x3/a.b", "3x3/a-b", "num_output: 4 kernel_size: 1")
@@ -115,8 +117,8 @@ def test_shared_arrays_of_unlike_layers_are_one_parameter(tmp_path):
 
 @pytest.mark.parametrize("color", ["BGR", "RGB"])
 def test_mean_values_scale_and_colors_are_in_the_network(tmp_path, color):
-    source = """layer { name: "d" type: "Data" top: "data" top: "label"
-        transform_param { scale: 0.0078125 mean_value: 104 mean_value: 117 mean_value: 123 crop_size: 8 mirror: true } }"""
+    source = """layer { name: "d" type: "Data" top: "data" top: "label" transform_param {
+        scale: 0.0078125 mean_value: 104 mean_value: 117 mean_value: 123 crop_size: 8 mirror: true } }"""
     conversion = converted(tmp_path, source + conv("c", "data", "num_output: 2 kernel_size: 3"), color=color)
     assert parity(conversion, run_network)["holds"]
     assert ("data.flip(1)" in conversion.file.text) == (color == "BGR")

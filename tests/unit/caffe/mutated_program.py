@@ -60,7 +60,7 @@ def mutated(content, source):
 
 
 def main(folder, first, count):
-    """Import files with seeds ``first`` to ``first + count``; an error of Ziggurat is an answer, anything else is none."""
+    """Import files with seeds from ``first`` on; an error of Ziggurat is an answer, anything else is none."""
     text = NETWORKS["siamese"]()
     weights = caffemodel(random_arrays(build_graph(read_network(text), None)), form="V1")
     texts = [LENET, text, googlenet_with_losses(), *(each() for each in NETWORKS.values())]

@@ -144,6 +144,7 @@ INPUT = with_input((3, 9, 9), "")
         (INPUT + layer("x", "Reshape", "data", "shape { dim: 0 dim: 7 }"), "A reshape keeps the 243 numbers"),
         (INPUT + layer("x", "Concat", "data", "axis: 0"), "is an axis behind the batch"),
         (INPUT + layer("x", "LRN", "data", "local_size: 4"), "`local_size` is odd"),
+        (INPUT + layer("x", "ReLU", "data", more="rleu_param { }"), "`rleu_param` is not a field of the layer `x`"),
         (INPUT + layer("x", "ReLU", "data", more="quantized: 1"), "`quantized` is not a field of the layer `x`"),
         (INPUT + layer("x", "ReLU", "data", more="include { phase: TEST } exclude { phase: TRAIN }"), "not both"),
         (LENET.replace("SoftmaxWithLoss", "HingeLoss"), "`HingeLoss` of the layer `loss` is not a loss"),

@@ -1,7 +1,7 @@
 """The part of a network that an import converts: its layers in order, with the shape of everything that they give.
 
-Values have numbers: a layer that works in place gives a new one under the same name. The images are one value, the labels
-are none. Shapes are without the batch.
+Values have numbers: a layer that works in place gives a new one under the same name. The images are one value, the
+labels are none. Shapes are without the batch.
 """
 
 from __future__ import annotations

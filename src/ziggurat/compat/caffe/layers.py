@@ -73,6 +73,13 @@ _OF_LAYERS: Final = (
     *("name", "type", "bottom", "top", "phase", "loss_weight", "param", "blobs", "include", "exclude"),
     *("propagate_down", "device", "buffer", "blobs_lr", "weight_decay", "blob_share_mode", "layer"),
 )
+_PARAMETERS: Final = tuple(f"{field_name.removesuffix('_param')}" for field_name, _ in _OPTIONS.values()) + (
+    *("transform", "loss", "accuracy", "argmax", "data", "dummy_data", "embed", "exp", "hdf5_data", "hdf5_output"),
+    *("hinge_loss", "image_data", "infogain_loss", "input", "log", "memory_data", "mvn", "parameter", "python"),
+    *("recurrent", "reduction", "spp", "threshold", "tile", "window_data"),
+)
+"""Names of the options of all layers, without ``_param``; Caffe leaves those of another type alone."""
+
 _RULES: Final = ("phase", "min_level", "max_level", "stage", "not_stage")
 _PHASES: Final = ("TRAIN", "TEST")
 
@@ -293,7 +300,7 @@ def _layer(message: Message, is_old: bool) -> Layer:
     if kind in _OPTIONS:
         field_name, known = _OPTIONS[kind]
         for entry in message.entries:
-            if entry.name not in _OF_LAYERS and not entry.name.endswith("_param"):
+            if entry.name not in _OF_LAYERS and entry.name.removesuffix("_param") not in _PARAMETERS:
                 message.only(*_OF_LAYERS, field_name, "transform_param", "loss_param")
         options = message.message(field_name)
         options.only(*known)

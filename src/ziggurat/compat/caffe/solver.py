@@ -14,50 +14,12 @@ __all__ = ["Solver", "read_solver"]
 
 _TYPES: Final = ("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam")
 _OLD_TYPES: Final = ("SGD", "NESTEROV", "ADAGRAD", "RMSPROP", "ADADELTA", "ADAM")
-_KNOWN: Final = tuple(
-    [
-        "net",
-        "net_param",
-        "train_net",
-        "test_net",
-        "train_net_param",
-        "test_net_param",
-        "train_state",
-        "test_state",
-        "test_iter",
-        "test_interval",
-        "test_compute_loss",
-        "test_initialization",
-        "base_lr",
-        "display",
-        "average_loss",
-        "max_iter",
-        "iter_size",
-        "lr_policy",
-        "gamma",
-        "power",
-        "momentum",
-        "weight_decay",
-        "regularization_type",
-        "stepsize",
-        "stepvalue",
-        "clip_gradients",
-        "snapshot",
-        "snapshot_prefix",
-        "snapshot_diff",
-        "snapshot_format",
-        "solver_mode",
-        "device_id",
-        "random_seed",
-        "type",
-        "delta",
-        "momentum2",
-        "rms_decay",
-        "debug_info",
-        "snapshot_after_train",
-        "solver_type",
-        "layer_wise_reduce",
-    ]
+_KNOWN_TEXT: Final = (
+    "net net_param train_net test_net train_net_param test_net_param train_state test_state test_iter "
+    "test_interval test_compute_loss test_initialization base_lr display average_loss max_iter iter_size "
+    "lr_policy gamma power momentum weight_decay regularization_type stepsize stepvalue clip_gradients "
+    "snapshot snapshot_prefix snapshot_diff snapshot_format solver_mode device_id random_seed type delta "
+    "momentum2 rms_decay debug_info snapshot_after_train solver_type layer_wise_reduce"
 )
 
 
@@ -87,7 +49,7 @@ def read_solver(text: str) -> Solver:
     """
     root = parse_text(text)
     root.kind = "the solver"
-    root.only(*_KNOWN)
+    root.only(*_KNOWN_TEXT.split())
     notes: list[str] = []
     steps = root.integer("max_iter", 0, 1)
     rate = root.number("base_lr", 0.0)

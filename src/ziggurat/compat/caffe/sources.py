@@ -86,7 +86,7 @@ def load_status(content: bytes) -> Any:
         return _StatusReader(io.BytesIO(content), encoding="latin1").load()
     except (pickle.UnpicklingError, EOFError, AttributeError, ValueError, IndexError, KeyError, TypeError) as error:
         raise CaffeError("`status.pickle` must be a whole pickle.", received=str(error)[:100]) from None
-    except (ImportError, MemoryError, OverflowError, RecursionError) as error:
+    except (ImportError, MemoryError, OverflowError, RecursionError, SystemError) as error:
         raise CaffeError("`status.pickle` must be a pickle of DIGITS.", received=str(error)[:100]) from None
 
 
