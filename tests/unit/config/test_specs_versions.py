@@ -56,7 +56,7 @@ def test_a_version_that_no_step_leaves_is_refused():
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ({}, "A spec must say its `kind`. Known: `train`, `dataset`, `evaluate`, `infer`, `program`."),
+        ({}, "A spec must say its `kind`. Known: `train`, `dataset`, `evaluate`, `infer`, `program`, `embed`."),
         (
             {"kind": "trian"},
             "`kind` must be a kind of job that this release knows. Received: trian. Did you mean `train`?",
