@@ -11,6 +11,7 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.dataset_boxes import boxes
+from ziggurat.cli.dataset_maps import map_, similar
 from ziggurat.cli.dataset_sources import (
     again,
     create,
@@ -327,5 +328,5 @@ def dataset() -> None:
 
 for _command in (create, again, guess, preview, formats, list_, show, explore, problems, check, export, versions):
     dataset.add_command(_command)
-for _command in (relabel, exclude, move, classes, boxes, split, merge, append):
+for _command in (relabel, exclude, move, classes, boxes, split, merge, append, map_, similar):
     dataset.add_command(_command)

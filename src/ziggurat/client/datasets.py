@@ -163,6 +163,29 @@ class DatasetClient:
         """Make one dataset of several."""
         return self._connection.ask("POST", "/dataset-merges", json={"datasets": list(job_ids), "name": name})
 
+    def create_map(self, job_id: str, **options: Any) -> dict[str, Any]:
+        """Put a map of a dataset into the queue; return the job.
+
+        Args:
+            job_id: of the dataset.
+            options: ``features`` (``backbone``, ``model`` or ``own``), ``model``, ``checkpoint``, ``tsne``,
+                ``perplexity``, ``folds``, ``limit``, ``seed``.
+        """
+        return self._connection.ask("POST", f"/datasets/{job_id}/maps", json=given(options))
+
+    def maps(self, job_id: str) -> list[dict[str, Any]]:
+        """Return the jobs that make maps of a dataset, the newest first."""
+        return self._connection.ask("GET", f"/datasets/{job_id}/maps")
+
+    def similar(self, job_id: str, sample: str, *, limit: int = 24, map_id: str = "") -> dict[str, Any]:
+        """Return the samples that are most similar to one (``SPLIT/ROW`` or key), with the cosine of their features."""
+        params = given({"sample": sample, "limit": limit, "map": map_id})
+        return self._connection.ask("GET", f"/datasets/{job_id}/similar", params=params)
+
+    def findings(self, job_id: str, which: str, **chosen: Any) -> dict[str, Any]:
+        """Return samples that a map makes doubtful: ``which`` is ``label-errors`` or ``near-duplicates``."""
+        return self._connection.ask("GET", f"/datasets/{job_id}/findings/{which}", params=given(chosen))
+
     def export(self, job_id: str, format: str, target: Path, **options: Any) -> Path:  # noqa: A002
         """Write a zip archive of a dataset in a format of others to ``target``."""
         body = {"format": format, "options": options}

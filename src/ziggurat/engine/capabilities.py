@@ -4,8 +4,9 @@ A backend without any of them can still train, evaluate and predict, through its
 training is named, by the name of the protocol, in the ``capabilities`` of its
 ``ziggurat.entities.backend_info.BackendInfo``, so that pages know it and only what is asked for is loaded. Of programs
 are ``HasArithmetic``, ``HasEvaluationNames``, ``HasGraph``, ``HasMovingSummaries``, ``HasRivalLosses``,
-``HasSummaries`` and ``SupportsSummaries``; of trained networks ``HasInferenceInputs`` and ``SupportsGradients``; of the
-backend's object ``ChoosesThreads``, ``SupportsCheckpoints``, ``SupportsFineTuning`` and ``TrainsOnMixedLabels``.
+``HasSummaries``, ``SupportsSummaries`` and ``TakesLinearHead``; of trained networks ``GivesFeatures``,
+``HasInferenceInputs`` and ``SupportsGradients``; of the backend's object ``ChoosesThreads``, ``SupportsCheckpoints``,
+``SupportsFineTuning`` and ``TrainsOnMixedLabels``.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ __all__ = [
     "ExportOrder",
     "ExportResult",
     "ForeignNetwork",
+    "GivesFeatures",
     "HasArithmetic",
     "HasEvaluationNames",
     "HasGraph",
@@ -43,6 +45,7 @@ __all__ = [
     "SupportsGraph",
     "SupportsInference",
     "SupportsSummaries",
+    "TakesLinearHead",
     "TensorDescription",
     "TrainedNetwork",
     "TrainsOnMixedLabels",
@@ -226,6 +229,47 @@ class SupportsGradients(Protocol):
             x: (N, H, W, C) float32, preprocessed.
             layer: one of ``map_layers``.
             class_number: whose score it is: what stands before the softmax, where there is such.
+        """
+        ...
+
+
+@runtime_checkable
+class GivesFeatures(Protocol):
+    """A trained network that gives the inputs of its head, its last layer with weights."""
+
+    def features(self, x: np.ndarray) -> np.ndarray:
+        """Return the inputs of the head, (N, D) float32; the network computes as in inference.
+
+        Args:
+            x: (N, …) samples, preprocessed.
+
+        Raises:
+            ConfigurationError: if the head is not one layer that is computed once, from one vector for each sample.
+        """
+        ...
+
+
+@runtime_checkable
+class TakesLinearHead(GivesFeatures, Protocol):
+    """A program whose head can be a linear classifier that was fitted to its features."""
+
+    def head_names(self) -> tuple[str, str]:
+        """Return the names of weights and bias of the head in ``state()``.
+
+        Raises:
+            ConfigurationError: if the outputs of the network are not ``features @ weights + bias`` of its head.
+        """
+        ...
+
+    def set_head(self, weights: np.ndarray, bias: np.ndarray) -> None:
+        """Replace the weights of the head; averages of weights begin anew.
+
+        Args:
+            weights: (D, K) for K classes.
+            bias: (K,).
+
+        Raises:
+            ConfigurationError: if the outputs of the network are not ``features @ weights + bias`` of its head.
         """
         ...
 

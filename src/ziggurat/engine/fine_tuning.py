@@ -18,6 +18,7 @@ __all__ = [
     "BACKBONE_RATE",
     "FineTuningRequest",
     "head_of",
+    "no_linear_head",
     "rate_factors",
     "rates_of",
     "stages_of",
@@ -88,6 +89,19 @@ def head_of(shapes: Mapping[str, Sequence[int]], beginning: str = "") -> tuple[s
         names = list(shapes)
         return tuple(names[names.index(last) :])
     return tuple(name for name in shapes if _dotted(name).startswith(f"{layer}."))
+
+
+def no_linear_head(received: str) -> ConfigurationError:
+    """Return the error of a network whose head is not one fully connected layer.
+
+    Args:
+        received: what the head is instead.
+    """
+    return ConfigurationError(
+        "The last layer of this network is not one fully connected layer that takes one vector for each sample.",
+        received=received,
+        advice="Choose a network that ends in one, such as `efficientnet_lite0`.",
+    )
 
 
 def rate_factors(

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-_MODEL_USERS: Final = ("evaluate", "infer")
+_MODEL_USERS: Final = ("evaluate", "infer", "embed")
 """Kinds of job that use a checkpoint: the training must stay, but need only be done where their spec says so."""
 
 

@@ -8,12 +8,14 @@ from typing import Any
 from ziggurat.entities import Job
 from ziggurat.operations.use_case import Call, use_case
 from ziggurat.workspace.new_jobs import JobRequest
+from ziggurat.workspace.studio.dataset_maps import Features
 
 __all__ = [
     "change_classes",
     "correct",
     "create",
     "create_again",
+    "create_map",
     "exclude",
     "export",
     "make_version",
@@ -104,6 +106,14 @@ def make_version(call: Call, job_id: str, name: str = "", samples: Sequence[str]
     """Make a version of the corrected boxes; the images of this dataset are as in the dataset again."""
     job = call.studio.datasets.correct_boxes(job_id, samples, name=name, owner=call.who.name)
     call.note(job.id, parent=job_id)
+    return job
+
+
+@use_case("dataset.map")
+def create_map(call: Call, job_id: str, features: Features = "", model: str = "", **options: Any) -> Job:
+    """Put a map of a dataset into the queue: features of its samples, and where they place them."""
+    job = call.studio.maps.create(job_id, features=features, model=model, owner=call.who.name, **options)
+    call.note(job.id, dataset=job_id, features=str(job.spec["features"]))
     return job
 
 

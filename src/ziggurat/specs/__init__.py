@@ -2,6 +2,7 @@
 
 from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import FieldDescription, assign, describe_fields
+from ziggurat.specs.embedding import EmbedSpec
 from ziggurat.specs.evaluation import EvaluateSpec, InferSpec
 from ziggurat.specs.files import (
     RENAMED,
@@ -32,6 +33,7 @@ __all__ = [
     "SPEC_KINDS",
     "UPGRADES",
     "DatasetSpec",
+    "EmbedSpec",
     "EvaluateSpec",
     "FieldDescription",
     "FileNetwork",

@@ -15,6 +15,7 @@ from ziggurat.layout import present_paths, workspace_of
 from ziggurat.specs.base import STORED, SpecModel
 from ziggurat.specs.dataset import DatasetSpec
 from ziggurat.specs.describe import describe_fields
+from ziggurat.specs.embedding import EmbedSpec
 from ziggurat.specs.evaluation import EvaluateSpec, InferSpec
 from ziggurat.specs.problems import spec_error
 from ziggurat.specs.program import ProgramSpec
@@ -37,7 +38,7 @@ __all__ = [
 _NO_PATHS: Final = ("name", "network")
 """Fields that may look like paths of the workspace and are none: the text of a network file stands in the spec."""
 
-Spec = TrainSpec | DatasetSpec | EvaluateSpec | InferSpec | ProgramSpec
+Spec = TrainSpec | DatasetSpec | EvaluateSpec | InferSpec | ProgramSpec | EmbedSpec
 """The spec of any kind of job."""
 
 
@@ -137,6 +138,7 @@ SPEC_KINDS: Final[dict[str, type[SpecModel]]] = {
     "evaluate": EvaluateSpec,
     "infer": InferSpec,
     "program": ProgramSpec,
+    "embed": EmbedSpec,
 }
 """Every kind of job that this release knows, with today's model."""
 

@@ -17,7 +17,7 @@ from ziggurat.zoo.network_task import kinds_of
 
 __all__ = ["BackendInfoConformance", "backend_problems", "capability_problems", "written_formats"]
 
-_OF_NETWORKS: Final = frozenset({"SupportsGradients"})
+_OF_NETWORKS: Final = frozenset({"GivesFeatures", "SupportsGradients"})
 """Capabilities of trained networks, for which a description names what opens them."""
 
 _WITHIN_S: Final = 300.0

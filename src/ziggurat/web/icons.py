@@ -49,6 +49,7 @@ ICONS: Final = {
     "image": '<rect x="2" y="3" width="12" height="10" rx="1.5"/><circle cx="5.5" cy="6.3" r="1"/>'
     + _lines("M2.5 11.5 6 8.5l2.5 2L11 8l2.7 2.5"),
     "info": _RING + _lines("M8 7.4v3.4M8 5.1v.1"),
+    "lasso": '<ellipse cx="8.5" cy="6.5" rx="5.5" ry="3.8"/>' + _lines("M4.3 9c-1 .6-1.2 1.9-.2 2.5 1 .6.9 1.6-.1 2.2"),
     "list": _lines("M2.5 4h.1M2.5 8h.1M2.5 12h.1M5.5 4h8M5.5 8h8M5.5 12h8"),
     "lock": '<rect x="3.5" y="7" width="9" height="6.5" rx="1"/>' + _lines("M5.5 7V5a2.5 2.5 0 0 1 5 0v2"),
     "menu": _lines("M2.5 4h11M2.5 8h11M2.5 12h11"),
@@ -63,6 +64,9 @@ ICONS: Final = {
     "help": _RING + _lines("M6.4 6.3a1.7 1.7 0 1 1 2.4 1.6c-.6.3-.8.6-.8 1.2M8 11.1v.1"),
     "queue-ring": '<circle cx="8" cy="8" r="6" stroke-dasharray="2.4 2.3"/>',
     "minus": _lines("M3 8h10"),
+    "move": _lines("M8 2v12M2 8h12M6.2 3.8 8 2l1.8 1.8M6.2 12.2 8 14l1.8-1.8")
+    + _lines("M3.8 6.2 2 8l1.8 1.8M12.2 6.2 14 8l-1.8 1.8"),
+    "rectangle": '<rect x="2.5" y="3.5" width="11" height="9" rx="1" stroke-dasharray="2.4 1.8"/>',
     "redo": _lines("M10.5 4 13 6.5 10.5 9M13 6.5H6.5a3.5 3.5 0 0 0 0 7H9"),
     "refresh": _lines("M13 8a5 5 0 1 1-1.5-3.6L13 6M13 3v3h-3"),
     "search": '<circle cx="7" cy="7" r="4.5"/>' + _lines("M10.5 10.5 14 14"),

@@ -30,6 +30,9 @@ _WORDS: Final = {
     "assemble": "writing",
     "load": "loading",
     "predict": "predicting",
+    "embed": "computing features",
+    "compare": "comparing",
+    "place": "placing",
 }
 
 

@@ -101,9 +101,22 @@ class SampleResults:
 
 
 def write_results(
-    folder: Path, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None, keys: bytes = b""
+    folder: Path,
+    summary: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray] | None = None,
+    keys: bytes = b"",
+    *,
+    links: Mapping[str, Path] | None = None,
 ) -> None:
-    """Write a folder of results, whole or not at all; of a network that does not classify, the summary alone."""
+    """Write a folder of results, whole or not at all; of a network that does not classify, the summary alone.
+
+    Args:
+        folder: what it becomes; what stands there is replaced.
+        summary: JSON values.
+        arrays: name → array.
+        keys: what names each sample, one a line.
+        links: name → array file on the same disk, which takes no further space; it is copied from another disk.
+    """
     partial = folder.with_name(f".{folder.name}.partial")
     files = ResultFiles(partial)
     with storage_errors(folder):
@@ -111,6 +124,11 @@ def write_results(
         partial.mkdir(parents=True)
         for name, array in (arrays or {}).items():
             np.save(files.array(name), array, allow_pickle=False)
+        for name, file in (links or {}).items():
+            try:
+                os.link(file, files.array(name))
+            except OSError:
+                shutil.copyfile(file, files.array(name))
         files.keys.write_bytes(keys)
         text = json.dumps({"version": _VERSION, **summary}, ensure_ascii=False, indent=2) + "\n"
         files.summary.write_text(text, encoding="utf-8", errors="surrogateescape")

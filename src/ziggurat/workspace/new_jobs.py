@@ -22,6 +22,7 @@ from ziggurat.layout import JobFolder, other_folders
 from ziggurat.specs import (
     SPEC_KINDS,
     DatasetSpec,
+    EmbedSpec,
     EvaluateSpec,
     FileNetwork,
     InferSpec,
@@ -235,7 +236,7 @@ def dataset_needs(_spec: Spec) -> ResourceRequest:
     return ResourceRequest(slot="dataset")
 
 
-def model_needs(spec: EvaluateSpec | InferSpec) -> ResourceRequest:
+def model_needs(spec: EvaluateSpec | InferSpec | EmbedSpec) -> ResourceRequest:
     """Return what using a model needs: what its training needs, as far as the spec of that can be read."""
     try:
         return train_needs(load_train_spec(JobFolder(Path(spec.model)).spec))
@@ -247,6 +248,8 @@ def needs_of(spec: Spec) -> ResourceRequest:
     """Return what a job of any kind needs."""
     if isinstance(spec, EvaluateSpec | InferSpec):
         return model_needs(spec)
+    if isinstance(spec, EmbedSpec):
+        return model_needs(spec) if spec.model else ResourceRequest(slot="cpu")
     if isinstance(spec, ProgramSpec):
         return program_needs(spec)
     return dataset_needs(spec) if isinstance(spec, DatasetSpec) else train_needs(spec)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import File, Path, Query, Request, Response, UploadFile
 from pydantic import Field
@@ -197,6 +197,59 @@ add_operation(router, operations.exclude, shape=JobShape, status=201, body=_Excl
 add_operation(router, operations.correct, shape=JobShape, status=201, body=_Corrections)
 add_operation(router, operations.change_classes, shape=JobShape, status=201, body=_Classes)
 add_operation(router, operations.merge, shape=JobShape, status=201, body=_Merge)
+
+
+class _Map(RequestBody):
+    features: Literal["", "backbone", "model", "own"] = Field(
+        "",
+        description="Of a backbone, of a trained model, or of the samples themselves; empty: what fits the dataset.",
+    )
+    model: str = Field("", max_length=200, description="Id of a training, for features of a model.")
+    checkpoint: str = Field("", max_length=200, description="Of the model: a name, `best` or `latest`.")
+    tsne: bool = Field(True, description="Whether samples are placed by t-SNE as well; needs the extra `maps`.")
+    perplexity: float = Field(30.0, ge=2, le=500, allow_inf_nan=False, description="Neighbors that t-SNE keeps.")
+    folds: int = Field(5, ge=0, le=20, description="To find label errors; 0 for none.")
+    limit: int = Field(50_000, ge=0, lt=2**31, description="Samples at most, chosen at random; 0 for all.")
+    seed: int = Field(0, ge=0, lt=2**32)
+
+
+class _Similar(RequestBody):
+    sample: str = Field(min_length=1, max_length=4096, description="As SPLIT/ROW or by key.")
+    map: str = Field("", max_length=200, description="Id of the map; empty for the newest.")
+    limit: int = Field(24, ge=1, le=1000)
+
+
+class _Findings(PageQuery):
+    map: str = Field("", max_length=200, description="Id of the map; empty for the newest.")
+
+
+@router.get("/datasets/{job_id}/maps", response_model=list[JobShape])
+def maps(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the jobs that make maps of a dataset, the newest first; the label and other lists are of those done."""
+    studio.datasets.folder(job_id)
+    return answer(studio.maps.of_dataset(job_id))
+
+
+@router.get("/datasets/{job_id}/similar", response_model=Json)
+def similar(studio: StudioDep, _who: ViewerUser, job_id: str, query: Annotated[_Similar, Query()]) -> Response:
+    """Return the samples that are most similar to one: ``map``, ``features``, ``sample`` and ``samples``."""
+    return answer(studio.maps.similar(job_id, query.sample, map_id=query.map, limit=query.limit))
+
+
+@router.get("/datasets/{job_id}/findings/{which}", response_model=Json)
+def map_findings(
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    which: Literal["label-errors", "near-duplicates"],
+    query: Annotated[_Findings, Query()],
+) -> Response:
+    """Return samples that a map makes doubtful: ``map``, ``source``, ``total`` and ``samples``, ranked."""
+    found = studio.maps.findings(job_id, which, map_id=query.map, offset=query.offset, limit=query.limit)
+    return answer(found)
+
+
+add_operation(router, operations.create_map, shape=JobShape, status=201, body=_Map)
 
 
 uploads_router = new_router(prefix="/api/v1", tags=["uploads"])

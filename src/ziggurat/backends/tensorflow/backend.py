@@ -55,11 +55,14 @@ class TensorFlowBackend:
             batch_parts=request.gradient_accumulation_steps,
             config=session_config(request),
             prefetch=_prefetch(request),
+            fine_tuning=request.fine_tuning,
         )
         if request.pretrained is not None:
             plan = restore_pretrained(program, request.pretrained, request.freeze)
             for sentence in plan.sentences():
                 _logger.info(sentence)
+            for sentence in plan.details():
+                _logger.debug(sentence)
         return program
 
     def choose_threads(self, request: ProgramRequest, most: int) -> int:

@@ -42,6 +42,7 @@ INFO: Final = BackendInfo(
     capabilities={
         "SupportsInference": _TASKS,
         "SupportsGradients": _TASKS,
+        "GivesFeatures": _TASKS,
         "SupportsExport": _TASKS,
         "SupportsDescribe": _TASKS,
         "SupportsGraph": _TASKS,

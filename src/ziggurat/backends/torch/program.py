@@ -19,6 +19,7 @@ from ziggurat.backends.torch.arithmetic import torch_arithmetic
 from ziggurat.backends.torch.batch_sums import Weight
 from ziggurat.backends.torch.feeds import make_feed
 from ziggurat.backends.torch.frozen_features import frozen_features, sample_keys
+from ziggurat.backends.torch.linear_head import head_inputs, linear_head
 from ziggurat.backends.torch.network import Network, Results, channels_last
 from ziggurat.backends.torch.network_file import FILE_NAME
 from ziggurat.backends.torch.optimizers import first_momentum, make_optimizer
@@ -82,8 +83,8 @@ class TorchProgram(StepProgram):
             if is_frozen(f"model/{name}"):
                 parameter.requires_grad_(False)
         network.to(options.device)
-        if options.channels_last:
-            module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        network.is_contiguous = network.is_contiguous or not options.channels_last
+        network.keep_channels_last()
         parts = [self._trained(part, number) for number, part in enumerate(network.parts)]
         decoupled = request.weight_decay
         optimizers = [
@@ -125,7 +126,7 @@ class TorchProgram(StepProgram):
             self.options.device,
             count=max(1, len(self._request.devices)),
             precision=self._request.precision,
-            channels_last=self.options.channels_last,
+            channels_last=not self.network.is_contiguous,
             is_compiled=self.options.compile,
             threads=self._process_threads,
         )
@@ -199,6 +200,43 @@ class TorchProgram(StepProgram):
             beside = {name: torch.from_numpy(np.asarray(each)) for name, each in (given or {}).items()}
             outputs = self.network.predict(self.network.samples(x), beside)
         return [plain(channels_last(each)) for each in outputs]
+
+    def features(self, x: np.ndarray) -> np.ndarray:
+        """Return the inputs of the head of samples ``x: (N, …)``, (N, D) float32, computed as in inference.
+
+        Raises:
+            ConfigurationError: if the head is not one layer that is computed once, from one vector for each sample.
+        """
+        network = self.network
+        self._train_mode(False)
+        self._seed(0)
+        with torch.no_grad(), self._autocast():
+            samples = network.samples(x)
+            return head_inputs(
+                network.module, self._request.fine_tuning, lambda: network.predict(samples), len(samples)
+            )
+
+    def head_names(self) -> tuple[str, str]:
+        """Return the names of weights and bias of the head in ``state()``.
+
+        Raises:
+            ConfigurationError: if the output of the network is not that of one fully connected layer with a bias.
+        """
+        network = self.network
+        self._train_mode(False)
+        self._seed(0)
+        with torch.no_grad():
+            return linear_head(network.module, self._request.fine_tuning, lambda: network.predict(network.zeros()))
+
+    def set_head(self, weights: np.ndarray, bias: np.ndarray) -> None:
+        """Replace the weights of the head by those of a linear classifier, (D, K) and (K,).
+
+        Raises:
+            ConfigurationError: if the output of the network is not that of one fully connected layer with a bias.
+        """
+        names = self.head_names()
+        self.load_state({**self.state(), **dict(zip(names, (weights.T, bias), strict=True))})
+        self.start_averages()
 
     def start_averages(self) -> None:
         """Begin to average at the weights as they are now."""

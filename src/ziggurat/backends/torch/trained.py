@@ -12,6 +12,7 @@ import torch
 
 from ziggurat.backends.torch.devices import device_of
 from ziggurat.backends.torch.gradients import class_scores, map_layers
+from ziggurat.backends.torch.linear_head import head_inputs
 from ziggurat.backends.torch.network import Network, channels_last, make_network
 from ziggurat.backends.torch.recording import LayerRun, Recorder
 from ziggurat.backends.torch.state import give_weights
@@ -45,9 +46,10 @@ class TrainedTorch:
         self._device = _device(request)
         self._precision = _PRECISIONS.get(request.precision)
         self.network.to(self._device)
-        self.network.module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        self.network.keep_channels_last()
         self.gives_class_scores = self.network.gives_class_scores
         self._maps: tuple[list[str], str] | None = None
+        self._tuning = request.fine_tuning
 
     def evaluate(self, x: np.ndarray, y: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return cost, the user's scalars, and the outputs in validation."""
@@ -74,6 +76,16 @@ class TrainedTorch:
         """
         with self._running():
             return self._named(self.network.predict(self.network.samples(x), self._given(given or {})))
+
+    def features(self, x: np.ndarray) -> np.ndarray:
+        """Return the inputs of the head, (N, D) float32.
+
+        Raises:
+            ConfigurationError: if the head is not one layer that is computed once, from one vector for each sample.
+        """
+        with self._running():
+            samples = self.network.samples(x)
+            return head_inputs(self.network.module, self._tuning, lambda: self.network.predict(samples), len(samples))
 
     def layer_outputs(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
         """Return what each layer gives of samples, in the order of the network; the outputs come last."""

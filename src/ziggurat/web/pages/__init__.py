@@ -20,11 +20,13 @@ ROUTERS: Final = (
     "ziggurat.web.pages.pretrained.routes:router",
     "ziggurat.web.pages.settings.routes:router",
     "ziggurat.web.pages.about.routes:router",
+    "ziggurat.web.pages.home.trash:router",
     "ziggurat.web.pages.rest_api.routes:router",
     "ziggurat.web.pages.palette.routes:router",
     # These come last: `/models/{job_id}` would take `/models/new`.
     "ziggurat.web.pages.dataset.routes:router",
     "ziggurat.web.pages.dataset.explore:router",
+    "ziggurat.web.pages.dataset.explore_map:router",
     "ziggurat.web.pages.dataset.boxes:router",
     "ziggurat.web.pages.dataset.checks:router",
     "ziggurat.web.pages.dataset.classes:router",

@@ -18,6 +18,7 @@ from ziggurat.backends.tensorflow.digits import CLASS_WEIGHTS
 from ziggurat.backends.tensorflow.export.formats import FORMATS, ExportFormat, Runner, format_named
 from ziggurat.backends.tensorflow.export.gradients import ClassGradients, layers_behind
 from ziggurat.backends.tensorflow.export.serving import ServingModel, give_weights, named_outputs, serving_model
+from ziggurat.backends.tensorflow.linear_head import head_input
 from ziggurat.backends.tensorflow.network_file import load_network
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.backends.tensorflow.towers import (
@@ -27,7 +28,7 @@ from ziggurat.backends.tensorflow.towers import (
     inference_feeds,
     make_placeholders,
 )
-from ziggurat.engine import standalone_prediction
+from ziggurat.dataflow import standalone_prediction
 from ziggurat.engine.backend import ArraySpec, ProgramRequest, single_arrays
 from ziggurat.engine.capabilities import DescribedGraph, ExportOrder, ExportResult, TensorDescription
 from ziggurat.engine.detection_parity import detection_rule
@@ -55,6 +56,7 @@ class TrainedTower:
 
     def __init__(self, request: ProgramRequest, arrays: Mapping[str, np.ndarray]) -> None:
         self._path = request.network
+        self._tuning = request.fine_tuning
         graph = tf.Graph()
         with graph.as_default():
             tf.set_random_seed(request.seed)
@@ -97,6 +99,15 @@ class TrainedTower:
             given: name in ``inference_inputs`` → (N, …); the network's own default where one is left out.
         """
         return self._run(self._outputs, inference_feeds(self._inference, x, given or {}))
+
+    def features(self, x: np.ndarray) -> np.ndarray:
+        """Return the inputs of the head, (N, D) float32.
+
+        Raises:
+            ConfigurationError: if the head is not one product of a vector for each sample.
+        """
+        fetches = {"features": head_input(self._inference, self._tuning)}
+        return np.asarray(self._run(fetches, inference_feeds(self._inference, x, {}))["features"], np.float32)
 
     def layer_outputs(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
         """Return what each layer of the inference tower gives, in the order of the graph; the outputs come last."""

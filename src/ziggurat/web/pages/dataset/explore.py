@@ -16,6 +16,7 @@ from ziggurat.operations import datasets
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
+from ziggurat.web.pages.dataset.explore_map import map_view
 from ziggurat.web.pages.dataset.explorer_view import chosen_places, explored, shown_sample
 from ziggurat.web.pages.dataset.filters import MOST_CLASSES, ORDERS, PAGE_SIZES, DatasetFilter, filter_of
 from ziggurat.web.pages.dataset.routes import dataset_frame, is_finished, statistics_result
@@ -191,15 +192,16 @@ def _explorer(
             found = explored(studio, job_id, wanted, _mask_numbers(request, studio, job_id, described))
         except ZigguratError as error:
             filter_problem, status = error.as_dict(), status_of(error)
-            wanted = wanted.without("split", "class_name")  # the names that may be unknown
+            wanted = wanted.without("split", "class_name", "similar", "area")  # the names that may be unknown
             found = explored(studio, job_id, wanted)
         shown = {
             **_correcting(job, found.schema, refused),
             "found": found,
             "wanted": wanted,
-            "orders": _orders(found),
+            "orders": _orders(found, wanted),
             "corrected": set(studio.datasets.boxes.places(job_id)),
         }
+        maps = map_view(studio, job, found.mapped, wanted, described) if wanted.view == "map" else None
         if is_part(request, "found"):
             answer = part(request, "dataset/found.html", status, job=job, **shown)
             place = {**wanted.query, "offset": wanted.offset or None}
@@ -215,6 +217,8 @@ def _explorer(
             filter_problem=filter_problem,
             page_sizes=PAGE_SIZES,
             few_classes=MOST_CLASSES,
+            maps=maps,
+            topics=maps.topics if maps is not None else (),
         )
 
 
@@ -227,8 +231,9 @@ def _mask_numbers(request: Request, studio: Studio, job_id: str, described: Mapp
     return [] if masks is None else sorted(number for number, *_ in masks.shares)
 
 
-def _orders(found: Any) -> list[tuple[str, str]]:
-    return [(name, text) for name, text in ORDERS.items() if name != "doubtful" or found.predicted is not None]
+def _orders(found: Any, wanted: DatasetFilter) -> list[tuple[str, str]]:
+    needed = {"doubtful": found.predicted is not None, "ranked": wanted.needs_map}
+    return [(name, text) for name, text in ORDERS.items() if needed.get(name, True)]
 
 
 def _first_sample(studio: Studio, job: Job, found: Any, wanted: DatasetFilter, refused: _Refused) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from ziggurat.web.pages.dataset.checks import problem_title
+from ziggurat.web.pages.dataset.check_findings import problem_title
 from ziggurat.web.pages.dataset.filters import DatasetFilter, Facet, facets_of
-from ziggurat.web.pages.dataset.listing import Listing, Neighbours
+from ziggurat.web.pages.dataset.listing import MOST_SIMILAR, Listing, Neighbours
 from ziggurat.web.pages.dataset.predicted import Predicted, SamplePrediction, predicted_of
 from ziggurat.web.pages.dataset.sample_images import (
     MASK_PALETTE,
@@ -22,9 +22,10 @@ from ziggurat.web.pages.dataset.sample_images import (
 )
 from ziggurat.web.pages.dataset.samples import SampleView, class_title, view_sample
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.dataset_maps import DatasetMap, entry_named
 from ziggurat.workspace.studio.datasets import Dataset
 
-__all__ = ["Explored", "Sheet", "ShownSample", "TileView", "chosen_places", "explored", "shown_sample"]
+__all__ = ["Explored", "Sheet", "ShownSample", "TileView", "chosen_places", "explored", "shown_sample", "tiles_of"]
 
 _SHAPES_ON_A_PAGE: Final = 2000
 _REGIONS_ON_A_PAGE: Final = 300
@@ -58,12 +59,14 @@ class TileView:
         tile: place of its image on the sheet; None for samples without images.
         sheet: that holds the image.
         prediction: of a model; None for none.
+        similarity: cosine to the sample that others are compared with, or to a near duplicate; None for none.
     """
 
     sample: SampleView
     tile: Tile | None = None
     sheet: Sheet | None = None
     prediction: SamplePrediction | None = None
+    similarity: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +97,7 @@ class Explored:
         predicted: what a model predicted; None for nothing.
         has_groups: whether a sample has a group.
         legend: classes of masks.
+        mapped: map of the dataset; None for none.
     """
 
     total: int
@@ -104,6 +108,7 @@ class Explored:
     predicted: Predicted | None
     has_groups: bool
     legend: Sequence[Legend] = ()
+    mapped: DatasetMap | None = None
 
     @property
     def has_pictures(self) -> bool:
@@ -127,6 +132,7 @@ class ShownSample:
         size: width and height of the original; None if unknown.
         fits: whether boxes and masks fit the original too.
         legend: classes in its mask.
+        has_neighbors: whether a map of the dataset tells which samples are similar.
     """
 
     sample: SampleView
@@ -139,6 +145,7 @@ class ShownSample:
     size: tuple[int, int] | None = None
     fits: bool = True
     legend: Sequence[Legend] = ()
+    has_neighbors: bool = False
 
     @property
     def shows_original(self) -> bool:
@@ -160,7 +167,8 @@ def explored(studio: Studio, job_id: str, wanted: DatasetFilter, mask_numbers: S
         JobError: where there is no dataset of that id.
     """
     predicted = predicted_of(studio, job_id, is_counted=True)
-    listing = Listing(studio, job_id, wanted, predicted)
+    mapped = studio.maps.find(job_id, wanted.map_id)
+    listing = Listing(studio, job_id, wanted, predicted, mapped)
     entries = listing.page(wanted.offset, wanted.limit)
     with studio.datasets.opened(job_id) as dataset:
         most = max(20, _SHAPES_ON_A_PAGE // max(1, len(entries)))
@@ -174,12 +182,13 @@ def explored(studio: Studio, job_id: str, wanted: DatasetFilter, mask_numbers: S
         return Explored(
             total=listing.total,
             all=len(dataset),
-            tiles=tiles_of(studio, dataset, samples, predicted),
+            tiles=_marked(tiles_of(studio, dataset, samples, predicted), dataset, wanted, mapped),
             schema=dataset.schema,
-            facets=facets_of(dataset.manifest, wanted, problems, predicted),
+            facets=facets_of(dataset.manifest, wanted, problems, predicted, mapped),
             predicted=predicted,
             has_groups=any(entry.group for entry in entries) or "group" in wanted.typed,
             legend=_legend(dataset.schema, range(len(dataset.schema.class_names)) or mask_numbers),
+            mapped=mapped,
         )
 
 
@@ -209,6 +218,36 @@ def tiles_of(
     return made
 
 
+def _marked(
+    tiles: Sequence[TileView], dataset: Dataset, wanted: DatasetFilter, mapped: DatasetMap | None
+) -> list[TileView]:
+    """Return tiles with what a map says of them: how similar they are, and the class that was predicted without them.
+
+    What a model predicted stays, unless the list is of the map's own predictions.
+    """
+    if mapped is None:
+        return list(tiles)
+    names, found = dataset.schema.class_names, wanted.value("found")
+    cosines: dict[int, float] = {}
+    if "similar" in wanted.typed:
+        cosines = dict(mapped.neighbors(entry_named(dataset, wanted.value("similar")).number, MOST_SIMILAR))
+    elif found == "near-duplicates":
+        places = {number: mapped.place(number) for number in (each.sample.entry.number for each in tiles)}
+        near = mapped.array("neighbor_cosine")
+        cosines = {number: float(near[place]) for number, place in places.items() if place is not None}
+    is_own = found in ("label-errors", "right", "wrong")
+    made = []
+    for each in tiles:
+        entry, prediction = each.sample.entry, each.prediction
+        guess = mapped.predicted(entry.number) if is_own or (prediction is None and wanted.view == "map") else None
+        if guess is not None:
+            name, score = names[guess[0]], guess[1]
+            is_right = None if entry.class_number is None else entry.class_number == guess[0]
+            prediction = SamplePrediction(name=name, score=score, is_right=is_right, top=[(name, score)])
+        made.append(replace(each, prediction=prediction, similarity=cosines.get(entry.number)))
+    return made
+
+
 def shown_sample(
     studio: Studio, job_id: str, split: str, row: int, wanted: DatasetFilter, at: int | None
 ) -> ShownSample:
@@ -230,7 +269,8 @@ def shown_sample(
         entry = dataset.entry(split, row)
         problems = dataset.catalogue.problems_of([entry.key]).get(entry.key, ())
         sample = view_sample(dataset, entry, problems, most_shapes=1000, most_regions=1000, is_whole=True)
-        listing = Listing(studio, job_id, wanted, predicted)
+        mapped = studio.maps.find(job_id, wanted.map_id)
+        listing = Listing(studio, job_id, wanted, predicted, mapped)
         around = listing.around(entry, entry.number if at is None and not wanted.query else at)
         beside = [view_sample(dataset, each, most_shapes=0) for _, each in around.beside]
         film = list(zip((place for place, _ in around.beside), tiles_of(studio, dataset, beside), strict=True))
@@ -251,13 +291,15 @@ def shown_sample(
             size=(entry.width_px, entry.height_px) if entry.width_px and entry.height_px else sample.size,
             fits=image is None or image.resize_mode in PLAIN_RESIZES or not (sample.shapes or sample.mask is not None),
             legend=_legend_of(studio, job_id, dataset, sample),
+            has_neighbors=mapped is not None and mapped.place(entry.number) is not None,
         )
 
 
 def chosen_places(studio: Studio, job_id: str, wanted: DatasetFilter) -> list[str]:
     """Return all samples that a filter leaves, as ``SPLIT/ROW``."""
     predicted = predicted_of(studio, job_id) if wanted.needs_predictions else None
-    return Listing(studio, job_id, wanted, predicted).places()
+    mapped = studio.maps.find(job_id, wanted.map_id) if wanted.needs_map else None
+    return Listing(studio, job_id, wanted, predicted, mapped).places()
 
 
 def _legend_of(studio: Studio, job_id: str, dataset: Dataset, sample: SampleView) -> list[Legend]:
@@ -281,3 +323,8 @@ def _legend(schema: Any, numbers: Iterable[int]) -> list[Legend]:
         name = "ignored" if number == schema.ignore_class else class_title(number, schema.class_names)
         found.append(Legend(name=name, colour=f"#{red:02x}{green:02x}{blue:02x}" if is_drawn else ""))
     return found
+
+
+def legend_of_masks(schema: Any) -> list[Legend]:
+    """Return the named classes of masks with their colors; none for data without masks."""
+    return _legend(schema, range(len(schema.class_names)))

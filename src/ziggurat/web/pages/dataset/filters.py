@@ -6,11 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from ziggurat.formatting import plural
+
 __all__ = ["ORDERS", "PAGE_SIZES", "DatasetFilter", "Facet", "FacetRow", "facets_of", "filter_of"]
 
-_TEXTS: Final = ("split", "class_name", "text", "problem", "group")
+_TEXTS: Final = ("split", "class_name", "text", "problem", "group", "similar", "area")
 _NUMBERS: Final = ("min_width_px", "max_width_px", "min_height_px", "max_height_px")
-_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {"prediction": ("right", "wrong", "doubtful")}
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "prediction": ("right", "wrong", "doubtful"),
+    "found": ("label-errors", "near-duplicates", "right", "wrong"),
+}
+_OF_MAPS: Final = ("similar", "area", "found")
 FILTERS: Final = (*_TEXTS, *_NUMBERS, *_CHOICES)
 """Names of the fields that choose samples."""
 
@@ -20,8 +26,9 @@ ORDERS: Final[Mapping[str, str]] = {
     "largest": "largest file",
     "smallest": "smallest file",
     "doubtful": "most likely label error",
+    "ranked": "best match",
 }
-"""Order of the samples → its name for people; the last one needs predictions."""
+"""Order of the samples → its name for people; ``doubtful`` needs predictions, ``ranked`` a filter that ranks."""
 
 PAGE_SIZES: Final = (24, 48, 96, 192)
 """Samples on a page, for people to choose from."""
@@ -33,6 +40,7 @@ _FIRST_CLASSES: Final = 20
 """Classes listed at first, the largest ones: a browser takes twice as long for hundreds of links."""
 
 _LARGEST: Final = 2**31
+_LONGEST_ID: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +54,8 @@ class DatasetFilter:
         order: a name in ``ORDERS``.
         problems: field → what is wrong with it.
         has_all_classes: whether all classes are offered, not only the largest.
+        view: ``map`` if the samples are shown on a map beside the list; empty for the list alone.
+        map_id: of the map whose features count; empty for the newest.
     """
 
     typed: Mapping[str, str] = field(default_factory=dict)
@@ -54,6 +64,8 @@ class DatasetFilter:
     order: str = "row"
     problems: Mapping[str, str] = field(default_factory=dict)
     has_all_classes: bool = False
+    view: str = ""
+    map_id: str = ""
 
     @property
     def chosen(self) -> dict[str, Any]:
@@ -61,7 +73,7 @@ class DatasetFilter:
         return {
             name: int(text) if name in _NUMBERS else text
             for name, text in self.typed.items()
-            if name not in self.problems and name not in _CHOICES
+            if name not in self.problems and name not in _CHOICES and name not in _OF_MAPS
         }
 
     @property
@@ -75,6 +87,16 @@ class DatasetFilter:
         return bool(self.prediction) or self.order == "doubtful"
 
     @property
+    def needs_map(self) -> bool:
+        """Whether it depends on a map of the dataset."""
+        return any(name in self.typed for name in _OF_MAPS)
+
+    @property
+    def in_view(self) -> dict[str, Any]:
+        """What stands in an address for view and map, without the filter."""
+        return {name: value for name, value in (("view", self.view), ("map", self.map_id)) if value}
+
+    @property
     def query(self) -> dict[str, Any]:
         """What stands in an address, without the place in the list."""
         found: dict[str, Any] = dict(self.typed)
@@ -84,7 +106,7 @@ class DatasetFilter:
             found["limit"] = self.limit
         if self.has_all_classes:
             found["classes"] = "all"
-        return found
+        return {**found, **self.in_view}
 
     @property
     def within(self) -> dict[str, Any]:
@@ -95,7 +117,8 @@ class DatasetFilter:
 
     def without(self, *names: str) -> DatasetFilter:
         """Return the filter from its first page on, with some fields left empty."""
-        return replace(self, typed={name: text for name, text in self.typed.items() if name not in names}, offset=0)
+        typed = {name: text for name, text in self.typed.items() if name not in names}
+        return replace(self, typed=typed, offset=0, order=_possible_order(self.order, typed))
 
     def value(self, name: str) -> str:
         """Return what was typed into a field."""
@@ -119,13 +142,23 @@ def filter_of(values: Mapping[str, Any]) -> DatasetFilter:
         typed=typed,
         offset=_whole(values.get("offset"), 0),
         limit=min(max(limit, 1), PAGE_SIZES[-1]),
-        order=order if order in ORDERS else _usual_order(typed),
+        order=_possible_order(order, typed),
         problems=problems,
         has_all_classes=values.get("classes") == "all",
+        view="map" if values.get("view") == "map" else "",
+        map_id=str(values.get("map") or "")[:_LONGEST_ID],
     )
 
 
+def _possible_order(order: str, typed: Mapping[str, str]) -> str:
+    """Return the order that was asked for, or the usual one if it is none of this filter."""
+    is_possible = order in ORDERS and (order != "ranked" or any(name in typed for name in _OF_MAPS))
+    return order if is_possible else _usual_order(typed)
+
+
 def _usual_order(typed: Mapping[str, str]) -> str:
+    if any(name in typed for name in _OF_MAPS):
+        return "ranked"
     return "doubtful" if "prediction" in typed else "row"
 
 
@@ -171,7 +204,11 @@ class Facet:
 
 
 def facets_of(
-    manifest: Any, wanted: DatasetFilter, problems: Mapping[str, tuple[str, int]], predicted: Any
+    manifest: Any,
+    wanted: DatasetFilter,
+    problems: Mapping[str, tuple[str, int]],
+    predicted: Any,
+    mapped: Any = None,
 ) -> list[Facet]:
     """Return what a page offers to choose by.
 
@@ -180,8 +217,25 @@ def facets_of(
         wanted: what is chosen now.
         problems: kind → title, and samples that have it.
         predicted: what a model predicted, as ``predicted_of`` returns it; None for nothing.
+        mapped: map of the dataset, as ``studio.maps.find`` returns it; None for none.
     """
-    return [facet for facet in _facets(manifest, wanted, problems, predicted) if facet.rows]
+    found = [*_facets(manifest, wanted, problems, predicted), *(_map_facets(wanted, mapped) if mapped else ())]
+    return [facet for facet in found if facet.rows]
+
+
+def _map_facets(wanted: DatasetFilter, mapped: Any) -> Iterator[Facet]:
+    """Yield what follows from the features of a map; the titles say which features."""
+    labels, near = mapped.summary["labels"], mapped.summary["near"]["count"]
+    rows = [("near-duplicates", "near duplicates", near)]
+    if labels:
+        rows.insert(0, ("label-errors", "label-error candidates", labels["candidates"]))
+    yield _facet(f"By {mapped.source}", "found", rows, wanted, max(count for *_, count in rows))
+    if labels:
+        wrong = labels["labeled"] - labels["right"]
+        outcomes = [("right", "correct", labels["right"]), ("wrong", "wrong", wrong)]
+        yield _facet(
+            f"Cross-validated, {plural(labels['folds'], 'fold')}", "found", outcomes, wanted, labels["labeled"]
+        )
 
 
 def _facets(

@@ -6,16 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from ziggurat.web.pages.dataset.filters import DatasetFilter
 from ziggurat.web.pages.dataset.predicted import Predicted
 from ziggurat.workspace.datasets import sample_filter
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.dataset_maps import DatasetMap, entry_named
 from ziggurat.workspace.studio.datasets import Entry
 
-__all__ = ["Listing", "Neighbours"]
+__all__ = ["MOST_SIMILAR", "Listing", "Neighbours"]
 
 _BLOCK: Final = 5000
 _BESIDE: Final = 4
+
+MOST_SIMILAR: Final = 192
+"""Samples that are listed as similar to one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,16 +51,30 @@ class Listing:
         job_id: of the dataset.
         wanted: the filter.
         predicted: what a model predicted; None for nothing, then the filter by predictions leaves nothing.
+        mapped: map of the dataset; None for none, then a filter by what it found leaves nothing.
 
     Raises:
         UnknownNameError: where there is no such split or class.
+        MissingEntryError: if the sample that others are to be similar to is not there.
+        UsageError: if an area is none.
     """
 
-    def __init__(self, studio: Studio, job_id: str, wanted: DatasetFilter, predicted: Predicted | None) -> None:
+    def __init__(
+        self,
+        studio: Studio,
+        job_id: str,
+        wanted: DatasetFilter,
+        predicted: Predicted | None,
+        mapped: DatasetMap | None = None,
+    ) -> None:
         self._studio = studio
         self._job_id = job_id
         self._wanted = wanted
-        self._numbers = self._predicted_numbers(predicted) if wanted.needs_predictions else None
+        self._numbers: list[int] | None = None
+        if wanted.needs_map:
+            self._numbers = self._mapped_numbers(mapped, predicted)
+        elif wanted.needs_predictions:
+            self._numbers = self._predicted_numbers(predicted)
         self.total = 0
         self.problems: Mapping[str, Sequence[Any]] = {}
 
@@ -128,6 +148,39 @@ class Listing:
                 high = middle
         entries = self.page(low, 1)
         return low if entries and entries[0].number == entry.number else None
+
+    def numbers(self) -> np.ndarray:
+        """Return the catalog numbers of all samples, in no certain order."""
+        if self._numbers is not None:
+            return np.array(self._numbers, np.int64)
+        with self._studio.datasets.opened(self._job_id) as dataset:
+            return dataset.catalogue.column("number", sample_filter(dataset, self._wanted.chosen))
+
+    def _mapped_numbers(self, mapped: DatasetMap | None, predicted: Predicted | None) -> list[int]:
+        """Return the numbers that all filters leave, ranked by the first filter that ranks."""
+        wanted = self._wanted
+        if mapped is None:
+            return []
+        rankings: list[list[int]] = []
+        if "similar" in wanted.typed:
+            with self._studio.datasets.opened(self._job_id) as dataset:
+                number = entry_named(dataset, wanted.value("similar")).number
+            rankings.append([each for each, _ in mapped.neighbors(number, MOST_SIMILAR)])
+        if "found" in wanted.typed:
+            rankings.append(mapped.chosen(wanted.value("found")).tolist())
+        if wanted.prediction:
+            rankings.append(self._predicted_numbers(predicted))
+        if "area" in wanted.typed:
+            inside = mapped.inside(wanted.value("area"))
+            doubtful = mapped.chosen("label-errors")
+            first = doubtful[np.isin(doubtful, inside)].tolist()
+            rankings.append([*first, *inside[~np.isin(inside, doubtful)].tolist()])
+        with self._studio.datasets.opened(self._job_id) as dataset:
+            left = set(dataset.catalogue.column("number", sample_filter(dataset, wanted.chosen)).tolist())
+        for ranking in rankings[1:]:
+            left.intersection_update(ranking)
+        found = [number for number in rankings[0] if number in left]
+        return sorted(found) if wanted.order == "row" else found
 
     def _predicted_numbers(self, predicted: Predicted | None) -> list[int]:
         wanted = self._wanted
