@@ -42,17 +42,18 @@ def studio_in_copy(empty_workspace: Path, folder: Path) -> Iterator[Studio]:
         yield opened
 
 
-def add_pets(studio: Studio, source: Path) -> str:
+def add_pets(studio: Studio, source: Path, side_px: int = 20) -> str:
     """Return the id of a dataset of ten colored images of two classes, 8 for training and 2 for validation.
 
     Args:
         studio: gets it.
         source: folder where the images are made.
+        side_px: shorter side of the images; the other one is half as long again.
     """
     for number in range(10):
         name = source / ("cat", "dog")[number % 2] / f"{number}.png"
         name.parent.mkdir(parents=True, exist_ok=True)
-        picture = np.full((20, 30, 3), 25 * number, np.uint8)
+        picture = np.full((side_px, side_px * 3 // 2, 3), 25 * number, np.uint8)
         name.write_bytes(cv2.imencode(".png", picture)[1].tobytes())
     return _added(studio, source, "20260101-000000-0001", 0.2)
 

@@ -57,7 +57,7 @@ class Curves(Mapping[str, CurvePoints]):
         Raises:
             MissingDependencyError: if pandas is not installed.
         """
-        rows: dict[int, dict[str, Any]] = {}
+        rows: dict[float, dict[str, Any]] = {}
         for tag, curve in self._points.items():
             for step, value, epoch in zip(curve.steps, curve.values, curve.epochs):
                 rows.setdefault(step, {"step": step, "epoch": epoch})[tag] = value
@@ -73,7 +73,15 @@ class Curves(Mapping[str, CurvePoints]):
 
     def _chart(self, tags: list[str]) -> str:
         labels = {tag: "validation" if is_validation(tag) else "training" for tag in tags}
-        lines = [Line(label=labels[tag], xs=self._points[tag].steps, ys=self._points[tag].values) for tag in tags]
+        lines = [
+            Line(
+                label=labels[tag],
+                xs=self._points[tag].steps,
+                ys=self._points[tag].values,
+                color=int(is_validation(tag)),
+            )
+            for tag in tags
+        ]
         last = {labels[tag]: metric_text(tag, self._points[tag].values[-1]) for tag in tags}
         title = as_heading(metric_title(base_of(tags[0])).removeprefix("training "))
         return line_chart(title, lines, last, format_value=functools.partial(metric_text, tags[0]))

@@ -112,9 +112,11 @@ class Dataset:
                 else ""
             )
         counts = [(str(row["name"]), int(row.get("train", 0))) for row in rows]
-        largest = max(1, *(count for _, count in counts))
+        largest = max(count for _, count in counts)
         more = len(self.classes) - len(rows)
         rest = f'<p class="zr-soft">and {plural(more, "more class", "more classes")}</p>' if more else ""
+        if not largest:  # of masks, classes are not counted
+            return facts([("Classes", ", ".join(name for name, _ in counts))]) + rest
         return bars((name, count / largest, f"{count:,}") for name, count in counts) + rest
 
 

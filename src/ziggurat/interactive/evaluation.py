@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.entities.best_checkpoint import metric_text
-from ziggurat.formatting import as_heading, plural
+from ziggurat.entities.best_checkpoint import metric_text, metric_title
+from ziggurat.formatting import plural
 from ziggurat.interactive.frames import frame
 from ziggurat.interactive.markup import block, facts, table
 from ziggurat.interactive.metrics import figure_text, figure_title, main_metrics
@@ -17,6 +17,7 @@ from ziggurat.interactive.metrics import figure_text, figure_title, main_metrics
 __all__ = ["Evaluation"]
 
 _COUNTS: Final = ("step", "epoch", "samples", "skipped", "test_openings", "openings", "count", "threshold")
+_CLASS_COUNTS: Final = ("samples", "predicted", "objects", "pixels", "number", "count", "positives")
 _MOST_CLASSES: Final = 30
 _SPLITS: Final = {"val": "validation", "train": "training", "test": "test"}
 
@@ -71,7 +72,9 @@ class Evaluation:
         return None if matrix is None else np.asarray(matrix, np.int64)
 
     def __repr__(self) -> str:
-        figures = [f"{figure_title(tag).lower()} {figure_text(tag, value)}" for tag, value in self._main()]
+        figures = [
+            f"{metric_title(tag).removeprefix('training ')} {metric_text(tag, value)}" for tag, value in self._main()
+        ]
         split = _SPLITS.get(self.split, self.split)
         return (
             f"Evaluation({', '.join([repr(self._name), f'{split} split', plural(self.samples, 'sample'), *figures])})"
@@ -107,7 +110,7 @@ class Evaluation:
         cells = [[_cell(name, row.get(name)) for name in columns] for row in rows]
         more = len(self.classes) - len(rows)
         rest = f'<p class="zr-soft">{more} more classes are in <code>classes</code>.</p>' if more else ""
-        return f"<div>{table(cells, [as_heading(name.replace('_', ' ')) for name in columns])}{rest}</div>"
+        return f"<div>{table(cells, [figure_title(name) for name in columns])}{rest}</div>"
 
     def _confusion_html(self) -> str:
         matrix = self.confusion
@@ -135,13 +138,9 @@ def _matrix_cell(matrix: np.ndarray, row: int, column: int) -> str:
 
 
 def _cell(name: str, value: Any) -> str:
-    return (
-        metric_text(name, value)
-        if _is_number(value) and not isinstance(value, int)
-        else "–"
-        if value is None
-        else str(value)
-    )
+    if not _is_number(value):
+        return "–" if value is None else str(value)
+    return str(value) if name in _CLASS_COUNTS else figure_text(name, value)
 
 
 def _is_number(value: Any) -> bool:

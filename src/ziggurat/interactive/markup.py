@@ -50,11 +50,13 @@ class Line:
         label: name in the legend.
         xs: positions from left to right.
         ys: values; the line has a gap where one is NaN or infinite.
+        color: number of its color, see ``series_color``.
     """
 
     label: str
     xs: Sequence[float]
     ys: Sequence[float]
+    color: int = 0
 
 
 def block(title: str, *parts: str) -> str:
@@ -164,8 +166,8 @@ def line_chart(
         'opacity=".75">step</text>'
     )
     at = float(_LEFT)
-    for number, (line, points) in enumerate(shown):
-        color = series_color(number)
+    for line, points in shown:
+        color = series_color(line.color)
         parts.append(f'<path d="{_path(line, points, place)}" fill="none" stroke="{color}" stroke-width="1.6"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{color}"/>' for x, y in _ends(points, place)]
         text = f"{line.label} {(texts or {}).get(line.label, '')}".strip()

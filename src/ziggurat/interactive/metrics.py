@@ -15,7 +15,8 @@ _NO_RESULTS: Final = ("StepTime/", "Throughput", "learning_rate", "backbone_rate
 
 _VALIDATION: Final = ("validation_", "val/")
 _LOSSES: Final = ("cost", "loss")
-_TOP_5: Final = "top_5"
+_TITLES: Final = {"top_5": "Top-5 accuracy", "ap": "AP"}
+"""Shares of evaluations that are no curves, with their titles."""
 
 
 def base_of(tag: str) -> str:
@@ -53,12 +54,12 @@ def grouped_tags(tags: Iterable[str]) -> list[list[str]]:
 
 def figure_title(name: str) -> str:
     """Return the name of a metric of an evaluation for people."""
-    return "Top-5 accuracy" if name == _TOP_5 else as_heading(metric_title(name).removeprefix("training "))
+    return _TITLES.get(name) or as_heading(metric_title(name).removeprefix("training "))
 
 
 def figure_text(name: str, value: float) -> str:
     """Return a value of a metric of an evaluation for people."""
-    return metric_text("accuracy" if name == _TOP_5 else name, value)
+    return metric_text("accuracy" if name in _TITLES else name, value)
 
 
 def main_metrics(scalars: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -36,6 +36,7 @@ class ProgressBar:
         self._is_shown = is_shown
         self._bar: Any = None
         self._said = ""
+        self._last: JobState | None = None
 
     def show(self, state: JobState) -> None:
         """Show the state of the job."""
@@ -53,11 +54,13 @@ class ProgressBar:
         self._bar.refresh()
 
     def _say(self, state: JobState) -> None:
-        """Show a line if there is something new after an epoch."""
-        text = _postfix(state)
-        if text and text != self._said and (main_metrics(state.scalars) or state.state in ENDED):
-            self._said = text
-            say(f"{self._title}: {text}")
+        """Show the last that was known of an epoch, once the next one began or the job ended."""
+        if self._last and (state.epoch > self._last.epoch or state.state in ENDED):
+            known = state if state.state in ENDED else self._last
+            if main_metrics(known.scalars) and _postfix(known) != self._said:
+                self._said = _postfix(known)
+                say(f"{self._title}: {self._said}")
+        self._last = state
 
     def close(self) -> None:
         """Leave the bar as it is."""

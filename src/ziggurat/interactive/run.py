@@ -9,6 +9,7 @@ from typing import Any, Final, overload
 
 from ziggurat.entities.best_checkpoint import metric_text, metric_title
 from ziggurat.errors import DataError, JobError, TrainingError, ZigguratError, error_of_family
+from ziggurat.formatting import as_heading
 from ziggurat.interactive.curves import Curves
 from ziggurat.interactive.evaluation import Evaluation
 from ziggurat.interactive.exported import ExportedModel
@@ -203,7 +204,7 @@ class Run:
         pairs = [
             ("State", found.outcome or found.state),
             ("Epoch", f"{found.epoch} of {found.max_epoch}" if found.max_epoch else ""),
-            *((metric_title(tag).capitalize(), metric_text(tag, value)) for tag, value in main_metrics(found.scalars)),
+            *((as_heading(metric_title(tag)), metric_text(tag, value)) for tag, value in main_metrics(found.scalars)),
             ("Result", found.baselines),
             ("", found.reason if found.state == "failed" else ""),
             ("Page", self.page),

@@ -153,7 +153,7 @@ def test_a_finished_training_has_one_next_step(visit, visit_as, store, begun, va
     assert [each["id"] for each in viewed.all(".primary")] == ["job-test"]
 
 
-def test_curves_tell_of_overfitting_and_of_a_training_that_improves(visit, store, begun):
+def test_curves_tell_of_overfitting_and_of_improvement(visit, store, begun):
     train, val = [0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99], [0.5, 0.8, 0.79, 0.78, 0.77, 0.76, 0.75]
     curves = {"overfitting": (train, val), "improving": (train, [each - 0.01 for each in train])}
     for rule, pair in curves.items():

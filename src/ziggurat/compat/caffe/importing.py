@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -116,7 +116,9 @@ def convert(files: ImportFiles, options: ImportOptions, *, text: str | None = No
     labels = [] if files.labels is None else _labels(files.labels)
     notes: list[str] = []
     shape = options.shape or _shape_of_mean(network, mean) or _deployed(files, options)
-    graph = build_graph(network, shape, until=options.until, sizes={name: each[0].shape for name, each in given.items()})
+    graph = build_graph(
+        network, shape, until=options.until, sizes={name: each[0].shape for name, each in given.items()}
+    )
     warnings: list[str] = []
     preparation, fields = _prepared(graph, mean, options.color, warnings, notes)
     file = write_network(
@@ -170,12 +172,12 @@ def parity(conversion: Conversion, run: Run, *, seed: int = 0) -> dict[str, Any]
         "largest_difference": worst,
         "tolerance": TOLERANCE,
         "holds": bool(worst <= TOLERANCE),
-        "random_weights": sorted(set(array for array in random_arrays_names(graph)) - set(conversion.arrays)) != [],
+        "random_weights": bool(set(layers_with_arrays(graph)) - set(conversion.arrays)),
         "layers": rows,
     }
 
 
-def random_arrays_names(graph: Graph) -> list[str]:
+def layers_with_arrays(graph: Graph) -> list[str]:
     """Return the layers that have arrays."""
     return [
         node.layer.name
@@ -321,7 +323,9 @@ def _cut_mean(mean: np.ndarray, shape: Shape) -> np.ndarray:
     """Return the part of a mean image that a centered crop sees."""
     if mean.shape[0] != shape[0]:
         raise CaffeError(
-            "The mean has as many channels as the images.", received=f"{mean.shape[0]} and {shape[0]}", advice="Give the mean of this network's dataset."
+            "The mean has as many channels as the images.",
+            received=f"{mean.shape[0]} and {shape[0]}",
+            advice="Give the mean of this network's dataset.",
         )
     if mean.shape[1:] == (1, 1):
         return mean
@@ -360,7 +364,9 @@ def _as_caffe(images: np.ndarray, preparation: Preparation) -> np.ndarray:
 def _is_last(conversion: Conversion, layer: Layer) -> bool:
     """Return whether a layer is the last one that its module computes: layers may share one."""
     module = conversion.file.modules[layer.name]
-    sharing = [node.layer.name for node in conversion.graph.nodes if conversion.file.modules.get(node.layer.name) == module]
+    sharing = [
+        node.layer.name for node in conversion.graph.nodes if conversion.file.modules.get(node.layer.name) == module
+    ]
     return sharing[-1] == layer.name
 
 
