@@ -5,10 +5,10 @@ import numpy as np
 from ziggurat.protobuf_wire import bytes_field, double_field, field_key, integer_field, varint
 
 
-def blob(array, *, form="shape", double=False):
-    """Return an array as bytes: with the shape of today, or with four old axes (``form="old"``)."""
+def blob(array, *, old_axes=False, double=False):
+    """Return an array as bytes: with the shape of today, or with four old axes."""
     array = np.asarray(array)
-    if form == "shape":
+    if not old_axes:
         head = bytes_field(7, bytes_field(1, b"".join(varint(side) for side in array.shape)))
     else:
         axes = (1,) * (4 - array.ndim) + array.shape
@@ -55,6 +55,7 @@ def layer(name, kind, bottoms="", options="", tops="", more=""):
     parts += [f'top: "{each}"' for each in (tops or name).split()]
     field = {
         "Deconvolution": "convolution_param", "InnerProduct": "inner_product_param", "BatchNorm": "batch_norm_param",
+        "ContrastiveLoss": "contrastive_loss_param",
     }.get(kind, f"{kind.lower()}_param")  # fmt: skip
     return f"layer {{ {' '.join(parts)} {f'{field} {{ {options} }}' if options else ''} {more} }}"
 
@@ -88,13 +89,17 @@ layer {
   param { lr_mult: 1 } param { lr_mult: 2 }
   convolution_param { num_output: 20 kernel_size: 5 weight_filler { type: "xavier" } bias_filler { type: "constant" } }
 }
-layer { name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1" pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
+layer {
+  name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1" pooling_param { pool: MAX kernel_size: 2 stride: 2 }
+}
 layer {
   name: "conv2" type: "Convolution" bottom: "pool1" top: "conv2"
   param { lr_mult: 1 } param { lr_mult: 2 }
   convolution_param { num_output: 50 kernel_size: 5 weight_filler { type: "xavier" } bias_filler { type: "constant" } }
 }
-layer { name: "pool2" type: "Pooling" bottom: "conv2" top: "pool2" pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
+layer {
+  name: "pool2" type: "Pooling" bottom: "conv2" top: "pool2" pooling_param { pool: MAX kernel_size: 2 stride: 2 }
+}
 layer {
   name: "ip1" type: "InnerProduct" bottom: "pool2" top: "ip1"
   param { lr_mult: 1 } param { lr_mult: 2 }

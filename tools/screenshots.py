@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 TEST = "tests/browser/test_browser_every_page.py"
 SHOWN = (
-    "home", "new-data-set", "data-set", "explore", "new-model", "job", "test", "evaluation", "compare", "take-away",
-    "settings",
+    "home", "new-data-set", "data-set", "explore", "map", "new-model", "job", "test", "evaluation", "compare",
+    "take-away", "settings",
 )  # fmt: skip
 """Pages that the documentation shows."""
 WIDTH_PX = 1100

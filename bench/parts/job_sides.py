@@ -56,9 +56,9 @@ class UserModel(Tower):
 
     @model_property
     def loss(self):
-        loss = digits.classification_loss(self.inference, self.y)
-        self.summaries.append(digits.scalar("accuracy", digits.classification_accuracy(self.inference, self.y)))
-        return loss
+        accuracy = digits.classification_accuracy(self.inference, self.y)
+        self.summaries.append(tf.summary.scalar("accuracy", accuracy))
+        return digits.classification_loss(self.inference, self.y)
 """,
 }
 
@@ -171,13 +171,12 @@ def _raw_torch(case: Case, turns: Turns, *, keeps_numbers: bool) -> None:
 def _raw_tensorflow(case: Case, turns: Turns, *, keeps_numbers: bool) -> None:
     with _job_folder(case) as folder:
         built = build_job(case.spec(), folder, StepClock(), Settings(progress="none"))
-        arrays, program = _arrays(built), built.trainer.program
-        assert hasattr(program, "session")
+        arrays = _arrays(built)
+        program: Any = built.trainer.program
         run, graph = program.session.run, program.graph
         batches = _random_batches(arrays, case.batch_size)
-        fetched = [graph.train_op, graph.cost]
-        if keeps_numbers:
-            fetched += [graph.fetches[name] for name in ("accuracy", "error")]
+        names = program.summary_names() if keeps_numbers else ["cost"]
+        fetched = [graph.train_op, *(graph.train_values[name] for name in names)]
         while True:
             turns.begin()
             for _ in range(case.steps):

@@ -27,6 +27,8 @@ PAGES = {
     "new-data-set": "/datasets/new?source={source}",
     "data-set": "/datasets/{dataset}",
     "explore": "/datasets/{dataset}/explore",
+    "map": "/datasets/{dataset}/explore?view=map",
+    "new-map": "/datasets/{dataset}/maps/new",
     "sample": "/datasets/{dataset}/samples/train/0",
     "check": "/datasets/{dataset}/check",
     "versions": "/datasets/{dataset}/versions",
@@ -86,6 +88,7 @@ def made(server: RunningStudio, digits: str) -> dict[str, str]:
         finished(server, job_id, 300)
     evaluation = server.client.evaluations.create(model, split="val")["id"]
     finished(server, evaluation)
+    finished(server, server.client.datasets.create_map(digits, features="own", tsne=False)["id"])
     source = str(server.workspace / "uploads" / "digits")
     known = {"dataset": digits, "model": model, "clone": clone, "failed": failed, "evaluation": evaluation}
     return {**known, "source": source}
@@ -123,6 +126,8 @@ def _wait_until_whole(page: Page, name: str, made: dict[str, str]) -> None:
     """Wait for what comes after the page itself; the page of a job is never idle, for it listens."""
     if name == "job":
         expect(page.locator("[data-curve] canvas").first).to_be_visible()
+    elif name == "map":
+        expect(page.locator("#map")).to_have_attribute("data-drawn", "true")
     elif name == "test":
         page.get_by_label("Choose an image").set_input_files(min(Path(made["source"], "3").iterdir()))
         expect(page.locator("#test-one .said li")).to_have_count(5)

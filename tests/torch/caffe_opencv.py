@@ -1,4 +1,4 @@
-"""Program: what OpenCV's reader of Caffe gives of a network: ``caffe_opencv.py NET WEIGHTS IMAGES.npy OUT.npz BLOBS…``."""
+"""Outputs of a network by OpenCV's reader of Caffe: ``caffe_opencv.py NET WEIGHTS IMAGES.npy OUT.npz BLOBS…``."""
 
 import sys
 

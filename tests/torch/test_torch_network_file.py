@@ -11,8 +11,10 @@ import torch
 from torch_networks import SMALL, TOWER
 
 from ziggurat.backends.torch.backend import TorchBackend
+from ziggurat.backends.torch.export.serving import ServingModule
 from ziggurat.backends.torch.network import Network, make_network
 from ziggurat.backends.torch.network_file import load_network
+from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.engine.backend import ArraySpec, ProgramRequest, class_arrays
 from ziggurat.errors import NetworkCodeError
 
@@ -220,3 +222,15 @@ def test_view_after_a_convolution_trains(channels: int, lazy: str, inputs: str, 
     assert [each.getMessage() for each in caplog.records if "view" in each.getMessage()] == [
         "`my_network.py` calls `view` on maps: its images are kept contiguous, and `channels_last` is off."
     ]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_view_after_a_convolution_is_exported(channels: int) -> None:
+    text = VIEW.format(lazy="", inputs="8, ", flat="x.view(x.size(0), -1)")
+    found = make_network(ProgramRequest(network="n.py", network_text=text, **class_arrays((8, 8, channels), 10)))
+    found.module.eval()
+    module = ServingModule(found, Preprocessing(size=(8, 8), channels=channels), inside=False)
+    batch = torch.export.Dim("batch")
+    program = torch.export.export(module, (module.samples(2),), dynamic_shapes={"input": {0: batch}})
+    x = torch.rand(5, 8, 8, channels)
+    torch.testing.assert_close(program.module()(x)["output"], found.predict(found.samples(x))[0])

@@ -158,6 +158,7 @@ _LISTED: Final = (
     Operation("weights.delete", "DELETE /weights/{name}", "weights.remove", "weights remove"),
     Operation("weights.download", "POST /weights-downloads/{name}", "weights.download", "weights download"),
     Operation("weights.cancel", "DELETE /weights-downloads/{name}", "weights.cancel"),
+    Operation("features.delete", "DELETE /features"),
     # The studio
     Operation("project.create", "POST /projects"),
     Operation("project.rename", "PATCH /projects/{name:path}", sent_as={"new_name": "name"}),

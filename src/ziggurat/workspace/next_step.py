@@ -42,8 +42,10 @@ _LOSS_RATIO: Final = 2.0
 _EPOCHS: Final = 5
 """Epochs of a trend."""
 
-_DOUBTFUL_SHARE: Final = 0.01
-_FEWEST_DOUBTFUL: Final = 3
+_DOUBTFUL_SHARE: Final = 0.02
+_FEWEST_DOUBTFUL: Final = 5
+"""Fewer confident errors than these are usual for a good model on correct labels."""
+
 _TRUSTED: Final = 0.7
 """Result below which wrong predictions are more likely errors of the model than of the labels."""
 
@@ -216,7 +218,7 @@ def _baseline(facts: RunFacts) -> NextStep | None:
             title="Clone with other settings",
             target=facts.job,
         )
-    reason = "The network has learned nothing: wrong labels and an unsuitable learning rate are the usual causes."
+    reason = "It has learned nothing: too few epochs, an unsuitable learning rate or wrong labels are usual causes."
     if not facts.dataset:
         return NextStep(
             rule="baseline",

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.atomic import storage_errors
+from ziggurat.engine.feature_store import FeatureStore
 from ziggurat.entities.pretrained_weights import PretrainedWeights, WeightsUser, weights_name
 from ziggurat.errors import CheckpointError, JobError, UnknownNameError, UsageError
-from ziggurat.layout import WEIGHTS_FOLDER, WeightsFiles
+from ziggurat.layout import FEATURES_FOLDER, WEIGHTS_FOLDER, WeightsFiles
 from ziggurat.net.ssrf import AllowedAddresses
 from ziggurat.settings import Settings
 from ziggurat.workspace.job_folders import JobRepository
@@ -100,6 +101,7 @@ class Weights:
     ) -> None:
         self.public = tuple(public)
         self.folder = WeightsFolder(settings.workspace.expanduser() / WEIGHTS_FOLDER)
+        self._features = FeatureStore(settings.workspace.expanduser() / FEATURES_FOLDER)
         self._tasks = tasks
         self._jobs = jobs
         self._clock = clock
@@ -236,6 +238,13 @@ class Weights:
                 details={"jobs": [each.id for each in users]},
             )
         self.folder.remove(name)
+
+    def delete_features(self) -> int:
+        """Delete the stored features of samples; return the bytes that they took."""
+        entries = self._features.entries()
+        for entry in entries:
+            self._features.delete(entry.name)
+        return sum(entry.size for entry in entries)
 
     def _placed(self, file: Path, digest: str, new: NewWeights, added_by: str) -> PretrainedWeights:
         with self.folder.adding() as folder:

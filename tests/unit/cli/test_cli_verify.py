@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +16,10 @@ import pytest
 
 from tests.exported_model import make_export
 from ziggurat.cli.main import main
-from ziggurat.entities.export_manifest import check_export, sign_export
 from ziggurat.errors import ChangedExportError
+from ziggurat.serving.manifest import check_export, sign_export
 from ziggurat.workspace.signing_keys import SigningKeys
+from ziggurat.workspace.studio.archives import archive, files_below
 
 pytest.importorskip("cryptography", reason="cryptography is not installed")
 
@@ -54,6 +60,23 @@ def test_another_workspace_does_not_know_the_key(export: Path, capsys: pytest.Ca
     key.write_text(SigningKeys(export.parent / "workspace").describe()["public_key"])
     assert verified(export, capsys, "--key", str(key), workspace="other")[0] == 0
     assert verified(export, capsys, "--key", str(export / "signature.json"), workspace="other")[0] == 0
+
+
+def test_the_info_of_a_download_is_no_change(export: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, data in list(zipped(export)):
+        (export.parent / "unpacked" / name).parent.mkdir(exist_ok=True)
+        (export.parent / "unpacked" / name).write_bytes(data)
+
+    code, _ = verified(export.parent / "unpacked", capsys)
+
+    assert (code, (export.parent / "unpacked" / "info.json").is_file()) == (0, True)
+
+
+def zipped(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the members of the archive that the studio sends."""
+    with zipfile.ZipFile(io.BytesIO(b"".join(archive("zip", files_below(folder), {"job": "x"}, now=1e9)))) as packed:
+        for name in packed.namelist():
+            yield name, packed.read(name)
 
 
 def test_an_unsigned_export_says_so(export: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,9 +180,6 @@ def test_the_key_is_private_and_made_once(tmp_path: Path) -> None:
 
 
 def test_predict_py_tests_itself(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import subprocess
-    import sys
-
     wrong = make_export(tmp_path / "wrong", bias=0.01)
     for folder, code, said in ((made, 0, "16 of 16"), (wrong, 1, "sample 1 differs by")):
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Shows what follows from features: components, neighbors, near duplicates, label errors; and features of no network."""
+"""Shows what follows from features: components, neighbors, near duplicates, label errors; and own features."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_rows_are_answered_as_by_predict_py(exports: Path, serve: Serve, tmp_pat
         )
 
 
-def test_requests_at_the_same_time_share_batches_and_get_their_own_answers(exports: Path, serve: Serve) -> None:
+def test_requests_that_share_a_batch_get_their_own_answers(exports: Path, serve: Serve) -> None:
     client = serve(exports / "rows")
     rows = np.random.default_rng(0).normal(size=(48, 2)).tolist()
     alone = [client.post("/predict", json={"rows": [row]}).json()["predictions"][0]["classes"] for row in rows]

@@ -318,6 +318,45 @@ def test_a_test_batch_makes_findings_measured():
     assert (high["level"], high["fix"]["fields"]) == ("warning", {"learning_rate": 0.005})
 
 
+def test_an_epoch_that_fits_the_last_layer_takes_a_third():
+    fit = {"pretrained": "weights:x", "fine_tuning": {"fit_head": True}}
+    # Ten steps without gradients, their end, one validation and one checkpoint, after the start.
+    assert whole_time(_MEASURED, spec_of(epochs=1, **fit)).total_s == pytest.approx(5 + 1 / 3 + 0.1 + 2 + 0.5)
+    assert whole_time(_MEASURED, spec_of(epochs=2, **fit)).total_s == pytest.approx(5 + 1 / 3 + 1 + 0.2 + 4 + 1)
+    facts = NetworkFacts(parameters=1, variables=1, per_sample=1, multiply_adds=10**9)
+    rough = {"steps": 10, "validated": 0, "multiply_adds_per_s": 1e9}
+    fitted, trained = (rough_time_s(facts, spec_of(epochs=1, **own), **rough) for own in (fit, {}))
+    assert (fitted - 5.05) * 3 == pytest.approx(trained - 5.05)
+
+
+def test_jobs_that_fit_the_last_layer_tell_nothing_of_others():
+    def job(**fields):
+        spec = {**spec_of(backend="null", network="mlp", **fields).model_dump(mode="json")}
+        return Job(
+            id="a",
+            kind="train",
+            folder="/",
+            name="a",
+            state="done",
+            framework="null",
+            network="mlp",
+            spec=spec,
+            attempt=1,
+            started=0.0,
+            ended=10.0,
+            global_step=100,
+            total_steps=100,
+            max_epoch=fields["epochs"],
+        )
+
+    fit = {"pretrained": "weights:x", "fine_tuning": {"fit_head": True}}
+    kinds = [{"epochs": 1}, {"epochs": 1, **fit}, {"epochs": 3, **fit}]
+    for number, fields in enumerate(kinds):
+        asked = spec_of(backend="null", network="mlp", **fields)
+        known = [earlier_jobs([job(**other)], asked, "mlp", None) is not None for other in kinds]
+        assert known == [place == number for place in range(3)]
+
+
 def test_rates_far_from_the_usual_one_are_found():
     lenet = backend_info("tensorflow").network("lenet")
     assert rate_finding(spec_of(learning_rate=1000.0), lenet, None)["level"] == "warning"

@@ -107,7 +107,7 @@ def test_overview_and_checks_tell_the_same(visit: Any, messy: str) -> None:
     assert len(shown) == len(severe) > 0
     assert page.one(f'nav[aria-label="Dataset"] a[href="/datasets/{messy}/check"] .count').text == str(len(severe))
     assert all(each.all(".health-acts a") for each in items), "each has a button"
-    assert page.one("#health-at-creation-unreadable a")["href"] == f"/datasets/{messy}/problems?kind=unreadable"
+    assert page.one("#health-notes a")["href"] == f"/datasets/{messy}/check"
     part = visit.part(f"/datasets/{messy}/health", "dataset-health").text
     assert 'id="dataset-health"' in part
 

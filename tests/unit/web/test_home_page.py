@@ -163,7 +163,7 @@ def test_the_digits_are_trained_once_however_often_one_clicks(visit: Any, studio
     (dataset,) = studio.jobs.page(JobFilter(kinds=("dataset",))).jobs
     assert first.headers["location"] == f"/models/{training.id}"
     assert training.depends_on == (dataset.id,)
-    assert visit.get("/parts/first").headers["hx-refresh"] == "true"
+    assert html_of(visit.get("/parts/first")).has("#first-live a"), "the page of another tab tells of it"
     assert not html_of(visit.get("/")).has("#first-starts")
 
 

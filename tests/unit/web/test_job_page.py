@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.unit.checkpoint_samples import write_checkpoint
+from tests.unit.studio_samples import add_photos
 from tests.unit.web.html_page import html_of
 from ziggurat.entities import JobFilter, NewJob
 from ziggurat.entities.baselines import JobBaseline, JobBaselines, write_baselines
@@ -153,7 +154,23 @@ def test_a_finished_training_has_one_next_step(visit, visit_as, store, begun, va
     assert [each["id"] for each in viewed.all(".primary")] == ["job-test"]
 
 
-def test_curves_tell_of_overfitting_and_of_a_training_that_improves(visit, store, begun):
+def test_few_photos_from_scratch_lead_to_pretrained_weights(visit, studio, store, begun, tmp_path):
+    dataset = add_photos(studio, tmp_path / "photos")
+    if not studio.training.recipe(dataset).fields.get("pretrained"):
+        pytest.skip("needs the package with the weights of the recipe")
+    job = begun(dataset=dataset)
+    _with_result(job, 0.7, 0.1)
+    assert store.jobs.move(job.id, ("running",), "done", ended=20.0)
+
+    page = html_of(visit.get(f"/models/{job.id}"))
+
+    assert page.one("#next-step")["data-rule"] == "from_scratch"
+    assert page.one("#next-action")["href"] == f"/models/new?dataset={dataset}"
+    form = html_of(visit.get(page.one("#next-action")["href"]))
+    assert form.has('[name="weights"][value="pretrained"][checked]')
+
+
+def test_curves_tell_of_overfitting_and_of_improvement(visit, store, begun):
     train, val = [0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99], [0.5, 0.8, 0.79, 0.78, 0.77, 0.76, 0.75]
     curves = {"overfitting": (train, val), "improving": (train, [each - 0.01 for each in train])}
     for rule, pair in curves.items():

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ziggurat.entities.next_step import NextStep
 from ziggurat.workspace.next_step import RULES, ClassRecall, RunFacts, next_step
 
 _RUN = RunFacts(
@@ -38,6 +39,12 @@ _LOSSES = [1.0, 0.6, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8]
 _LOW = {"value": 0.288, "evaluation": "", "evaluated": 0}
 _TREES = {"baseline_title": "gradient boosting", "is_trivial": False}
 _RMSE = {"metric": "rmse", "metric_title": "RMSE", "mode": "min", "is_share": False, "measured_on": 100}
+
+
+def _step(facts: RunFacts) -> NextStep:
+    step = next_step(facts)
+    assert step is not None
+    return step
 
 
 def _said(**changes: Any) -> str:
@@ -78,9 +85,9 @@ def _said(**changes: Any) -> str:
         ),
         ("improving", {"validation": _RISES, "training": _RISES}, {"validation": _RISES[:5], "training": _RISES[:5]}),
         ("improving", {"validation": _RISES}, {"validation": [*_RISES, 0.79]}),
-        ("labels", {"doubtful": 4}, {"doubtful": 2}),
-        ("labels", {"doubtful": 4}, {"doubtful": 4, "evaluated": 1000}),
-        ("labels", {"doubtful": 4}, {"doubtful": 4, "value": 0.6}),
+        ("labels", {"doubtful": 6}, {"doubtful": 4}),
+        ("labels", {"doubtful": 6}, {"doubtful": 6, "evaluated": 1000}),
+        ("labels", {"doubtful": 6}, {"doubtful": 6, "value": 0.6}),
         ("low", _LOW, {"value": 0.6}),
         ("low", {"metric": "map", "value": 0.28, "baseline": None}, {"metric": "map", "value": 0.6, "baseline": None}),
         ("good", {}, {"checkpoint": ""}),
@@ -101,10 +108,7 @@ def test_a_good_run_makes_every_earlier_rule_silent(name):
 
 @pytest.mark.parametrize("changes", [_LOW, {"value": 0.12}, {**_LOW, "pretrained_network": "Net"}])
 def test_a_poor_model_is_never_to_be_published(changes):
-    step = next_step(replace(_RUN, **changes))
-
-    assert step is not None
-    assert step.action != "publish"
+    assert _step(replace(_RUN, **changes)).action != "publish"
 
 
 def test_the_first_rule_that_holds_speaks():
@@ -112,8 +116,8 @@ def test_the_first_rule_that_holds_speaks():
         _RUN, value=0.288, validation=_RISES, training=_RISES, pretrained_network="Net", doubtful=9, evaluated=100
     )
 
-    assert next_step(facts).rule == "from_scratch", "more epochs from random weights would not bring it near"
-    assert next_step(replace(facts, pretrained_network="")).rule == "improving"
+    assert _step(facts).rule == "from_scratch", "more epochs from random weights would not bring it near"
+    assert _step(replace(facts, pretrained_network="")).rule == "improving"
 
 
 @pytest.mark.parametrize(
@@ -130,14 +134,14 @@ def test_the_first_rule_that_holds_speaks():
             {"split": "test", "class_name": "hat"},
         ),
         ({"validation": _RISES}, "train_on", "run", {"checkpoint": "step-00000200"}),
-        ({"doubtful": 4}, "explore", "pets", {"prediction": "doubtful", "order": "doubtful"}),
+        ({"doubtful": 6}, "explore", "pets", {"prediction": "doubtful", "order": "doubtful"}),
         (_LOW, "evaluate", "run", {}),
         ({"value": 0.288}, "errors", "test", {}),
         ({}, "publish", "run", {"checkpoint": "step-00000100"}),
     ],
 )
 def test_the_action_leads_to_what_helps(changes, action, target, fields):
-    step = next_step(replace(_RUN, **changes))
+    step = _step(replace(_RUN, **changes))
 
     assert (step.action, step.target, dict(step.fields)) == (action, target, fields)
     assert step.text
@@ -147,5 +151,5 @@ def test_the_action_leads_to_what_helps(changes, action, target, fields):
 def test_augmentation_is_advised_once():
     overfits = {"training": [*_RISES, 0.99], "validation": _TURNS}
 
-    assert next_step(replace(_RUN, **overfits)).title == "Clone with augmentation"
-    assert next_step(replace(_RUN, **overfits, is_augmented=True)).title == "Clone with a smaller network"
+    assert _step(replace(_RUN, **overfits)).title == "Clone with augmentation"
+    assert _step(replace(_RUN, **overfits, is_augmented=True)).title == "Clone with a smaller network"

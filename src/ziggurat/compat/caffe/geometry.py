@@ -5,6 +5,7 @@ A pooling rounds up and leaves out a last window that begins in the padding. A c
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -97,9 +98,9 @@ def slice_points(layer: Layer, shape: Shape) -> tuple[int, list[int]]:
             raise _wrong(layer, f"{length} channels are cut into {count} equal parts")
         return axis, [length // count] * count
     edges = [0, *points, length]
-    if len(points) != count - 1 or any(one >= other for one, other in zip(edges, edges[1:])):
+    if len(points) != count - 1 or any(one >= other for one, other in itertools.pairwise(edges)):
         raise _wrong(layer, f"`slice_point` has rising places within {length}, one less than tops", str(points[:8]))
-    return axis, [other - one for one, other in zip(edges, edges[1:])]
+    return axis, [other - one for one, other in itertools.pairwise(edges)]
 
 
 def reshaped(layer: Layer, shape: Shape) -> Shape:
@@ -137,7 +138,11 @@ def output_shapes(layer: Layer, inputs: Sequence[Shape]) -> list[Shape]:
         raise _unknown(layer)
     least, most, function = _SHAPES[layer.kind]
     if not least <= len(inputs) <= most:
-        raise _wrong(layer, f"A layer of the type `{layer.kind}` takes {least if least == most else f'{least} or more'} bottom(s)", str(len(inputs)))
+        raise _wrong(
+            layer,
+            f"A layer of the type `{layer.kind}` takes {least if least == most else f'{least} or more'} bottom(s)",
+            str(len(inputs)),
+        )
     return function(layer, list(inputs))
 
 

@@ -1,7 +1,7 @@
 """The part of a network that an import converts: its layers in order, with the shape of everything that they give.
 
-Values have numbers: a layer that works in place gives a new one under the same name. The images are one value, the labels
-are none. Shapes are without the batch.
+Values have numbers: a layer that works in place gives a new one under the same name. The images are one value, the
+labels are none. Shapes are without the batch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ziggurat.compat.caffe.errors import CaffeError
-from ziggurat.compat.caffe.geometry import Shape, output_shapes
+from ziggurat.compat.caffe.geometry import Shape, array_shapes, output_shapes
 from ziggurat.compat.caffe.layers import LOSS_KINDS, Layer, NetworkText, select, stages_of
 
 __all__ = ["LABEL", "Graph", "Loss", "Node", "build_graph"]
@@ -20,6 +20,9 @@ __all__ = ["LABEL", "Graph", "Loss", "Node", "build_graph"]
 LABEL: Final = -1
 """Number of what is to be learned: it is no value of the network."""
 
+_MOST_OF_LAYER: Final = 1 << 26
+_MOST_NUMBERS: Final = 1 << 27
+_MOST_WEIGHTS: Final = 1 << 28
 _KNOWN_LOSSES: Final = ("SoftmaxWithLoss", "EuclideanLoss", "SigmoidCrossEntropyLoss", "ContrastiveLoss")
 _ENDS: Final = ("Accuracy", "Silence", "HDF5Output")
 _LABEL_NAMES: Final = ("label", "labels", "sim")
@@ -85,10 +88,6 @@ class Graph:
     heads: set[str] = field(default_factory=set)
     class_count: int = 0
     notes: list[str] = field(default_factory=list)
-
-    def node_of(self, layer: str) -> Node | None:
-        """Return the node of a layer; None where it is not part of the network."""
-        return next((each for each in self.nodes if each.layer.name == layer), None)
 
 
 def build_graph(
@@ -204,7 +203,9 @@ class _Walk:
 def _source_shapes(layer: Layer) -> list[tuple[int, ...] | None]:
     """Return the shapes that a layer gives, with the batch, as far as the file says them."""
     if layer.kind == "Input":
-        shapes = [tuple(each.integers("dim", 0, 1 << 20)) for each in layer.message.message("input_param").messages("shape")]
+        shapes = [
+            tuple(each.integers("dim", 0, 1 << 20)) for each in layer.message.message("input_param").messages("shape")
+        ]
         return [*shapes * (len(layer.tops) if len(shapes) == 1 else 1)]
     if layer.kind == "MemoryData":
         options = layer.message.message("memory_data_param")
@@ -243,7 +244,9 @@ def _until(walk: _Walk, until: str) -> list[Node]:
     last = next((node for node in walk.nodes if node.layer.name == until), None)
     if last is None:
         known = ", ".join(f"`{node.layer.name}`" for node in walk.nodes[:40])
-        raise CaffeError("The layer of --until is one of the network.", received=f"`{until[:60]}`", advice=f"Known: {known}.")
+        raise CaffeError(
+            "The layer of --until is one of the network.", received=f"`{until[:60]}`", advice=f"Known: {known}."
+        )
     return _needed(walk, last.outputs[:1])
 
 
@@ -259,28 +262,26 @@ def _outputs(walk: _Walk, losses: Sequence[Loss], image: int) -> list[int]:
     if losses:
         best = max(range(len(losses)), key=lambda place: (losses[place].weight, place))
         ordered = [losses[best], *losses[:best], *losses[best + 1 :]]
-        numbers = [number for loss in ordered for number in loss.inputs[: 3 if loss.layer.kind == "ContrastiveLoss" else 2]]
+        numbers = [
+            number for loss in ordered for number in loss.inputs[: 3 if loss.layer.kind == "ContrastiveLoss" else 2]
+        ]
     else:
         used = {number for node in walk.nodes for number in node.inputs}
-        numbers = [n for node in walk.nodes for n in node.outputs if n not in used and _reaches(walk, n, image)]
+        reached = _reached(walk, image)
+        numbers = [n for node in walk.nodes for n in node.outputs if n not in used and n in reached]
     found = list(dict.fromkeys(number for number in numbers if number != LABEL))
     if not found:
         raise CaffeError("A network gives something: a layer whose output no other layer takes, or a loss.")
     return found
 
 
-def _reaches(walk: _Walk, number: int, image: int) -> bool:
-    """Return whether a value depends on the images."""
-    wanted, makers = [number], {n: node for node in walk.nodes for n in node.outputs}
-    seen: set[int] = set()
-    while wanted:
-        current = wanted.pop()
-        if current == image:
-            return True
-        if current not in seen and current in makers:
-            wanted += makers[current].inputs
-        seen.add(current)
-    return False
+def _reached(walk: _Walk, image: int) -> set[int]:
+    """Return the values that depend on the images."""
+    found = {image}
+    for node in walk.nodes:
+        if found.intersection(node.inputs):
+            found.update(node.outputs)
+    return found
 
 
 def _needed(walk: _Walk, outputs: Sequence[int]) -> list[Node]:
@@ -297,16 +298,24 @@ def _needed(walk: _Walk, outputs: Sequence[int]) -> list[Node]:
                 line=node.layer.line,
                 advice=_ADVICE,
             )
-    left_out = [node.layer for node in walk.nodes if node not in kept]
-    walk.notes += [f"{each.kind} `{each.name}` was left out: nothing that is learned needs it." for each in left_out[:50]]
+    names = {id(node) for node in kept}
+    left_out = [node.layer for node in walk.nodes if id(node) not in names]
+    walk.notes += [
+        f"{each.kind} `{each.name}` was left out: nothing that is learned needs it." for each in left_out[:50]
+    ]
     return kept[::-1]
 
 
 def _without_softmax(graph: Graph) -> None:
     """Leave out softmax at the end of a network without a loss: the studio takes scores before it."""
+    makers = {number: node for node in graph.nodes for number in node.outputs}
     for place, number in enumerate(graph.outputs):
-        node = next((each for each in graph.nodes if number in each.outputs), None)
-        if node is not None and node.layer.kind == "Softmax" and node.layer.options.integer("axis", 1, -4, 4) in (1, -3):
+        node = makers.get(number)
+        if (
+            node is not None
+            and node.layer.kind == "Softmax"
+            and node.layer.options.integer("axis", 1, -4, 4) in (1, -3)
+        ):
             graph.nodes.remove(node)
             graph.outputs[place] = node.inputs[0]
             graph.losses.append(Loss(node.layer, (node.inputs[0], LABEL), 1.0))
@@ -317,16 +326,31 @@ def _shapes(graph: Graph, shape: Shape) -> dict[int, Shape]:
     if not shape or not all(0 < axis <= 1 << 16 for axis in shape) or math.prod(shape) > 1 << 27:
         raise CaffeError("An image has a shape such as 3x224x224.", received="x".join(map(str, shape)))
     shapes: dict[int, Shape] = {graph.image: tuple(shape)}
+    numbers = weights = 0
     for node in graph.nodes:
         found = output_shapes(node.layer, [shapes[number] for number in node.inputs])
         if len(found) < len(node.outputs):
             raise CaffeError(
-                f"{_name_of_kind(node.layer)} gives {len(found)} top(s).", line=node.layer.line, received=f"{len(node.outputs)}"
+                f"{_name_of_kind(node.layer)} gives {len(found)} top(s).",
+                line=node.layer.line,
+                received=f"{len(node.outputs)}",
             )
         for number, each in zip(node.outputs, found):
-            if not each or math.prod(each) > 1 << 29:
-                raise CaffeError("A layer gives at most 536,870,912 numbers of an image.", line=node.layer.line)
+            if not each or math.prod(each) > _MOST_OF_LAYER:
+                raise CaffeError(
+                    f"A layer gives at most {_MOST_OF_LAYER:,} numbers of an image.",
+                    line=node.layer.line,
+                    received=f"{math.prod(each):,} at `{node.layer.name[:60]}`",
+                )
             shapes[number] = each
+        numbers += sum(math.prod(each) for each in found)
+        weights += sum(math.prod(each) for each in array_shapes(node.layer, [shapes[n] for n in node.inputs]))
+        if numbers > _MOST_NUMBERS or weights > _MOST_WEIGHTS:
+            raise CaffeError(
+                f"A network has at most {_MOST_WEIGHTS:,} weights, and gives {_MOST_NUMBERS:,} numbers of an image.",
+                line=node.layer.line,
+                received=f"{weights:,} and {numbers:,} up to `{node.layer.name[:60]}`",
+            )
     return shapes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -116,7 +116,9 @@ def convert(files: ImportFiles, options: ImportOptions, *, text: str | None = No
     labels = [] if files.labels is None else _labels(files.labels)
     notes: list[str] = []
     shape = options.shape or _shape_of_mean(network, mean) or _deployed(files, options)
-    graph = build_graph(network, shape, until=options.until, sizes={name: each[0].shape for name, each in given.items()})
+    graph = build_graph(
+        network, shape, until=options.until, sizes={name: each[0].shape for name, each in given.items()}
+    )
     warnings: list[str] = []
     preparation, fields = _prepared(graph, mean, options.color, warnings, notes)
     file = write_network(
@@ -170,12 +172,12 @@ def parity(conversion: Conversion, run: Run, *, seed: int = 0) -> dict[str, Any]
         "largest_difference": worst,
         "tolerance": TOLERANCE,
         "holds": bool(worst <= TOLERANCE),
-        "random_weights": sorted(set(array for array in random_arrays_names(graph)) - set(conversion.arrays)) != [],
+        "random_weights": bool(set(layers_with_arrays(graph)) - set(conversion.arrays)),
         "layers": rows,
     }
 
 
-def random_arrays_names(graph: Graph) -> list[str]:
+def layers_with_arrays(graph: Graph) -> list[str]:
     """Return the layers that have arrays."""
     return [
         node.layer.name
@@ -272,7 +274,8 @@ def _prepared(
 ) -> tuple[Preparation, dict[str, Any]]:
     """Return what is done to images inside the network, and what the spec of a training does."""
     channels, height, width = graph.shapes[graph.image] if len(graph.shapes[graph.image]) == 3 else (0, 0, 0)
-    source: Layer | None = graph.sources[0] if graph.sources else None
+    blob = graph.names[graph.image]
+    source: Layer | None = next((each for each in graph.sources if blob in each.tops), None)
     fields: dict[str, Any] = {}
     values: tuple[float, ...] = ()
     scale = 1.0
@@ -299,29 +302,30 @@ def _prepared(
         line = source.transform.line_of("mean_value") if source else 0
         raise CaffeError(f"`mean_value` is given once, or {channels} times.", line=line, received=f"{len(values)}")
     values = values * channels if len(values) == 1 else values
-    image = None
+    mean_image = None
     if mean is not None:
         if values:
             raise CaffeError("A network has `mean_value` or a mean image, not both.", advice="Leave --mean out.")
-        image = _cut_mean(mean, (channels, height, width))
+        mean_image = _cut_mean(mean, (channels, height, width))
         if mean.shape[1:] == (1, 1):
-            values, image = tuple(round(float(each), 6) for each in mean.reshape(-1)), None
-        elif mean.shape != image.shape:
+            values, mean_image = tuple(round(float(each), 6) for each in mean.reshape(-1)), None
+        elif mean.shape != mean_image.shape:
             notes.append("The mean image was cut in the center, as Caffe does in the test; in the training, too.")
     if color == "BGR" and channels in (3, 6):
         notes.append("Colors: the network takes BGR, and turns the studio's RGB around by itself.")
     if channels in (1, 3):
-        fields.setdefault("preprocessing", {})["channels"] = channels
-        if "crop" not in fields["preprocessing"]:
-            fields["preprocessing"]["size"] = [height, width]
-    return Preparation(color=color, mean=values, mean_image=image, scale=scale), fields
+        cut = fields.get("preprocessing", {"size": [height, width]})
+        fields["preprocessing"] = {**cut, "channels": channels}
+    return Preparation(color=color, mean=values, mean_image=mean_image, scale=scale), fields
 
 
 def _cut_mean(mean: np.ndarray, shape: Shape) -> np.ndarray:
     """Return the part of a mean image that a centered crop sees."""
     if mean.shape[0] != shape[0]:
         raise CaffeError(
-            "The mean has as many channels as the images.", received=f"{mean.shape[0]} and {shape[0]}", advice="Give the mean of this network's dataset."
+            "The mean has as many channels as the images.",
+            received=f"{mean.shape[0]} and {shape[0]}",
+            advice="Give the mean of this network's dataset.",
         )
     if mean.shape[1:] == (1, 1):
         return mean
@@ -360,7 +364,9 @@ def _as_caffe(images: np.ndarray, preparation: Preparation) -> np.ndarray:
 def _is_last(conversion: Conversion, layer: Layer) -> bool:
     """Return whether a layer is the last one that its module computes: layers may share one."""
     module = conversion.file.modules[layer.name]
-    sharing = [node.layer.name for node in conversion.graph.nodes if conversion.file.modules.get(node.layer.name) == module]
+    sharing = [
+        node.layer.name for node in conversion.graph.nodes if conversion.file.modules.get(node.layer.name) == module
+    ]
     return sharing[-1] == layer.name
 
 

@@ -73,30 +73,87 @@ _OF_LAYERS: Final = (
     *("name", "type", "bottom", "top", "phase", "loss_weight", "param", "blobs", "include", "exclude"),
     *("propagate_down", "device", "buffer", "blobs_lr", "weight_decay", "blob_share_mode", "layer"),
 )
+_PARAMETERS: Final = tuple(f"{field_name.removesuffix('_param')}" for field_name, _ in _OPTIONS.values()) + (
+    *("transform", "loss", "accuracy", "argmax", "data", "dummy_data", "embed", "exp", "hdf5_data", "hdf5_output"),
+    *("hinge_loss", "image_data", "infogain_loss", "input", "log", "memory_data", "mvn", "parameter", "python"),
+    *("recurrent", "reduction", "spp", "threshold", "tile", "window_data"),
+)
+"""Names of the options of all layers, without ``_param``; Caffe leaves those of another type alone."""
+
 _RULES: Final = ("phase", "min_level", "max_level", "stage", "not_stage")
 _PHASES: Final = ("TRAIN", "TEST")
 
 _V1_KINDS: Final = {
     **dict(zip(("ABSVAL", "ACCURACY", "ARGMAX", "CONCAT"), ("AbsVal", "Accuracy", "ArgMax", "Concat"))),
-    **{"BNLL": "BNLL", "CONTRASTIVE_LOSS": "ContrastiveLoss", "CONVOLUTION": "Convolution", "DATA": "Data"},
-    **{"DECONVOLUTION": "Deconvolution", "DROPOUT": "Dropout", "DUMMY_DATA": "DummyData", "ELTWISE": "Eltwise"},
-    **{"EUCLIDEAN_LOSS": "EuclideanLoss", "EXP": "Exp", "FLATTEN": "Flatten", "HDF5_DATA": "HDF5Data"},
-    **{"HDF5_OUTPUT": "HDF5Output", "HINGE_LOSS": "HingeLoss", "IM2COL": "Im2col", "IMAGE_DATA": "ImageData"},
-    **{"INFOGAIN_LOSS": "InfogainLoss", "INNER_PRODUCT": "InnerProduct", "LRN": "LRN", "MVN": "MVN"},
-    **{"MEMORY_DATA": "MemoryData", "MULTINOMIAL_LOGISTIC_LOSS": "MultinomialLogisticLoss", "POOLING": "Pooling"},
-    **{"POWER": "Power", "RELU": "ReLU", "SIGMOID": "Sigmoid", "SILENCE": "Silence", "SLICE": "Slice"},
-    **{"SIGMOID_CROSS_ENTROPY_LOSS": "SigmoidCrossEntropyLoss", "SOFTMAX": "Softmax", "SPLIT": "Split"},
-    **{"SOFTMAX_LOSS": "SoftmaxWithLoss", "TANH": "TanH", "THRESHOLD": "Threshold", "WINDOW_DATA": "WindowData"},
+    "BNLL": "BNLL",
+    "CONTRASTIVE_LOSS": "ContrastiveLoss",
+    "CONVOLUTION": "Convolution",
+    "DATA": "Data",
+    "DECONVOLUTION": "Deconvolution",
+    "DROPOUT": "Dropout",
+    "DUMMY_DATA": "DummyData",
+    "ELTWISE": "Eltwise",
+    "EUCLIDEAN_LOSS": "EuclideanLoss",
+    "EXP": "Exp",
+    "FLATTEN": "Flatten",
+    "HDF5_DATA": "HDF5Data",
+    "HDF5_OUTPUT": "HDF5Output",
+    "HINGE_LOSS": "HingeLoss",
+    "IM2COL": "Im2col",
+    "IMAGE_DATA": "ImageData",
+    "INFOGAIN_LOSS": "InfogainLoss",
+    "INNER_PRODUCT": "InnerProduct",
+    "LRN": "LRN",
+    "MVN": "MVN",
+    "MEMORY_DATA": "MemoryData",
+    "MULTINOMIAL_LOGISTIC_LOSS": "MultinomialLogisticLoss",
+    "POOLING": "Pooling",
+    "POWER": "Power",
+    "RELU": "ReLU",
+    "SIGMOID": "Sigmoid",
+    "SILENCE": "Silence",
+    "SLICE": "Slice",
+    "SIGMOID_CROSS_ENTROPY_LOSS": "SigmoidCrossEntropyLoss",
+    "SOFTMAX": "Softmax",
+    "SPLIT": "Split",
+    "SOFTMAX_LOSS": "SoftmaxWithLoss",
+    "TANH": "TanH",
+    "THRESHOLD": "Threshold",
+    "WINDOW_DATA": "WindowData",
 }
 _V0_KINDS: Final = {
-    **{"accuracy": "Accuracy", "bnll": "BNLL", "concat": "Concat", "conv": "Convolution", "data": "Data"},
-    **{"dropout": "Dropout", "euclidean_loss": "EuclideanLoss", "flatten": "Flatten", "hdf5_data": "HDF5Data"},
-    **{"hdf5_output": "HDF5Output", "im2col": "Im2col", "images": "ImageData", "infogain_loss": "InfogainLoss"},
-    **{"innerproduct": "InnerProduct", "lrn": "LRN", "multinomial_logistic_loss": "MultinomialLogisticLoss"},
-    **{"pool": "Pooling", "relu": "ReLU", "sigmoid": "Sigmoid", "softmax": "Softmax", "split": "Split"},
-    **{"softmax_loss": "SoftmaxWithLoss", "tanh": "TanH", "window_data": "WindowData", "padding": "padding"},
+    "accuracy": "Accuracy",
+    "bnll": "BNLL",
+    "concat": "Concat",
+    "conv": "Convolution",
+    "data": "Data",
+    "dropout": "Dropout",
+    "euclidean_loss": "EuclideanLoss",
+    "flatten": "Flatten",
+    "hdf5_data": "HDF5Data",
+    "hdf5_output": "HDF5Output",
+    "im2col": "Im2col",
+    "images": "ImageData",
+    "infogain_loss": "InfogainLoss",
+    "innerproduct": "InnerProduct",
+    "lrn": "LRN",
+    "multinomial_logistic_loss": "MultinomialLogisticLoss",
+    "pool": "Pooling",
+    "relu": "ReLU",
+    "sigmoid": "Sigmoid",
+    "softmax": "Softmax",
+    "split": "Split",
+    "softmax_loss": "SoftmaxWithLoss",
+    "tanh": "TanH",
+    "window_data": "WindowData",
+    "padding": "padding",
 }
-_V0_NAMES: Final = {"biasterm": "bias_term", "kernelsize": "kernel_size", "meanfile": "mean_file", "cropsize": "crop_size"}
+_V0_NAMES: Final = {
+    "biasterm": "bias_term",
+    "kernelsize": "kernel_size",
+    "meanfile": "mean_file",
+    "cropsize": "crop_size",
+}
 _V0_TRANSFORM: Final = ("scale", "mean_file", "crop_size", "mirror")
 
 
@@ -207,7 +264,9 @@ def select(network: NetworkText, phase: str, stages: Sequence[str] = ()) -> Netw
 
 def stages_of(network: NetworkText) -> set[str]:
     """Return the stages that rules of a network name."""
-    rules = [rule for layer in network.layers for name in ("include", "exclude") for rule in layer.message.messages(name)]
+    rules = [
+        rule for layer in network.layers for name in ("include", "exclude") for rule in layer.message.messages(name)
+    ]
     return {stage for rule in rules for name in ("stage", "not_stage") for stage in rule.texts(name)}
 
 
@@ -241,7 +300,7 @@ def _layer(message: Message, is_old: bool) -> Layer:
     if kind in _OPTIONS:
         field_name, known = _OPTIONS[kind]
         for entry in message.entries:
-            if entry.name not in _OF_LAYERS and not entry.name.endswith("_param"):
+            if entry.name not in _OF_LAYERS and entry.name.removesuffix("_param") not in _PARAMETERS:
                 message.only(*_OF_LAYERS, field_name, "transform_param", "loss_param")
         options = message.message(field_name)
         options.only(*known)
@@ -351,7 +410,9 @@ def _padded(layers: Iterable[Layer]) -> list[Layer]:
 def _is_included(layer: Layer, phase: str, stages: Sequence[str]) -> bool:
     includes, excludes = layer.message.messages("include"), layer.message.messages("exclude")
     if includes and excludes:
-        raise CaffeError("A layer has `include` or `exclude`, not both.", line=layer.line, received=f"`{layer.name[:60]}`")
+        raise CaffeError(
+            "A layer has `include` or `exclude`, not both.", line=layer.line, received=f"`{layer.name[:60]}`"
+        )
     if layer.message.has("phase") and layer.message.choice("phase", _PHASES, phase) != phase:
         return False
     if includes:

@@ -14,12 +14,12 @@ __all__ = ["Solver", "read_solver"]
 
 _TYPES: Final = ("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam")
 _OLD_TYPES: Final = ("SGD", "NESTEROV", "ADAGRAD", "RMSPROP", "ADADELTA", "ADAM")
-_KNOWN: Final = tuple(
-    "net net_param train_net test_net train_net_param test_net_param train_state test_state test_iter test_interval "
-    "test_compute_loss test_initialization base_lr display average_loss max_iter iter_size lr_policy gamma power momentum "
-    "weight_decay regularization_type stepsize stepvalue clip_gradients snapshot snapshot_prefix snapshot_diff "
-    "snapshot_format solver_mode device_id random_seed type delta momentum2 rms_decay debug_info snapshot_after_train "
-    "solver_type layer_wise_reduce".split()
+_KNOWN_TEXT: Final = (
+    "net net_param train_net test_net train_net_param test_net_param train_state test_state test_iter "
+    "test_interval test_compute_loss test_initialization base_lr display average_loss max_iter iter_size "
+    "lr_policy gamma power momentum weight_decay regularization_type stepsize stepvalue clip_gradients "
+    "snapshot snapshot_prefix snapshot_diff snapshot_format solver_mode device_id random_seed type delta "
+    "momentum2 rms_decay debug_info snapshot_after_train solver_type layer_wise_reduce"
 )
 
 
@@ -49,7 +49,7 @@ def read_solver(text: str) -> Solver:
     """
     root = parse_text(text)
     root.kind = "the solver"
-    root.only(*_KNOWN)
+    root.only(*_KNOWN_TEXT.split())
     notes: list[str] = []
     steps = root.integer("max_iter", 0, 1)
     rate = root.number("base_lr", 0.0)
@@ -130,7 +130,9 @@ def _schedule(root: Message, steps: int, notes: list[str]) -> dict[str, Any]:
         found |= {"at_percent": [100 * point / steps for point in points], "gamma": gamma}
     elif policy == "exp":
         if gamma > 1:
-            raise CaffeError("The policy `exp` has a `gamma` up to 1.", line=root.line_of("gamma"), received=f"{gamma:g}")
+            raise CaffeError(
+                "The policy `exp` has a `gamma` up to 1.", line=root.line_of("gamma"), received=f"{gamma:g}"
+            )
         found["gamma"] = max(gamma ** (steps / 100), 1e-300)
     elif policy == "inv":
         power = root.number("power", 0.0)

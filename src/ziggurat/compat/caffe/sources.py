@@ -86,7 +86,7 @@ def load_status(content: bytes) -> Any:
         return _StatusReader(io.BytesIO(content), encoding="latin1").load()
     except (pickle.UnpicklingError, EOFError, AttributeError, ValueError, IndexError, KeyError, TypeError) as error:
         raise CaffeError("`status.pickle` must be a whole pickle.", received=str(error)[:100]) from None
-    except (ImportError, MemoryError, OverflowError, RecursionError) as error:
+    except (ImportError, MemoryError, OverflowError, RecursionError, SystemError) as error:
         raise CaffeError("`status.pickle` must be a pickle of DIGITS.", received=str(error)[:100]) from None
 
 
@@ -132,7 +132,9 @@ def _of_folder(folder: Path) -> ImportFiles:
     if network is None or framework not in ("caffe", ""):
         raise CaffeError(
             "The folder or archive has no network of Caffe.",
-            received=f"framework {framework}" if framework not in ("caffe", "") else ", ".join(list(names)[:8]) or "no files",
+            received=f"framework {framework}"
+            if framework not in ("caffe", "")
+            else ", ".join(list(names)[:8]) or "no files",
             advice="Networks of DIGITS for TensorFlow are taken as they are; those for Torch are not imported.",
         )
     dataset = _dataset_folder(folder, status)

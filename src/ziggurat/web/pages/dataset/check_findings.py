@@ -159,9 +159,10 @@ def remedies_of(shown: CheckFinding, job_id: str, *, can_weigh: bool) -> list[Re
     named = replace(review, title="Review and exclude") if shown.exclude_count else review
     kind = shown.problem or finding.kind
     if kind in _SPLIT_KINDS:
-        again = {"clone": job_id, "method": "cluster"} if finding.kind == "leak" else {"clone": job_id}
-        split = Remedy(title="Split again in a clone", path="/datasets/new", query=again, changes=True)
-        return [named, split]
+        again = Remedy(title="Split again in a clone", path="/datasets/new", query={"clone": job_id}, changes=True)
+        if "`cluster`" in finding.text:  # near duplicates are kept together by how they look
+            again = replace(again, title="Split again by similarity", query={**again.query, "method": "cluster"})
+        return [named, again]
     if kind in _BOX_KINDS:
         return [*(replace(each, title="Correct boxes") for each in first), review]
     if kind == "imbalance" and can_weigh:

@@ -218,6 +218,7 @@ def _explorer(
             page_sizes=PAGE_SIZES,
             few_classes=MOST_CLASSES,
             maps=maps,
+            topics=maps.topics if maps is not None else (),
         )
 
 

@@ -78,7 +78,6 @@ class MapView:
         state: what the script draws, as JSON values; empty for no map.
         total: samples of the map.
         outcome_source: what predicted the classes that the color Error shows; empty for nothing.
-        is_new: whether the form is asked for beside a map.
     """
 
     shown: DatasetMap | None
@@ -91,7 +90,11 @@ class MapView:
     state: Mapping[str, Any]
     total: int = 0
     outcome_source: str = ""
-    is_new: bool = False
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Notices that the page listens to: of the map that is being made."""
+        return () if self.making is None else (f"job:{self.making.id}",)
 
 
 def map_view(
@@ -100,8 +103,6 @@ def map_view(
     mapped: DatasetMap | None,
     wanted: DatasetFilter,
     described: Mapping[str, Any],
-    *,
-    is_new: bool = False,
 ) -> MapView:
     """Return what the map column of the explorer shows.
 
@@ -111,7 +112,6 @@ def map_view(
         mapped: the map; None for none.
         wanted: the filter of the samples.
         described: what ``Datasets.describe`` returned.
-        is_new: whether the form for a new map is asked for.
     """
     jobs = studio.maps.of_dataset(job.id)
     others = [found for each in jobs if each.state == "done" and (found := studio.maps.find(job.id, each.id))]
@@ -139,7 +139,6 @@ def map_view(
         state={} if mapped is None else _state(studio, job, mapped, wanted, described),
         total=0 if mapped is None else len(mapped.numbers),
         outcome_source=source,
-        is_new=is_new,
     )
 
 
@@ -291,14 +290,19 @@ def _form_page(request: Request, studio: Studio, job_id: str, error: ZigguratErr
         return see_other(request, f"/datasets/{job_id}")
     described = studio.datasets.describe(job_id)
     wanted = DatasetFilter(view="map")
-    maps = map_view(studio, job, studio.maps.find(job_id), wanted, described, is_new=True)
+    maps = map_view(studio, job, studio.maps.find(job_id), wanted, described)
     if is_part(request, "map-making"):
         if maps.making is None:  # it has ended: the page shows the map, or why there is none
             target = address(request, f"/datasets/{job_id}/explore", {"view": "map"})
             return Response(status_code=204, headers={"HX-Redirect": target})
         return part(request, "dataset/map_making.html", job=job, maps=maps)
     return page(
-        request, "dataset/new_map.html", **dataset_frame(studio, job, "explore", described), maps=maps, error=error
+        request,
+        "dataset/new_map.html",
+        **dataset_frame(studio, job, "explore", described),
+        maps=maps,
+        error=error,
+        topics=maps.topics,
     )
 
 

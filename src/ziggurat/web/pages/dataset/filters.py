@@ -117,7 +117,8 @@ class DatasetFilter:
 
     def without(self, *names: str) -> DatasetFilter:
         """Return the filter from its first page on, with some fields left empty."""
-        return replace(self, typed={name: text for name, text in self.typed.items() if name not in names}, offset=0)
+        typed = {name: text for name, text in self.typed.items() if name not in names}
+        return replace(self, typed=typed, offset=0, order=_possible_order(self.order, typed))
 
     def value(self, name: str) -> str:
         """Return what was typed into a field."""
@@ -141,12 +142,18 @@ def filter_of(values: Mapping[str, Any]) -> DatasetFilter:
         typed=typed,
         offset=_whole(values.get("offset"), 0),
         limit=min(max(limit, 1), PAGE_SIZES[-1]),
-        order=order if order in ORDERS else _usual_order(typed),
+        order=_possible_order(order, typed),
         problems=problems,
         has_all_classes=values.get("classes") == "all",
         view="map" if values.get("view") == "map" else "",
         map_id=str(values.get("map") or "")[:_LONGEST_ID],
     )
+
+
+def _possible_order(order: str, typed: Mapping[str, str]) -> str:
+    """Return the order that was asked for, or the usual one if it is none of this filter."""
+    is_possible = order in ORDERS and (order != "ranked" or any(name in typed for name in _OF_MAPS))
+    return order if is_possible else _usual_order(typed)
 
 
 def _usual_order(typed: Mapping[str, str]) -> str:

@@ -114,8 +114,9 @@ def _list_page(request: Request, studio: Studio, who: Identity, query: HomeQuery
         "published": published,
     }
     first = _first_screen(studio, who, query, totals.kinds)
-    values = {**seen, **home_values(request, results, found), "tabs": tabs, "list_html": shown.html, "first": first}
-    return page(request, "home/page.html", 400 if results.problem else 200, **values)
+    values = {**seen, **home_values(request, results, found), "tabs": tabs, "list_html": shown.html}
+    status = 400 if results.problem else 200
+    return page(request, "home/page.html", status, **values, first=first, has_run=False)
 
 
 @dataclass(frozen=True)
@@ -157,10 +158,10 @@ def digits_picture(_who: ViewerUser) -> Response:
 
 
 @router.get("/parts/first", include_in_schema=False)
-def first_part(studio: StudioDep, _who: ViewerUser) -> Response:
-    """Load the page anew once there is a run."""
+def first_part(request: Request, studio: StudioDep, _who: ViewerUser) -> Response:
+    """Return what tells of a first run that was begun elsewhere."""
     has_run = any(studio.jobs.totals().kinds.get(each) for each in RUN_KINDS)
-    return Response(status_code=204, headers={"HX-Refresh": "true"} if has_run else {})
+    return part(request, "home/first_live.html", has_run=has_run)
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,8 @@ def _page(request: Request, studio: Studio, status: int = 200, **values: Any) ->
         "saved": "",
         "problems": {},
         "folder": "",
+        "signing_key": "",
+        "signing_key_problem": "",
         "folders": [(root, os.path.isdir(root)) for root in studio.paths.chosen],
         "limits": limit_fields(studio.limits.all()),
         **values,

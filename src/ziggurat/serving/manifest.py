@@ -38,6 +38,9 @@ MANIFEST_NAME: Final = "export-manifest.json"
 SIGNATURE_NAME: Final = "signature.json"
 """File of an export with the signature of the manifest."""
 
+_NOT_LISTED: Final = frozenset((MANIFEST_NAME, SIGNATURE_NAME, "info.json"))
+"""``info.json`` is added when the studio packs a download. Nothing reads it; what it tells stands in signed files."""
+
 _VERSION: Final = 1
 _CONTEXT: Final = b"ziggurat export manifest 1\n"
 """What is signed begins so: a signature of it means nothing elsewhere."""
@@ -200,13 +203,13 @@ def _signer(folder: Path, text: bytes, known: Sequence[Any]) -> dict[str, Any]:
 
 
 def _names(folder: Path) -> list[str]:
-    """Return the names of all files and links below a folder, in order, except manifest and signature."""
+    """Return the names of all files and links below a folder, in order, except those that the manifest cannot list."""
     found: list[str] = []
     for path, folders, files in os.walk(folder):
         here = Path(path)
         links = [name for name in folders if (here / name).is_symlink()]
         found += [(here / name).relative_to(folder).as_posix() for name in (*files, *links)]
-    return sorted(set(found) - {MANIFEST_NAME, SIGNATURE_NAME})
+    return sorted(set(found) - _NOT_LISTED)
 
 
 def _sha256(path: Path) -> str:
