@@ -35,10 +35,7 @@ def test_an_evaluation_has_its_numbers_and_shows_them():
     found = Evaluation("pets", EVALUATION)
 
     assert found.metrics == {"cost": 0.5, "accuracy": 0.75, "top_5": 1.0}
-    assert (
-        repr(found)
-        == "Evaluation('pets', validation split, 4 samples, accuracy 75.0\N{NARROW NO-BREAK SPACE}%, loss 0.5)"
-    )
+    assert repr(found) == "Evaluation('pets', validation split, 4 samples, accuracy 75.0\N{NARROW NO-BREAK SPACE}%, loss 0.5)"
     html = found._repr_html_()
     assert "&lt;cat&gt;" in html
     assert "<cat>" not in html
@@ -72,10 +69,7 @@ def test_a_line_has_a_gap_where_a_value_is_not_finite():
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (
-            {"classes": [{"class": "cat", "number": 0, "probability": 0.9}]},
-            "Prediction('cat' 90.0\N{NARROW NO-BREAK SPACE}%)",
-        ),
+        ({"classes": [{"class": "cat", "number": 0, "probability": 0.9}]}, "Prediction('cat' 90.0\N{NARROW NO-BREAK SPACE}%)"),
         ({"labels": [{"class": "a", "probability": 0.9, "predicted": True}]}, "Prediction('a')"),
         ({"labels": [{"class": "a", "probability": 0.1, "predicted": False}]}, "Prediction(no label)"),
         ({"values": [{"name": "price", "value": 12.5}]}, "Prediction(price 12.5)"),

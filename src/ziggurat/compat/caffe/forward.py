@@ -88,12 +88,7 @@ def _deconvolution(layer: Layer, inputs: list[np.ndarray], arrays: _Arrays) -> l
     (down, right), (step, side), (top, left) = window.stride, window.dilation, window.pad
     rows, columns = x.shape[2:]
     whole = np.zeros(
-        (
-            len(x),
-            count * groups,
-            down * (rows - 1) + step * (high - 1) + 1,
-            right * (columns - 1) + side * (wide - 1) + 1,
-        ),
+        (len(x), count * groups, down * (rows - 1) + step * (high - 1) + 1, right * (columns - 1) + side * (wide - 1) + 1),
         np.float32,
     )
     size = channels // groups
@@ -205,9 +200,7 @@ def _absolute(_layer: Layer, inputs: list[np.ndarray], _arrays: _Arrays) -> list
 
 
 def _power(layer: Layer, inputs: list[np.ndarray], _arrays: _Arrays) -> list[np.ndarray]:
-    power, scale, shift = (
-        np.float32(layer.options.number(n, d)) for n, d in (("power", 1), ("scale", 1), ("shift", 0))
-    )
+    power, scale, shift = (np.float32(layer.options.number(n, d)) for n, d in (("power", 1), ("scale", 1), ("shift", 0)))
     base = scale * inputs[0] + shift
     return [base if power == 1 else np.power(base, power)]
 

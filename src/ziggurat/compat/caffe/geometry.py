@@ -137,11 +137,7 @@ def output_shapes(layer: Layer, inputs: Sequence[Shape]) -> list[Shape]:
         raise _unknown(layer)
     least, most, function = _SHAPES[layer.kind]
     if not least <= len(inputs) <= most:
-        raise _wrong(
-            layer,
-            f"A layer of the type `{layer.kind}` takes {least if least == most else f'{least} or more'} bottom(s)",
-            str(len(inputs)),
-        )
+        raise _wrong(layer, f"A layer of the type `{layer.kind}` takes {least if least == most else f'{least} or more'} bottom(s)", str(len(inputs)))
     return function(layer, list(inputs))
 
 

@@ -204,9 +204,7 @@ class _Walk:
 def _source_shapes(layer: Layer) -> list[tuple[int, ...] | None]:
     """Return the shapes that a layer gives, with the batch, as far as the file says them."""
     if layer.kind == "Input":
-        shapes = [
-            tuple(each.integers("dim", 0, 1 << 20)) for each in layer.message.message("input_param").messages("shape")
-        ]
+        shapes = [tuple(each.integers("dim", 0, 1 << 20)) for each in layer.message.message("input_param").messages("shape")]
         return [*shapes * (len(layer.tops) if len(shapes) == 1 else 1)]
     if layer.kind == "MemoryData":
         options = layer.message.message("memory_data_param")
@@ -245,9 +243,7 @@ def _until(walk: _Walk, until: str) -> list[Node]:
     last = next((node for node in walk.nodes if node.layer.name == until), None)
     if last is None:
         known = ", ".join(f"`{node.layer.name}`" for node in walk.nodes[:40])
-        raise CaffeError(
-            "The layer of --until is one of the network.", received=f"`{until[:60]}`", advice=f"Known: {known}."
-        )
+        raise CaffeError("The layer of --until is one of the network.", received=f"`{until[:60]}`", advice=f"Known: {known}.")
     return _needed(walk, last.outputs[:1])
 
 
@@ -263,9 +259,7 @@ def _outputs(walk: _Walk, losses: Sequence[Loss], image: int) -> list[int]:
     if losses:
         best = max(range(len(losses)), key=lambda place: (losses[place].weight, place))
         ordered = [losses[best], *losses[:best], *losses[best + 1 :]]
-        numbers = [
-            number for loss in ordered for number in loss.inputs[: 3 if loss.layer.kind == "ContrastiveLoss" else 2]
-        ]
+        numbers = [number for loss in ordered for number in loss.inputs[: 3 if loss.layer.kind == "ContrastiveLoss" else 2]]
     else:
         used = {number for node in walk.nodes for number in node.inputs}
         numbers = [n for node in walk.nodes for n in node.outputs if n not in used and _reaches(walk, n, image)]
@@ -304,9 +298,7 @@ def _needed(walk: _Walk, outputs: Sequence[int]) -> list[Node]:
                 advice=_ADVICE,
             )
     left_out = [node.layer for node in walk.nodes if node not in kept]
-    walk.notes += [
-        f"{each.kind} `{each.name}` was left out: nothing that is learned needs it." for each in left_out[:50]
-    ]
+    walk.notes += [f"{each.kind} `{each.name}` was left out: nothing that is learned needs it." for each in left_out[:50]]
     return kept[::-1]
 
 
@@ -314,11 +306,7 @@ def _without_softmax(graph: Graph) -> None:
     """Leave out softmax at the end of a network without a loss: the studio takes scores before it."""
     for place, number in enumerate(graph.outputs):
         node = next((each for each in graph.nodes if number in each.outputs), None)
-        if (
-            node is not None
-            and node.layer.kind == "Softmax"
-            and node.layer.options.integer("axis", 1, -4, 4) in (1, -3)
-        ):
+        if node is not None and node.layer.kind == "Softmax" and node.layer.options.integer("axis", 1, -4, 4) in (1, -3):
             graph.nodes.remove(node)
             graph.outputs[place] = node.inputs[0]
             graph.losses.append(Loss(node.layer, (node.inputs[0], LABEL), 1.0))
@@ -333,9 +321,7 @@ def _shapes(graph: Graph, shape: Shape) -> dict[int, Shape]:
         found = output_shapes(node.layer, [shapes[number] for number in node.inputs])
         if len(found) < len(node.outputs):
             raise CaffeError(
-                f"{_name_of_kind(node.layer)} gives {len(found)} top(s).",
-                line=node.layer.line,
-                received=f"{len(node.outputs)}",
+                f"{_name_of_kind(node.layer)} gives {len(found)} top(s).", line=node.layer.line, received=f"{len(node.outputs)}"
             )
         for number, each in zip(node.outputs, found):
             if not each or math.prod(each) > 1 << 29:

@@ -6,10 +6,10 @@ from typing import Final
 
 __all__ = ["HELPERS"]
 
-_FAN = """
+_FAN = '''
     fans = {"fan_in": tensor.numel() / tensor.shape[0], "fan_out": tensor.numel() / tensor.shape[1]}
     fans["average"] = (fans["fan_in"] + fans["fan_out"]) / 2
-"""
+'''
 
 HELPERS: Final = {
     "xavier": f'''

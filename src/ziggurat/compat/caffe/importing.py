@@ -116,9 +116,7 @@ def convert(files: ImportFiles, options: ImportOptions, *, text: str | None = No
     labels = [] if files.labels is None else _labels(files.labels)
     notes: list[str] = []
     shape = options.shape or _shape_of_mean(network, mean) or _deployed(files, options)
-    graph = build_graph(
-        network, shape, until=options.until, sizes={name: each[0].shape for name, each in given.items()}
-    )
+    graph = build_graph(network, shape, until=options.until, sizes={name: each[0].shape for name, each in given.items()})
     warnings: list[str] = []
     preparation, fields = _prepared(graph, mean, options.color, warnings, notes)
     file = write_network(
@@ -323,9 +321,7 @@ def _cut_mean(mean: np.ndarray, shape: Shape) -> np.ndarray:
     """Return the part of a mean image that a centered crop sees."""
     if mean.shape[0] != shape[0]:
         raise CaffeError(
-            "The mean has as many channels as the images.",
-            received=f"{mean.shape[0]} and {shape[0]}",
-            advice="Give the mean of this network's dataset.",
+            "The mean has as many channels as the images.", received=f"{mean.shape[0]} and {shape[0]}", advice="Give the mean of this network's dataset."
         )
     if mean.shape[1:] == (1, 1):
         return mean
@@ -364,9 +360,7 @@ def _as_caffe(images: np.ndarray, preparation: Preparation) -> np.ndarray:
 def _is_last(conversion: Conversion, layer: Layer) -> bool:
     """Return whether a layer is the last one that its module computes: layers may share one."""
     module = conversion.file.modules[layer.name]
-    sharing = [
-        node.layer.name for node in conversion.graph.nodes if conversion.file.modules.get(node.layer.name) == module
-    ]
+    sharing = [node.layer.name for node in conversion.graph.nodes if conversion.file.modules.get(node.layer.name) == module]
     return sharing[-1] == layer.name
 
 

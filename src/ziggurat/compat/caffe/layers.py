@@ -96,12 +96,7 @@ _V0_KINDS: Final = {
     **{"pool": "Pooling", "relu": "ReLU", "sigmoid": "Sigmoid", "softmax": "Softmax", "split": "Split"},
     **{"softmax_loss": "SoftmaxWithLoss", "tanh": "TanH", "window_data": "WindowData", "padding": "padding"},
 }
-_V0_NAMES: Final = {
-    "biasterm": "bias_term",
-    "kernelsize": "kernel_size",
-    "meanfile": "mean_file",
-    "cropsize": "crop_size",
-}
+_V0_NAMES: Final = {"biasterm": "bias_term", "kernelsize": "kernel_size", "meanfile": "mean_file", "cropsize": "crop_size"}
 _V0_TRANSFORM: Final = ("scale", "mean_file", "crop_size", "mirror")
 
 
@@ -212,9 +207,7 @@ def select(network: NetworkText, phase: str, stages: Sequence[str] = ()) -> Netw
 
 def stages_of(network: NetworkText) -> set[str]:
     """Return the stages that rules of a network name."""
-    rules = [
-        rule for layer in network.layers for name in ("include", "exclude") for rule in layer.message.messages(name)
-    ]
+    rules = [rule for layer in network.layers for name in ("include", "exclude") for rule in layer.message.messages(name)]
     return {stage for rule in rules for name in ("stage", "not_stage") for stage in rule.texts(name)}
 
 
@@ -358,9 +351,7 @@ def _padded(layers: Iterable[Layer]) -> list[Layer]:
 def _is_included(layer: Layer, phase: str, stages: Sequence[str]) -> bool:
     includes, excludes = layer.message.messages("include"), layer.message.messages("exclude")
     if includes and excludes:
-        raise CaffeError(
-            "A layer has `include` or `exclude`, not both.", line=layer.line, received=f"`{layer.name[:60]}`"
-        )
+        raise CaffeError("A layer has `include` or `exclude`, not both.", line=layer.line, received=f"`{layer.name[:60]}`")
     if layer.message.has("phase") and layer.message.choice("phase", _PHASES, phase) != phase:
         return False
     if includes:

@@ -151,9 +151,7 @@ class _Writer:
                 continue
             first = self._arrays_by_name.setdefault(rule.name, (module, name))
             if first != (module, name):
-                self._ties.append(
-                    f"self.{module}.{name} = self.{first[0]}.{first[1]}  # shared as {_comment(rule.name)}"
-                )
+                self._ties.append(f"self.{module}.{name} = self.{first[0]}.{first[1]}  # shared as {_comment(rule.name)}")
 
     def _mean_lines(self) -> list[str]:
         found = self.preparation
@@ -286,9 +284,7 @@ class _Writer:
         lines = self._prepared(image)
         for node in self.graph.nodes:
             module = self.modules.get(node.layer.name, "")
-            value = forward_line(
-                self.graph, node, f"self.{module}" if module else "", [self._local(n) for n in node.inputs]
-            )
+            value = forward_line(self.graph, node, f"self.{module}" if module else "", [self._local(n) for n in node.inputs])
             targets = [self._local(number) for number in node.outputs]
             if node.layer.kind == "Split":
                 lines.append(f"{' = '.join(targets)} = {self._local(node.inputs[0])}")
@@ -344,10 +340,7 @@ class _Writer:
         main = next(loss for loss in losses if loss.inputs[0] == self.graph.outputs[0])
         lines += ["    if not isinstance(output, list):", f"        return {self._term(main, ['output', 'y'])}"]
         lines += _indented(_summed(terms))
-        if len(self.graph.shapes[self.graph.outputs[0]]) == 3 and self.graph.shapes[self.graph.outputs[0]][1:] != (
-            1,
-            1,
-        ):
+        if len(self.graph.shapes[self.graph.outputs[0]]) == 3 and self.graph.shapes[self.graph.outputs[0]][1:] != (1, 1):
             return lines
         return [
             *lines,

@@ -130,9 +130,7 @@ def _schedule(root: Message, steps: int, notes: list[str]) -> dict[str, Any]:
         found |= {"at_percent": [100 * point / steps for point in points], "gamma": gamma}
     elif policy == "exp":
         if gamma > 1:
-            raise CaffeError(
-                "The policy `exp` has a `gamma` up to 1.", line=root.line_of("gamma"), received=f"{gamma:g}"
-            )
+            raise CaffeError("The policy `exp` has a `gamma` up to 1.", line=root.line_of("gamma"), received=f"{gamma:g}")
         found["gamma"] = max(gamma ** (steps / 100), 1e-300)
     elif policy == "inv":
         power = root.number("power", 0.0)

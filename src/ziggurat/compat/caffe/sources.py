@@ -132,9 +132,7 @@ def _of_folder(folder: Path) -> ImportFiles:
     if network is None or framework not in ("caffe", ""):
         raise CaffeError(
             "The folder or archive has no network of Caffe.",
-            received=f"framework {framework}"
-            if framework not in ("caffe", "")
-            else ", ".join(list(names)[:8]) or "no files",
+            received=f"framework {framework}" if framework not in ("caffe", "") else ", ".join(list(names)[:8]) or "no files",
             advice="Networks of DIGITS for TensorFlow are taken as they are; those for Torch are not imported.",
         )
     dataset = _dataset_folder(folder, status)

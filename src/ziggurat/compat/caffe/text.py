@@ -213,9 +213,7 @@ class _Parser:
         while True:
             if not self._kind:
                 if open_ones:
-                    raise CaffeError(
-                        "A message has an end.", line=current.line, received=f"{current.kind} without `}}`"
-                    )
+                    raise CaffeError("A message has an end.", line=current.line, received=f"{current.kind} without `}}`")
                 return root
             if open_ones and self._kind == "sign" and self._word == open_ones[-1][1]:
                 open_ones.pop()
@@ -308,7 +306,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
                 "This is not in the text format of protocol buffers.",
                 line=line,
                 received=quoted(text[place : place + 20].split("\n")[0]),
-                advice='A `.prototxt` holds fields such as `name: "conv1"`; a `.caffemodel` belongs to the weights.',
+                advice="A `.prototxt` holds fields such as `name: \"conv1\"`; a `.caffemodel` belongs to the weights.",
             )
         place = match.end()
         kind = str(match.lastgroup)
