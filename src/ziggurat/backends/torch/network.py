@@ -463,9 +463,7 @@ class Network:
                     details={"file": self.path},
                 )
             variables = part.get("vars")
-            found.append(
-                Loss(value if value.ndim == 0 else value.reshape(()), None if variables is None else list(variables))
-            )
+            found.append(Loss(value if value.ndim == 0 else value.reshape(()), None if variables is None else list(variables)))
         if not noted:
             return found
         everything = range(len(noted))
