@@ -157,7 +157,7 @@ def test_it_is_deleted_only_when_nothing_uses_it(visit: Any, studio: Studio, pet
     studio.jobs.delete(job.id)
     deleted = visit.post(f"/datasets/{pets}/delete").headers["location"]
     assert deleted.startswith("/datasets?said=")
-    assert html_of(visit.get(deleted)).one("#home-said").text.endswith("was deleted.")
+    assert html_of(visit.get(deleted)).one("#home-said").text.startswith("pets was deleted.")
     assert visit.get(f"/datasets/{pets}").status_code == 404
 
 

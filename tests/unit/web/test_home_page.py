@@ -297,7 +297,7 @@ def test_classes_without_samples_are_not_counted(visit: Any, studio: Studio, pet
     samples = [*(f"train/{row}" for row in range(8)), "val/0", "val/1"]
     dogs = studio.datasets.relabel(pets, samples, "dog").id
     assert "1 class ·" in html_of(visit.get("/datasets")).one(f"#row-{dogs} .figures").text
-    assert "Classes 1 and 1 empty" in text_of(visit.get(f"/datasets/{dogs}"))
+    assert "1 class has no samples." in text_of(visit.get(f"/datasets/{dogs}"))
 
 
 def test_evaluations_are_listed_with_their_results(
