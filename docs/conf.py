@@ -15,3 +15,10 @@ highlight_language = "text"
 html_theme = "furo"
 html_title = "Ziggurat"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["home.css"]
+html_theme_options = {
+    # The two colors of links and buttons are those of the studio.
+    "light_css_variables": {"color-brand-primary": "#a63c06", "color-brand-content": "#a63c06"},
+    "dark_css_variables": {"color-brand-primary": "#f0955c", "color-brand-content": "#f0955c"},
+}

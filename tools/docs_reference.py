@@ -52,6 +52,11 @@ class Page:
 PAGES = [
     Page("commands", "ziggurat.cli.main", lambda: commands_page("ziggurat.cli.main")),
     Page("specs", "ziggurat.specs.describe", specs_page),
+    Page(
+        "python",
+        "ziggurat.interactive",
+        lambda: door_page("Python", "ziggurat.interactive", "Every name of `import ziggurat`, by what it is for."),
+    ),
     Page("operations", "ziggurat.operations", operations_page),
     Page("structure-figures", "ziggurat", structure_page),
     Page("events", "ziggurat.events", events_page),

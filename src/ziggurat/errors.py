@@ -24,6 +24,9 @@ A message has three parts: the rule, what was received, and what to do. The tree
     ├── JobError 10               a job folder is missing, in use, or of another version
     │   └── MissingJobError       it does not exist
     ├── StorageError 11           the disk is full or not writable
+    ├── ChangedExportError 12     a file of an export is not the one that its manifest lists
+    ├── UnknownSignerError 13     an export is intact, and signed by a key that is not known here
+    ├── UnsignedExportError 14    an export is intact, and nobody signed it
     └── NotThereError             the named object does not exist; each such error is also of another family
 """
 
@@ -36,6 +39,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
 __all__ = [
+    "ChangedExportError",
     "CheckpointError",
     "ConfigurationError",
     "DataError",
@@ -58,6 +62,8 @@ __all__ = [
     "StorageError",
     "TrainingError",
     "UnknownNameError",
+    "UnknownSignerError",
+    "UnsignedExportError",
     "UsageError",
     "ZigguratError",
     "error_of_family",
@@ -349,6 +355,27 @@ class StorageError(ZigguratError):
 
     code = "storage"
     exit_code = 11
+
+
+class ChangedExportError(ZigguratError):
+    """A file of an export is not the one that its manifest lists; ``details`` has ``file`` and ``folder``."""
+
+    code = "changed_export"
+    exit_code = 12
+
+
+class UnknownSignerError(ZigguratError):
+    """An export is intact, and signed by a key that is not known here; ``details`` has ``fingerprint``."""
+
+    code = "unknown_signer"
+    exit_code = 13
+
+
+class UnsignedExportError(ZigguratError):
+    """An export is intact, and nobody signed it."""
+
+    code = "unsigned_export"
+    exit_code = 14
 
 
 class LostDatabaseError(StorageError):

@@ -28,6 +28,7 @@ A job folder::
       results/           of a job that used a model: its prediction for every sample, complete or absent
       program/           of a job that runs a program: its script and the files that came with it; its current folder
       program.json       names of these files; what else is in the folder, the program has written
+      program_log/       points that the program logs by `ziggurat.log`, a file for each process; events.jsonl has them
 
 The folder of a dataset is that of the job that creates it, and also has (see ``ziggurat.records.manifest``)::
 
@@ -48,6 +49,8 @@ A workspace::
       weights/           pretrained weights: a folder for each, with weights.safetensors and weights.json
       cache/             thumbnails, made again where they are missing
       features/          features of samples by a backbone, computed again where they are missing
+      keys/              the key that signs exports (signing.pem, private), and the public keys that signed before
+      models/            versions of models for serving: NAME/VERSION is an export, NAME/aliases.json names versions
       place.json         current and earlier paths of the workspace: spec paths below an earlier one are found here
 """
 
@@ -67,6 +70,8 @@ __all__ = [
     "DATASETS_FOLDER",
     "FEATURES_FOLDER",
     "JOBS_FOLDER",
+    "KEYS_FOLDER",
+    "MODELS_FOLDER",
     "PLACE_FILE",
     "UPLOADS_FOLDER",
     "WEIGHTS_FOLDER",
@@ -103,6 +108,12 @@ CACHE_FOLDER: Final = "cache"
 
 FEATURES_FOLDER: Final = "features"
 """Folder of a workspace: features of samples; see ``ziggurat.engine.feature_store``."""
+
+KEYS_FOLDER: Final = "keys"
+"""Folder of a workspace: the keys of ``ziggurat.workspace.signing_keys``."""
+
+MODELS_FOLDER: Final = "models"
+"""Folder of a workspace: versions of models for serving; see ``ziggurat.serving.versions``."""
 
 PLACE_FILE: Final = "place.json"
 """File of a workspace: where it is, and where it was before it was moved or copied."""
@@ -227,6 +238,11 @@ class JobFolder:
         return self.path / "tb"
 
     @property
+    def tensorboard_root(self) -> Path:
+        """Folder that TensorBoard is shown: of a program, the whole job, since it may write event files of its own."""
+        return self.path if self.program.is_dir() else self.tensorboard
+
+    @property
     def black_box(self) -> Path:
         """Folder of the last batches before a value was not finite."""
         return self.path / "black_box"
@@ -240,6 +256,16 @@ class JobFolder:
     def program(self) -> Path:
         """Folder of the program that a job runs: its script and the files that came with it; its current folder."""
         return self.path / "program"
+
+    @property
+    def program_log(self) -> Path:
+        """Folder of the points that a program logs by ``ziggurat.log``, a file for each process."""
+        return self.path / "program_log"
+
+    @property
+    def images(self) -> Path:
+        """Folder of the images that were logged."""
+        return self.path / "images"
 
     @property
     def program_files(self) -> Path:

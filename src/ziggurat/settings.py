@@ -213,6 +213,15 @@ class Settings:
             bounds=(0, 1 << 20),
         ),
     )
+    trash_days: int = field(
+        default=30,
+        metadata=_about(
+            "Days for which a deleted job can be restored; sooner removed where the disk is full; 0: removed at once.",
+            kind=int,
+            has_flag=False,
+            bounds=(0, 3650),
+        ),
+    )
     worker_environment: str = field(
         default="",
         metadata=_about(

@@ -13,6 +13,7 @@ SERVER_HOMES = (
         for each in ("administration", "datasets", "jobs", "models", "use_case", "weights")
     ),
     "ziggurat.compat.digits",
+    *("ziggurat.serving", "ziggurat.net.http_protocol"),
     *("ziggurat.workspace.doctor", "ziggurat.cli.doctor"),  # look into the store where that is installed
 )
 

@@ -13,7 +13,7 @@ from tensorflow_jobs import digit_pictures, lenet_job, null_job, quick_job, save
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.cli.main import LATER, main, root
+from ziggurat.cli.main import main, root
 from ziggurat.dataflow.image_codec import read_image
 
 
@@ -54,7 +54,6 @@ def images(tmp_path: Path) -> list[str]:
 def test_the_verbs_are_there() -> None:
     names = {verb.name for verb in root.verbs()}
     assert {"evaluate", "predict", "export", "model", "debug", "graph"} <= names
-    assert not names & set(LATER)
 
 
 # ---- without a framework

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from ziggurat.dataflow import standalone_prediction as standalone
 from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.dataflow.preprocessing import Preprocessing
-from ziggurat.engine import standalone_prediction as standalone
 
 rng = np.random.default_rng(2)
 SMOOTH = cv2.GaussianBlur(rng.integers(0, 256, (45, 64, 3), dtype=np.uint8), (0, 0), 3)

@@ -21,6 +21,7 @@ from torch_jobs import JOBS, digit_pictures, quick_job, save_pictures, task_job
 from tests.unit.datasets.small_task_datasets import COLUMNS, picture, row, shapes, text
 from ziggurat.backends.torch.export.formats import FORMATS
 from ziggurat.errors import ConfigurationError, UnknownNameError
+from ziggurat.serving.manifest import check_export
 from ziggurat.worker.commands.evaluation import evaluate
 from ziggurat.worker.commands.exporting import export
 from ziggurat.worker.commands.prediction import predict
@@ -38,7 +39,7 @@ METRICS = {
     "detection": "mAP 50:95",
 }
 BESIDE = {"MODEL_CARD.md", "labels.txt", "mean.npy", "model.json", "parity.json", "predict.py", "preprocessing.json"}
-BESIDE |= {"task.json"}
+BESIDE |= {"task.json", "self-test.npz", "export-manifest.json"}
 MODEL = {
     "pt2": {"model.pt2"},
     "onnx": {"model.onnx"},
@@ -128,6 +129,10 @@ def test_an_export_holds_and_predicts_the_same(
     assert described["preprocessing"] == ("inside" if is_inside else "beside")
     main = runpy.run_path(str(out / "predict.py"), run_name="predict")["main"]
     capsys.readouterr()
+    assert main(["--self-test", "--json"]) == 0
+    tested = json.loads(capsys.readouterr().out)
+    assert len(tested["differences"]) == described["self_test"]["samples"] == 16
+    check_export(out)
     assert main([*files, "--json", "--out", str(tmp_path / "made")]) == 0
     predicted = json.loads(capsys.readouterr().out)["predictions"]
     images = [each.pop("picture", "") for each in predicted]

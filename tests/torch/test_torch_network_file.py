@@ -11,8 +11,10 @@ import torch
 from torch_networks import SMALL, TOWER
 
 from ziggurat.backends.torch.backend import TorchBackend
+from ziggurat.backends.torch.export.serving import ServingModule
 from ziggurat.backends.torch.network import Network, make_network
 from ziggurat.backends.torch.network_file import load_network
+from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.engine.backend import ArraySpec, ProgramRequest, class_arrays
 from ziggurat.errors import NetworkCodeError
 
@@ -177,3 +179,58 @@ def test_first_weights_follow_the_seed() -> None:
 
     np.testing.assert_array_equal(weights(1), weights(1))
     assert (weights(1) != weights(2)).any()
+
+
+VIEW = """
+class UserModel(nn.Module):
+    def __init__(self, nclasses, input_shape):
+        super().__init__()
+        channels, height, width = input_shape
+        self.conv1 = nn.Conv2d(channels, 8, 3, padding=1)
+        self.conv2 = nn.{lazy}Conv2d({inputs}16, 3, padding=1)
+        self.fc = nn.LazyLinear(nclasses)
+
+    def forward(self, x):
+        x = F.relu(self.conv2(F.relu(self.conv1(x))))
+        return self.fc({flat})
+"""
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("lazy", "inputs"), [("", "8, "), ("Lazy", "")])
+@pytest.mark.parametrize("channels_last", [True, False])
+def test_view_after_a_convolution_trains(channels: int, lazy: str, inputs: str, channels_last: bool, caplog) -> None:
+    caplog.set_level("INFO", "ziggurat")
+    values: list[float] = []
+    x = np.random.default_rng(0).random((4, 8, 8, channels), np.float32)
+    y = np.arange(4)
+    for flat in ("x.view(x.size(0), -1)", "x.flatten(1)"):
+        request = ProgramRequest(
+            network="my_network.py",
+            network_text=VIEW.format(lazy=lazy, inputs=inputs, flat=flat),
+            options={"channels_last": channels_last},
+            optimizer="sgd",
+            learning_rate=0.1,
+            **class_arrays((8, 8, channels), 10),
+        )
+        program = TorchBackend().build(request)
+        for _ in range(3):
+            program.step([x, y], ())
+        values.append(float(program.evaluate([x, y], ["cost"])["cost"]))
+        assert program.predict(x)[0].shape == (4, 10)
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
+    assert [each.getMessage() for each in caplog.records if "view" in each.getMessage()] == [
+        "`my_network.py` calls `view` on maps: its images are kept contiguous, and `channels_last` is off."
+    ]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_view_after_a_convolution_is_exported(channels: int) -> None:
+    text = VIEW.format(lazy="", inputs="8, ", flat="x.view(x.size(0), -1)")
+    found = make_network(ProgramRequest(network="n.py", network_text=text, **class_arrays((8, 8, channels), 10)))
+    found.module.eval()
+    module = ServingModule(found, Preprocessing(size=(8, 8), channels=channels), inside=False)
+    batch = torch.export.Dim("batch")
+    program = torch.export.export(module, (module.samples(2),), dynamic_shapes={"input": {0: batch}})
+    x = torch.rand(5, 8, 8, channels)
+    torch.testing.assert_close(program.module()(x)["output"], found.predict(found.samples(x))[0])

@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch_networks import SMALL, TOWER, batches
 
 from ziggurat.backends.torch.backend import TorchBackend
+from ziggurat.backends.torch.network_file import users_errors
 from ziggurat.backends.torch.optimizers import OPTIMIZERS
 from ziggurat.backends.torch.program import TorchProgram
 from ziggurat.engine.backend import ArraySpec, ProgramRequest, class_arrays
@@ -248,6 +249,22 @@ def test_memory_that_runs_out_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(program, "_forward", full)
     with pytest.raises(TrainingError, match=r"Tried to allocate 2\.00 GiB.*Make `batch_size`"):
         program.step(batches(1, 32)[0], ())
+
+
+def test_memory_that_runs_out_is_no_error_of_the_network_file() -> None:
+    with pytest.raises(torch.OutOfMemoryError, match="no room"), users_errors("net.py"):
+        raise torch.OutOfMemoryError("no room")
+
+
+def test_parameters_that_are_trained_alike_are_one_group() -> None:
+    groups = [build(optimizer=name, weight_decay=0.01).optimizers[0].param_groups for name in ("momentum", "adamw")]
+    assert [[each["weight_decay"] for each in found] for found in groups] == [[0.0], [0.01, 0.0]]
+
+
+def test_a_scalar_loss_is_minimized_as_it_is() -> None:
+    network = build().network
+    (loss,) = network.results(network.zeros(), torch.zeros(2, dtype=torch.int64), is_training=True).losses
+    assert type(loss.value.grad_fn).__name__ == "NllLossBackward0"
 
 
 def test_the_layout_in_memory_changes_no_result() -> None:

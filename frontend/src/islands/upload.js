@@ -191,10 +191,11 @@ export function mount(place) {
       const left = state.hidden ? ` ${state.hidden === 1 ? "1 system file" : `${state.hidden} system files`} skipped.` : "";
       show(`${files(state.done)} sent, ${size(state.upload.size_bytes)}.${lost ? ` ${files(lost)} could not be sent.` : ""}${left}`, false);
       field.value = state.upload.source;
-      tab.checked = true;
+      if (tab) tab.checked = true;
       const name = document.getElementById("name");
       if (name && !name.value && state.name) name.value = state.name;
       field.dispatchEvent(new Event("input", { bubbles: true }));
+      if (place.dataset.submits !== undefined && !lost) field.form.requestSubmit(); // the next page goes on with it
     }
     showFailures(state.failed);
   }
@@ -234,7 +235,7 @@ export function mount(place) {
     if (!hasFiles(event)) return;
     event.preventDefault();
     hint.hidden = true;
-    tab.checked = true;
+    if (tab) tab.checked = true;
     if (run) {
       show(BUSY, true);
       return;
@@ -260,7 +261,7 @@ export function mount(place) {
   const guard = (event) => {
     if (!run) return;
     event.preventDefault();
-    tab.checked = true;
+    if (tab) tab.checked = true;
     show(BUSY, true);
     place.scrollIntoView({ block: "nearest" });
   };

@@ -125,7 +125,7 @@ async def start_tensorboard(request: Request, studio: StudioDep, _who: ViewerUse
 
 
 def _shape(request: Request, studio: Studio, job_id: str) -> TensorBoardShape:
-    folder = JobFolder(Path(studio.jobs.get(job_id).folder)).tensorboard
+    folder = JobFolder(Path(studio.jobs.get(job_id).folder)).tensorboard_root
     found = next((each for each in studio.tensorboards.status() if each.job_id == job_id), None)
     is_ready = found is not None and found.port is not None
     is_starting = found is not None or request.app.state.board_starts.is_under_way(job_id)

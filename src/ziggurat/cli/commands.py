@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import click
 
-from ziggurat import __version__
 from ziggurat.errors import PluginError, UsageError, ZigguratError, nearest_names
 from ziggurat.plugins import PluginCatalogue
 
-__all__ = ["Command", "Group", "LazyGroup", "Verb"]
+__all__ = ["Command", "Group", "LazyGroup", "OpenGroup", "Verb"]
 
 
 class Command(click.Command):
@@ -67,7 +66,7 @@ class Verb:
     """A command that is imported when it is used; a package offers one in the entry-point group ``ziggurat.verbs``.
 
     Args:
-        name: the word.
+        name: the word; ``GROUP.WORD`` for a command of an ``OpenGroup``.
         target: the click command, as ``module:attribute``.
         help: one line for the list of commands.
         heading: heading under which it is listed.
@@ -84,7 +83,6 @@ class LazyGroup(Group):
 
     Args:
         verbs: built-in commands.
-        later: words of the design that this release does not have yet → what they will do.
         catalog: where further commands are installed.
     """
 
@@ -92,13 +90,11 @@ class LazyGroup(Group):
         self,
         *arguments: Any,
         verbs: Sequence[Verb],
-        later: Mapping[str, str],
         catalog: PluginCatalogue,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
         self._verbs = {verb.name: verb for verb in verbs}
-        self._later = later
         self._catalog = catalog
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -134,31 +130,69 @@ class LazyGroup(Group):
             with formatter.section("From other packages"):
                 formatter.write_dl(list(added.items()))
 
-    def unknown(self, ctx: click.Context, name: str, known: Sequence[str]) -> UsageError:
-        """Return the error for a word that is no command: one that will come is told apart from a mistyped one."""
-        if name in self._later:
-            return UsageError(
-                f"`{name}` is not in version {__version__}: {self._later[name]} comes with a later release.",
-                advice="`ziggurat --help` lists what there is.",
-            )
-        return super().unknown(ctx, name, known)
-
     def _offered(self, group: str) -> dict[str, str]:
         """Return name → distribution of what entry points offer besides the built-in verbs, importing nothing."""
         return {
             plugin.name: plugin.distribution
             for plugin in self._catalog.available(group)
-            if plugin.name not in self._verbs
+            if plugin.name not in self._verbs and "." not in plugin.name  # those with a dot are of an ``OpenGroup``
         }
 
     def _loaded(self, name: str) -> Verb:
-        verb = self._catalog.load("verbs", name)
-        if not isinstance(verb, Verb):
-            raise PluginError(f"The verb `{name}` must be a `ziggurat.cli.commands.Verb`.", received=repr(verb))
-        return verb
+        return _loaded_verb(self._catalog, name)
 
     def _listed(self, name: str) -> Verb:
-        try:
-            return self._loaded(name)
-        except ZigguratError:  # the verb itself says why; the others must be found all the same
-            return Verb(name, "", f"does not load: `ziggurat {name}` says why", "Broken")
+        return _listed_verb(self._catalog, name)
+
+
+def _loaded_verb(catalog: PluginCatalogue, name: str) -> Verb:
+    verb = catalog.load("verbs", name)
+    if not isinstance(verb, Verb):
+        raise PluginError(f"The verb `{name}` must be a `ziggurat.cli.commands.Verb`.", received=repr(verb))
+    return verb
+
+
+def _listed_verb(catalog: PluginCatalogue, name: str) -> Verb:
+    try:
+        return _loaded_verb(catalog, name)
+    except ZigguratError:  # the verb itself says why; the others must be found all the same
+        return Verb(name, "", f"does not load: `ziggurat {name.replace('.', ' ')}` says why", "Broken")
+
+
+class OpenGroup(Group):
+    """A group to which packages add commands: verbs of entry points whose names are ``GROUP.WORD``.
+
+    Args:
+        catalog: where they are installed.
+    """
+
+    def __init__(self, *arguments: Any, catalog: PluginCatalogue, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._catalog = catalog
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, built-in ones first."""
+        return [*super().list_commands(ctx), *self._added()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None where there is none of that name.
+
+        Raises:
+            PluginError: where an entry point brings it and it does not load.
+        """
+        if cmd_name not in self._added():
+            return super().get_command(ctx, cmd_name)
+        name = f"{self.name}.{cmd_name}"
+        return self._catalog.load("verbs", name, target=_loaded_verb(self._catalog, name).target)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands; those that were added are not imported."""
+        rows = [(name, command.get_short_help_str(60)) for name, command in self.commands.items()]
+        rows += [(word, _listed_verb(self._catalog, f"{self.name}.{word}").help) for word in self._added()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def _added(self) -> list[str]:
+        prefix = f"{self.name}."
+        names = (plugin.name for plugin in self._catalog.available("verbs"))
+        return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]

@@ -34,7 +34,7 @@ from ziggurat.errors import (
     UnknownNameError,
     UsageError,
 )
-from ziggurat.formatting import as_duration, as_time
+from ziggurat.formatting import as_ago, as_duration, as_time
 from ziggurat.workspace.job_query import JobQuery
 
 __all__ = ["job"]
@@ -55,7 +55,7 @@ def job() -> None:
 
 
 @click.command("rate", cls=Command)
-@click.argument("job_id", metavar="ID", type=JobId())
+@click.argument("job_id", metavar="JOB", type=JobId())
 @click.argument("rate", metavar="[RATE]", type=float, required=False)
 @click.option("--schedule", is_flag=True, help="Return to the schedule.")
 @click.option("--yes", is_flag=True, help="Confirms a rate of more than ten times the current one.")
@@ -86,7 +86,7 @@ def _set(client: Any, job_id: str, rate: float, force: bool) -> dict[str, Any]:
 
 
 @click.command("checkpoints", cls=Command)
-@click.argument("job_id", metavar="ID", type=JobId())
+@click.argument("job_id", metavar="JOB", type=JobId())
 @reaches_studio
 @click.pass_obj
 def job_checkpoints(application: Application, job_id: str, **studio: Any) -> None:
@@ -98,7 +98,7 @@ def job_checkpoints(application: Application, job_id: str, **studio: Any) -> Non
 
 
 @click.command("download", cls=Command)
-@click.argument("job_id", metavar="ID", type=JobId())
+@click.argument("job_id", metavar="JOB", type=JobId())
 @click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--checkpoint", metavar="NAME", default="", help="Only this checkpoint, such as best; default: all.")
 @reaches_studio
@@ -158,7 +158,7 @@ def job_queue(application: Application, limit: int, **studio: Any) -> None:
 
 
 @job.command("move")
-@click.argument("job_id", metavar="ID", type=JobId())
+@click.argument("job_id", metavar="JOB", type=JobId())
 @click.option("--before", metavar="OTHER", type=JobId(), help="Queued job that comes after it.")
 @click.option("--last", is_flag=True, help="To the end of the queue.")
 @reaches_studio
@@ -176,7 +176,7 @@ def job_move(application: Application, job_id: str, before: str | None, last: bo
 
 
 @job.command("show")
-@click.argument("job_id", metavar="ID", type=JobId())
+@click.argument("job_id", metavar="JOB", type=JobId())
 @reaches_studio
 @click.pass_obj
 def job_show(application: Application, job_id: str, **studio: Any) -> None:
@@ -188,7 +188,7 @@ def job_show(application: Application, job_id: str, **studio: Any) -> None:
 
 
 @job.command("stop")
-@click.argument("job_ids", nargs=-1, required=True, metavar="ID...", type=JobId())
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...", type=JobId())
 @click.option("--now", is_flag=True, help="Kill their workers; anything after the last checkpoint is lost.")
 @reaches_studio
 @click.pass_obj
@@ -204,7 +204,7 @@ def job_stop(application: Application, job_ids: tuple[str, ...], now: bool, **st
 
 def _add_action(name: str, text: str) -> None:
     @job.command(name, help=f"{text}\n\nExit code 10 where that was not possible for one of them.")
-    @click.argument("job_ids", nargs=-1, required=True, metavar="ID...", type=JobId())
+    @click.argument("job_ids", nargs=-1, required=True, metavar="JOB...", type=JobId())
     @reaches_studio
     @click.pass_obj
     def act(application: Application, job_ids: tuple[str, ...], **studio: Any) -> int:
@@ -217,23 +217,45 @@ for _action, _help in _ACTIONS.items():
 
 
 @job.command("delete")
-@click.argument("job_ids", nargs=-1, required=True, metavar="ID...", type=JobId())
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...", type=JobId())
 @click.option("--force", is_flag=True, help="Kills running jobs first.")
+@click.option("--forever", is_flag=True, help="Removes their folders at once, also of deleted jobs.")
 @reaches_studio
 @click.pass_obj
-def job_delete(application: Application, job_ids: tuple[str, ...], force: bool, **studio: Any) -> int:
-    """Delete jobs and their folders. Exit code 10 if that was not possible for one of them."""
+def job_delete(application: Application, job_ids: tuple[str, ...], force: bool, forever: bool, **studio: Any) -> int:
+    """Delete jobs; `job restore` brings them back. Exit code 10 if that was not possible for one of them."""
 
     def delete(job_id: str) -> dict[str, Any]:
-        client.delete(job_id, force=force)
-        return {"id": job_id, "state": "deleted"}
+        client.delete(job_id, force=force, forever=forever)
+        return {"id": job_id, "state": "removed" if forever else "deleted"}
 
     with studio_client(application, studio) as client:
         return _for_each(application, client, job_ids, delete)
 
 
+@job.command("restore")
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...", type=JobId())
+@reaches_studio
+@click.pass_obj
+def job_restore(application: Application, job_ids: tuple[str, ...], **studio: Any) -> int:
+    """Put deleted jobs back as they were. Exit code 10 if that was not possible for one of them."""
+    with studio_client(application, studio) as client:
+        return _for_each(application, client, job_ids, lambda job_id: client.restore(job_id))
+
+
+@job.command("trash")
+@reaches_studio
+@click.pass_obj
+def job_trash(application: Application, **studio: Any) -> None:
+    """List the deleted jobs that can be restored, newest first."""
+    with studio_client(application, studio) as client:
+        found = client.trash()
+    rows = [(each["id"], each["kind"], each["name"], as_ago(each["deleted"])) for each in found]
+    application.output.document(found, table(rows, ("id", "kind", "name", "deleted")))
+
+
 @job.command("wait")
-@click.argument("job_id", metavar="ID", type=JobId())
+@click.argument("job_id", metavar="JOB", type=JobId())
 @click.option("--time-limit", metavar="S", type=click.FloatRange(min=0), help="Timeout in seconds.")
 @reaches_studio
 @click.pass_obj
@@ -245,7 +267,7 @@ def job_wait(application: Application, job_id: str, time_limit: float | None, **
 
 
 @job.command("log")
-@click.argument("job_id", metavar="ID", type=JobId())
+@click.argument("job_id", metavar="JOB", type=JobId())
 @click.option("--whole", is_flag=True, help="The whole log instead of its end.")
 @reaches_studio
 @click.pass_obj
@@ -257,7 +279,7 @@ def job_log(application: Application, job_id: str, whole: bool, **studio: Any) -
 
 
 @job.command("curve")
-@click.argument("job_id", metavar="ID", type=JobId())
+@click.argument("job_id", metavar="JOB", type=JobId())
 @click.argument("tags", nargs=-1, metavar="[TAG]...")
 @click.option("--since-step", type=int, default=-1, help="Only points after this step.")
 @click.option("--max-points", type=click.IntRange(min=2), default=2000, show_default=True, help="Of each curve.")
@@ -342,8 +364,14 @@ def _job_text(found: Mapping[str, Any], output: Output, attempts: Sequence[Mappi
         ("folder", found["folder"]),
         ("scalars", ", ".join(f"{tag} {_last(curve):.5g}" for tag, curve in found["scalars"].items())),
         ("notes", found["notes"]),
+        ("next", _next(found.get("next_step"))),
     ]
     return "\n".join(f"{title:<11}{text}" for title, text in rows if text)
+
+
+def _next(step: Mapping[str, Any] | None) -> str:
+    """Return what to do after a result, in one line; empty if nothing is to be said."""
+    return "" if step is None else " ".join(filter(None, (step["text"], step["reason"], f"{step['title']}.")))
 
 
 def _arithmetic(attempts: Sequence[Mapping[str, Any]]) -> str:

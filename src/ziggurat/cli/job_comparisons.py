@@ -29,12 +29,12 @@ _LISTS: Final = {
 
 
 @click.command("retrain", cls=Command)
-@click.argument("model_id", metavar="ID", type=JobId())
-@click.option("--dataset", metavar="ID", type=JobId(), required=True, help="Version of the dataset to train on.")
+@click.argument("model_id", metavar="JOB", type=JobId())
+@click.option("--dataset", metavar="JOB", type=JobId(), required=True, help="Version of the dataset to train on.")
 @click.option(
     "--split", type=click.Choice(["train", "val", "test"]), help="Split that is compared; default: as before."
 )
-@click.option("--evaluation", metavar="ID", type=JobId(), help="Evaluation to compare with; default: the newest.")
+@click.option("--evaluation", metavar="JOB", type=JobId(), help="Evaluation to compare with; default: the newest.")
 @click.option("--wait", is_flag=True, help="Wait until both evaluations are done, and show what changed.")
 @reaches_studio
 @click.pass_obj

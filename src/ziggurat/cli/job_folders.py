@@ -94,6 +94,7 @@ def _test_batch(application: Application, spec: TrainSpec) -> int:
     obstacle = obstacle_of(spec, workspace=application.settings.workspace.expanduser())
     if obstacle is not None:
         raise obstacle
+    open_workspace(application).weights.add_named(spec.pretrained)
     complete = with_backend(spec)
     free = psutil.virtual_memory().available
     tasks = open_workspace(application).tasks
@@ -278,7 +279,8 @@ def status_text(status: JobStatus, output: Output) -> str:
         lines.append(f"  progress    sample {status.global_step}{total}{stage}")
     else:
         epochs = f" of {status.max_epoch}" if status.max_epoch else ""
-        lines.append(f"  progress    step {status.global_step}{total}, epoch {status.epoch}{epochs}")
+        stage = f" ({status.stage})" if status.stage else ""
+        lines.append(f"  progress    step {status.global_step}{total}, epoch {status.epoch}{epochs}{stage}")
     if status.steps_per_s:
         left = "" if status.time_left_s is None else f", {status.time_left_s:.0f} s left"
         unit = "steps/s" if status.kind in RUN_KINDS else "samples/s"

@@ -19,7 +19,7 @@ _NONE_RECORDED: Final = "No load was recorded."
 
 
 @click.command("load", cls=Command)
-@click.argument("job_id", metavar="ID", type=JobId())
+@click.argument("job_id", metavar="JOB", type=JobId())
 @reaches_studio
 @click.pass_obj
 def job_load(application: Application, job_id: str, **studio: Any) -> None:
@@ -30,7 +30,7 @@ def job_load(application: Application, job_id: str, **studio: Any) -> None:
 
 
 @click.command("samples", cls=Command)
-@click.argument("job_id", metavar="ID", type=JobId())
+@click.argument("job_id", metavar="JOB", type=JobId())
 @click.option("--epoch", type=click.FloatRange(min=0), help="After this epoch; default: the newest.")
 @reaches_studio
 @click.pass_obj
@@ -42,7 +42,7 @@ def job_samples(application: Application, job_id: str, epoch: float | None, **st
 
 
 @click.command("timeline", cls=Command)
-@click.argument("job_id", metavar="ID", type=JobId())
+@click.argument("job_id", metavar="JOB", type=JobId())
 @reaches_studio
 @click.pass_obj
 def job_timeline(application: Application, job_id: str, **studio: Any) -> None:

@@ -48,19 +48,20 @@ __all__ = [
 ]
 
 _SHOWN_NOTES: Final = 20
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_ID: Final = re.compile(r"[^/\x00-\x1f]*[^/.\x00-\x1f][^/\x00-\x1f]*")
+"""An id or a name; with a slash, or of dots alone, it would be another place in the REST API."""
 
 _LOOKED_AT: Final = 2000
 """Jobs among which the one that was meant is looked for, newest first."""
 
 
 class JobId(click.ParamType):
-    """An id of a job; anything else would be another place in the REST API."""
+    """An id or the name of a job."""
 
     name = "id"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the id.
+        """Return the text.
 
         Raises:
             JobError: where it cannot be one.
@@ -115,10 +116,9 @@ def known_better(error: JobError, client: Any) -> JobError:
     except ZigguratError:  # what is said of the job counts more
         return error
     asked = error.received
-    meant = [each["id"] for each in jobs if each["name"] == asked] or nearest_names(
-        asked, [each["id"] for each in jobs]
-    )
     names = {each["id"]: each["name"] for each in jobs}
+    near = nearest_names(asked, [*names, *names.values()])
+    meant = [job_id for job_id, name in names.items() if job_id in near or name in near]
     shown = " or ".join(f"`{each}` ({names[each]})" for each in meant[:3])
     advice = f"Did you mean {shown}?" if shown else "List them with: ziggurat job list"
     return JobError(error.rule, received=asked, advice=advice, details={**error.details, "nearest": meant[:3]})
@@ -199,8 +199,8 @@ def job_dataset(
 
 @click.command("train", cls=SpecFlagsCommand)
 @click.argument("spec", required=False, type=click.Path(path_type=Path))
-@click.option("--dataset", metavar="ID", type=JobId(), help="Dataset of the studio; the job waits for it.")
-@click.option("--model", metavar="ID", type=JobId(), help="Job of the studio for the initial weights.")
+@click.option("--dataset", metavar="JOB", type=JobId(), help="Dataset of the studio; the job waits for it.")
+@click.option("--model", metavar="JOB", type=JobId(), help="Job of the studio for the initial weights.")
 @click.option("--checkpoint", metavar="NAME", help="Checkpoint of that job: a name, best or latest.")
 @click.option("--recipe", is_flag=True, help="Use the recommended recipe of the dataset in all that is not given.")
 @click.option("--fine-tune", is_flag=True, help="Use the preset for pretrained models in all that is not given.")
@@ -307,7 +307,7 @@ def job_infer(
 
 
 @click.command("predict", cls=Command)
-@click.argument("job_id", metavar="ID", type=JobId())
+@click.argument("job_id", metavar="JOB", type=JobId())
 @click.argument("images", nargs=-1, metavar="[IMAGE]...", type=click.Path(path_type=Path))
 @click.option("--url", metavar="ADDRESS", default="", help="URL of an image that the studio fetches.")
 @click.option("--row", "rows", metavar="JSON", multiple=True, help="Row of a table, column → value; repeatable.")

@@ -20,7 +20,7 @@ from ziggurat.logs import set_up_logging
 from ziggurat.plugins import PluginCatalogue
 from ziggurat.settings import Secret, describe_settings
 
-__all__ = ["LATER", "VERBS", "main", "root"]
+__all__ = ["VERBS", "main", "root"]
 
 EXIT_INTERRUPTED: Final = 130
 
@@ -48,6 +48,8 @@ VERBS: Final = (
     Verb("evaluate", "ziggurat.cli.models:evaluate", "Test a trained network on every sample of a split.", _MODEL),
     Verb("predict", "ziggurat.cli.models:predict", "Predict for images with a trained network.", _MODEL),
     Verb("export", "ziggurat.cli.models:export", "Write a trained network for other programs, with proof.", _MODEL),
+    Verb("serve", "ziggurat.cli.serve:serve", "Serve exported models over HTTP.", _MODEL),
+    Verb("verify", "ziggurat.cli.verify:verify", "Check the files of an export, and who signed it.", _MODEL),
     Verb("model", "ziggurat.cli.models:model", "Look into models of others, and predict with them.", _MODEL),
     Verb("weights", "ziggurat.cli.pretrained_weights:weights", "List, add, download pretrained weights.", _MODEL),
     Verb("dump-model-params", "ziggurat.cli.weights:dump_model_params", "Write what prediction needs to npz.", _MODEL),
@@ -60,11 +62,6 @@ VERBS: Final = (
     Verb("completion", "ziggurat.cli.installation:completion", "Print the set-up of a shell's completion.", _HERE),
     Verb("version", "ziggurat.cli.installation:version", "Print the version.", _HERE),
 )
-
-LATER: Final = {
-    "serve": "serving models",
-}
-"""Words of the design that this release does not have yet."""
 
 
 def main(arguments: Sequence[str] | None = None, application: Application | None = None) -> int:
@@ -112,7 +109,7 @@ def _setting_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.group(cls=LazyGroup, verbs=VERBS, later=LATER, catalog=PluginCatalogue())
+@click.group(cls=LazyGroup, verbs=VERBS, catalog=PluginCatalogue())
 @click.option("--settings", "settings_file", metavar="FILE", type=click.Path(path_type=Path), help="Settings file.")
 @_setting_flags
 @click.option("--json", is_flag=True, expose_value=False, help="Show JSON on standard output.")

@@ -9,10 +9,13 @@ from typing import Any, Final
 import click
 
 from ziggurat.cli.application import Application
-from ziggurat.cli.commands import Command, Group
+from ziggurat.cli.commands import Command, OpenGroup
 from ziggurat.cli.job_folders import open_workspace
 from ziggurat.cli.output import table
 from ziggurat.errors import DataError, UsageError
+from ziggurat.plugins import PluginCatalogue
+from ziggurat.serving.manifest import check_export
+from ziggurat.serving.versions import ModelVersions
 from ziggurat.zoo.backends import AUTO
 
 __all__ = ["evaluate", "export", "model", "predict", "prediction_text"]
@@ -169,9 +172,9 @@ def _chosen(framework: str) -> str:
     return "" if framework == AUTO else framework
 
 
-@click.group(cls=Group)
+@click.group(cls=OpenGroup, catalog=PluginCatalogue())
 def model() -> None:
-    """Inspect models that were trained elsewhere, and predict with them.
+    """Inspect models that were trained elsewhere, and predict with them; keep versions of models for `serve`.
 
     FILE is TensorFlow's: a frozen graph (.pb), a checkpoint (its .meta file, prefix or folder), or a SavedModel; an
     ONNX model (.onnx); or PyTorch's: an exported program (.pt2), or TorchScript (.pt).
@@ -187,6 +190,62 @@ def inspect(application: Application, file: Path, framework: str, time_limit: fl
     """List the inputs and outputs of the model in FILE, likely outputs first."""
     found = open_workspace(application).tasks.inspect_model(file, backend=_chosen(framework), time_limit_s=time_limit)
     application.output.document(found, _model_text(found))
+
+
+@model.command("add")
+@click.argument("name")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--alias", metavar="ALIAS", help="Name of this version, such as candidate; the first is the champion.")
+@click.pass_obj
+def add_version(application: Application, name: str, folder: Path, alias: str | None) -> None:
+    """Copy the export in FOLDER into the workspace, as the next version of the model NAME.
+
+    `ziggurat serve NAME` answers by the version that has the alias champion.
+    """
+    versions = ModelVersions(application.settings.workspace.expanduser())
+    made = versions.add(name, folder)
+    if alias is not None:
+        versions.set_alias(name, alias, made.version)
+    _show_versions(application, versions, name)
+
+
+@model.command("versions")
+@click.argument("name", required=False)
+@click.pass_obj
+def list_versions(application: Application, name: str | None) -> None:
+    """List the versions of the model NAME with their aliases, or of all models of the workspace."""
+    versions = ModelVersions(application.settings.workspace.expanduser())
+    if name is not None:
+        versions.resolve(name)  # an unknown name is an error
+    _show_versions(application, versions, *([name] if name is not None else versions.names()))
+
+
+@model.command("alias")
+@click.argument("name")
+@click.argument("alias")
+@click.argument("version", type=click.IntRange(min=1), required=False)
+@click.pass_obj
+def set_alias(application: Application, name: str, alias: str, version: int | None) -> None:
+    """Let ALIAS name a VERSION of the model NAME; without a VERSION, remove the alias.
+
+    A running server that follows the alias switches within seconds, if the version passes its self-test there.
+    """
+    versions = ModelVersions(application.settings.workspace.expanduser())
+    versions.set_alias(name, alias, version)
+    _show_versions(application, versions, name)
+
+
+def _show_versions(application: Application, versions: ModelVersions, *names: str) -> None:
+    rows, content = [], []
+    for name in names:
+        aliases = versions.aliases(name)
+        for each in versions.versions(name):
+            said = check_export(each.folder).provenance
+            own = [alias for alias, version in aliases.items() if version == each.version]
+            source = f"{said.get('name') or said.get('job', '')}, {said.get('checkpoint', '')}".strip(", ")
+            rows.append((name, str(each.version), " ".join(own) or "-", source))
+            content.append({"name": name, "version": each.version, "aliases": own, "provenance": dict(said)})
+    application.output.document(content, table(rows, ("model", "version", "aliases", "from")))
 
 
 @model.command("predict")
@@ -348,7 +407,9 @@ def _export_text(found: Mapping[str, Any]) -> str:
     rows = [(name.replace("_", " "), _text(value)) for name, value in report.items()]
     verdict = "The exported model gives the same." if report["holds"] else "The exported model does NOT give the same."
     source = f"{report['samples']} samples of {found['split']}"
-    return f"{found['out']}: {', '.join(found['files'])}\n\n{table(rows, ('parity', source))}\n\n{verdict}"
+    signer = f"Signed by the key {found['signed_by']}." if found["signed_by"] else f"Not signed. {found['unsigned']}"
+    parts = [f"{found['out']}: {', '.join(found['files'])}", table(rows, ("parity", source)), f"{verdict}\n{signer}"]
+    return "\n\n".join(parts)
 
 
 def _model_text(found: Mapping[str, Any]) -> str:

@@ -318,10 +318,10 @@ def demo(application: Application, out: Path, port: int, epochs: int, browser: b
     application.use_workspace(out.absolute())
     refuse_second(application.settings.workspace)
     place = Place(host=_DEMO_HOST, port=port, prefix="", hosts=(), database=None)
-    start_demo = studio_module("ziggurat.workspace.studio.demo").start_demo
 
     def begin(studio: Any, address: str) -> str:
-        job = start_demo(studio, epochs=epochs)
+        studio.machine.frameworks.find()
+        job = studio.demo.start(epochs=epochs)
         page = f"{address}models/{job.id}"
         application.output.note(f"{job.name} trains; watch and test it at {page}")
         return page

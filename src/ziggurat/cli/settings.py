@@ -1,4 +1,4 @@
-"""Commands for settings: ``settings show``, and the folders whose files the users of a studio may use."""
+"""Commands for settings: ``settings show``, the allowed folders of a studio, and the key that signs its exports."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from ziggurat.cli.commands import Group
 from ziggurat.cli.output import table
 from ziggurat.cli.server import chosen_database, database_option
 from ziggurat.settings import describe_settings
+from ziggurat.workspace.signing_keys import SigningKeys
 
 __all__ = ["settings"]
 
 
 @click.group(cls=Group)
 def settings() -> None:
-    """Show the settings and where they come from; change the allowed folders."""
+    """Show the settings and where they come from; change the allowed folders and the key of exports."""
 
 
 @settings.command("show")
@@ -61,6 +62,26 @@ def settings_allow(application: Application, path: str, database: str | None) ->
         folder = _operations().allow_root(SimpleNamespace(paths=paths, people=people), _shell(), os.path.abspath(path))
         application.output.note(f"Allowed: {folder}")
         _show_folders(application, paths)
+
+
+@settings.command("key")
+@click.pass_obj
+def settings_key(application: Application) -> None:
+    """Show the public key of the workspace, by which others check its exports, and its fingerprint."""
+    found = SigningKeys(application.settings.workspace.expanduser()).describe()
+    text = f"{found['public_key']}Fingerprint: {found['fingerprint']}"
+    application.output.document(found, text if found["fingerprint"] else "None yet: the first export makes one.")
+
+
+@settings.command("rotate-key")
+@database_option
+@click.pass_obj
+def settings_rotate_key(application: Application, database: str | None) -> None:
+    """Make a new key for exports. What earlier keys signed stays known here; give the new public key to others."""
+    keys = SigningKeys(application.settings.workspace.expanduser())
+    with _paths(application, database, must_exist=True) as (_, people):
+        fingerprint = _operations().rotate_signing_key(SimpleNamespace(signing_keys=keys, people=people), _shell())
+    application.output.document(keys.describe(), f"New exports are signed by the key {fingerprint}.")
 
 
 @settings.command("disallow")

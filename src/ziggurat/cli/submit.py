@@ -16,8 +16,8 @@ from ziggurat.workspace.programs import check_program, program_at
 __all__ = ["submit"]
 
 _OWN: Final = (
-    "--name", "--script", "--gpus", "--memory-gb", "--seed", "--project", "--tag", "--notes", "--priority", "--wait",
-    "--server", "--token", "--token-file", "--json", "--debug",
+    "--name", "--script", "--gpus", "--memory-gb", "--seed", "--capture", "--project", "--tag", "--notes", "--priority",
+    "--wait", "--server", "--token", "--token-file", "--json", "--debug",
 )  # fmt: skip
 
 
@@ -52,6 +52,7 @@ class SubmitCommand(Command):
 @click.option("--gpus", type=click.IntRange(0, 64), default=0, help="Accelerators that it gets; default 0.")
 @click.option("--memory-gb", type=click.FloatRange(0), default=0.0, help="Memory that it needs; default: unknown.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Of random numbers and data; default 0.")
+@click.option("--capture", metavar="NAMES", default="", help="Packages to stand in for if absent: wandb,mlflow.")
 @click.option("--project", metavar="NAME", help="Project that it belongs to.")
 @click.option("--tag", "tags", multiple=True, metavar="WORD", help="Tag; repeatable.")
 @click.option("--notes", metavar="TEXT", help="Free text.")
@@ -60,7 +61,14 @@ class SubmitCommand(Command):
 @reaches_studio
 @click.pass_context
 def submit(
-    context: click.Context, program: Path, rest: tuple[str, ...], name: str, script: str, wait: bool, **options: Any
+    context: click.Context,
+    program: Path,
+    rest: tuple[str, ...],
+    name: str,
+    script: str,
+    capture: str,
+    wait: bool,
+    **options: Any,
 ) -> None:
     """Run PROGRAM, a Python file, a folder or a zip archive of this machine, as a job of the studio.
 
@@ -77,14 +85,18 @@ def submit(
     check_program(program_at(program, script))
     studio = {each: options.pop(each) for each in ("server", "token", "token_file")}
     spec = {each: options.pop(each) for each in ("gpus", "memory_gb", "seed")} | ({"name": name} if name else {})
+    captured = [each.strip() for each in capture.split(",") if each.strip()]
+    spec |= {"capture": captured} if captured else {}
     said = {**options, "tags": list(options["tags"])}
     arguments = context.meta["ziggurat.arguments"]
     with studio_client(application, studio) as client:
         job = client.programs.submit(program, arguments, script=script, spec=spec, **said)
         state = application.output.word(job["state"])
+        page = client.page_url(job["id"])
         if not wait:
-            application.output.document(job, f"{job['id']} {job['name']} is {state} now.")
+            application.output.document(job, f"{job['id']} {job['name']} is {state} now: {page}")
             return
-        application.output.note(f"{job['id']} {job['name']} is {state} now; Ctrl-C stops waiting, not the job.")
+        note = f"{job['id']} {job['name']} is {state} now: {page}\nCtrl-C stops waiting, not the job."
+        application.output.note(note)
         done = client.wait(job["id"])
         application.output.document(done, f"{job['id']} {job['name']} is {application.output.word(done['state'])}.")

@@ -12,8 +12,9 @@ from ziggurat.errors import UsageError
 from ziggurat.formatting import as_bytes, as_duration, as_percent
 from ziggurat.specs import TrainSpec, assign, describe_fields, present_path, upgrade
 from ziggurat.workspace.fine_tuning import FINE_TUNE_SUMMARY, fine_tune_fields
-from ziggurat.workspace.recipes import Recipe, recommend
-from ziggurat.workspace.training_checks import DIGITS, known_data
+from ziggurat.workspace.recipe_fields import fill_recipe, local_recipe
+from ziggurat.workspace.recipes import Recipe
+from ziggurat.workspace.training_checks import DIGITS
 from ziggurat.zoo.backends import AUTO
 
 __all__ = ["local_recipe", "studio_recipe", "test_batch_text", "with_fine_tuning", "with_recipe"]
@@ -52,28 +53,7 @@ def with_recipe(
             received=source,
             advice="Leave out `--recipe`, and choose network and options yourself.",
         )
-    given = {*texts, *content}
-    fields = {field.path: field for field in describe_fields(TrainSpec)}
-    chosen: dict[str, Any] = {}
-    if recipe.network and not {"network", "network.name"} & given:
-        backend, _, name = recipe.network.rpartition("/")
-        chosen["network"] = name
-        if "backend" not in given:
-            chosen["backend"] = backend
-    tops = {path.partition(".")[0] for path in given}
-    # The rate of a recipe with an optimizer is one of that optimizer, and means nothing for another.
-    unfit = {"learning_rate"} if "optimizer" in tops and "optimizer.name" in recipe.fields else set[str]()
-    for path, value in recipe.fields.items():
-        if path in unfit:
-            continue
-        top = path.partition(".")[0]
-        # A field of which a part was given stays as the user wants it, except for required parts.
-        field = fields.get(path)
-        is_needed = field is not None and field.required and not {top, path} & given
-        if top not in tops or is_needed:
-            chosen[path] = value
-    for path, value in chosen.items():
-        assign(content, path, value, fields)
+    chosen = fill_recipe(content, texts, recipe)
     application.output.note(f"Recipe: {recipe.summary} {recipe.reason}")
     application.output.note(table([(path, str(value)) for path, value in chosen.items()], ("field", "chosen")))
     return content
@@ -112,11 +92,6 @@ def _is_given(path: str, texts: Mapping[str, str], content: Mapping[str, Any]) -
         known = content.get(top)
         return isinstance(known, Mapping) and part in known
     return top in content or any(each.startswith(f"{top}.") for each in texts)
-
-
-def local_recipe(source: str, network: str | None) -> Recipe | None:
-    """Return the recipe for data of this machine; see ``recommend``."""
-    return recommend(known_data(source, {}), network=network)
 
 
 def studio_recipe(client: Any, dataset: str | None) -> Callable[[str, str | None], Recipe | None]:

@@ -62,6 +62,11 @@ class Client:
         self.previews = PreviewClient(self._connection)
         self.saved = SavedItemClient(self._connection)
 
+    @property
+    def url(self) -> str:
+        """Address of the studio."""
+        return self._connection.url
+
     def close(self) -> None:
         """Close the connection; closing twice does nothing."""
         self._connection.close()
@@ -105,6 +110,10 @@ class Client:
     def job(self, job_id: str) -> dict[str, Any]:
         """Return a job."""
         return self._connection.ask("GET", f"/jobs/{job_id}")
+
+    def page_url(self, job_id: str) -> str:
+        """Return the address of a job's page."""
+        return f"{self._connection.url}/jobs/{job_id}"
 
     def queue(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the jobs that wait, so many at most, the next one first; ``reason`` says why."""
@@ -219,9 +228,23 @@ class Client:
         """Put a job that failed back into the queue."""
         return self._connection.ask("POST", f"/jobs/{job_id}/retry")
 
-    def delete(self, job_id: str, *, force: bool = False) -> None:
-        """Delete a job and its folder; ``force`` ends it first where it runs."""
-        self._connection.ask("DELETE", f"/jobs/{job_id}", params={"force": force})
+    def delete(self, job_id: str, *, force: bool = False, forever: bool = False) -> None:
+        """Delete a job, which can be restored for some days.
+
+        Args:
+            job_id: id or name of the job.
+            force: end it first where it runs.
+            forever: remove its folder from the disk at once; also of one that is deleted already.
+        """
+        self._connection.ask("DELETE", f"/jobs/{job_id}", params={"force": force, "forever": forever})
+
+    def restore(self, job_id: str) -> dict[str, Any]:
+        """Put a deleted job, named by id or name, back as it was, and return it."""
+        return self._connection.ask("POST", f"/trash/{job_id}/restore")
+
+    def trash(self) -> list[dict[str, Any]]:
+        """Return the deleted jobs that can be restored, the newest first: ``id``, ``kind``, ``name``, ``deleted``."""
+        return self._connection.ask("GET", "/trash")
 
     def reorder(self, job_id: str, before: str | None = None) -> list[dict[str, Any]]:
         """Place a job of the queue before another one, or last; return the beginning of the queue."""

@@ -354,15 +354,6 @@ class Catalogue:
         query = "SELECT kind, count(DISTINCT key) FROM problems WHERE NOT left_out GROUP BY kind ORDER BY kind"
         return dict(self._all(query))
 
-    def seen_in_training(self) -> dict[str, int]:
-        """Return split → how many of its samples have the same content as a sample of the training split."""
-        twin = "SELECT 1 FROM samples AS twin WHERE twin.content_hash = samples.content_hash AND twin.split = 'train'"
-        query = (
-            "SELECT split, count(*) FROM samples WHERE split IN ('val', 'test') AND content_hash IS NOT NULL "
-            f"AND EXISTS ({twin}) GROUP BY split"
-        )
-        return dict(self._all(query))
-
     def problems(self, kind: str | None = None, *, offset: int = 0, limit: int = 100) -> list[Problem]:
         """Return some of the problems, in the order in which they were found."""
         condition, values = ("1", []) if kind is None else ("kind = ?", [kind])

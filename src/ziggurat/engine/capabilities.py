@@ -253,6 +253,14 @@ class GivesFeatures(Protocol):
 class TakesLinearHead(GivesFeatures, Protocol):
     """A program whose head can be a linear classifier that was fitted to its features."""
 
+    def head_names(self) -> tuple[str, str]:
+        """Return the names of weights and bias of the head in ``state()``.
+
+        Raises:
+            ConfigurationError: if the outputs of the network are not ``features @ weights + bias`` of its head.
+        """
+        ...
+
     def set_head(self, weights: np.ndarray, bias: np.ndarray) -> None:
         """Replace the weights of the head; averages of weights begin anew.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -20,6 +21,10 @@ __all__ = ["MOST_BYTES", "FeatureKey", "FeatureStore", "StoredFeatures"]
 
 MOST_BYTES: Final = 4 << 30
 """Space that the features of a workspace may take: 800,000 samples of 1,280 features."""
+
+
+_OLD_S: Final = 24 * 3600
+"""Age from which on an unfinished file is one that nobody writes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +157,10 @@ class FeatureStore:
                 self._unlink(self._path(name))
 
     def _make_room(self, kept: Path) -> None:
+        for left in self.folder.glob(".*.tmp"):  # of a process that was killed
+            with suppress(FileNotFoundError):
+                if time.time() - left.stat().st_mtime > _OLD_S:
+                    left.unlink()
         room = self._most_bytes - kept.stat().st_size
         for each in self.entries():
             if each.name == kept.stem:

@@ -55,7 +55,10 @@ def keep_source(text: str, path: str) -> None:
 
 @contextmanager
 def users_errors(
-    path: str, known: Collection[str], message: Callable[[BaseException], str] | None = None
+    path: str,
+    known: Collection[str],
+    message: Callable[[BaseException], str] | None = None,
+    passes: tuple[type[Exception], ...] = (),
 ) -> Iterator[None]:
     """Turn whatever is raised inside into a ``NetworkCodeError`` that names the user's own file and line.
 
@@ -63,10 +66,11 @@ def users_errors(
         path: the network file's name.
         known: names that its namespace holds, for the nearest of a name that does not exist.
         message: what an error says, for people; None for ``message_of``.
+        passes: errors that stay as they are.
     """
     try:
         yield
-    except NetworkCodeError:
+    except (NetworkCodeError, *passes):
         raise
     except Exception as error:
         line = _line_of(error, path)

@@ -17,6 +17,9 @@ __all__ = ["RestorePlan", "freezes", "plan_restore"]
 FROZEN_SUFFIX: Final = "_not_in_use"
 """A variable or scope with this suffix takes the value of the one without it, and is not trained."""
 
+_LISTED: Final = 12
+"""Names of a sentence from which on it has only the first ones and their number."""
+
 _SHOWN: Final = 3
 """Names that an error shows of each side."""
 
@@ -43,17 +46,21 @@ class RestorePlan:
     unexpected: list[str] = field(default_factory=list)
 
     def sentences(self) -> list[str]:
-        """Return the report for people, one sentence a line; warnings first."""
-        lines = []
-        if self.fresh:
-            lines.append(f"Not in the pretrained model, so started fresh: {', '.join(self.fresh)}.")
-        if self.unexpected:
-            lines.append(f"Only in the pretrained model, so left out: {', '.join(self.unexpected)}.")
-        if self.frozen:
-            lines.append(f"Restored and frozen: {', '.join(self.frozen)}.")
-        if self.restored:
-            lines.append(f"Restored and trained on: {', '.join(self.restored)}.")
-        return lines
+        """Return the report for people, one sentence a line; warnings first. Of many names, it has their number."""
+        return [f"{title}: {_listed(names)}." for title, names in self._parts()]
+
+    def details(self) -> list[str]:
+        """Return the sentences of which the report leaves out names, with all of them."""
+        return [f"{title}: {', '.join(names)}." for title, names in self._parts() if len(names) > _LISTED]
+
+    def _parts(self) -> list[tuple[str, list[str]]]:
+        parts = [
+            ("Not in the pretrained model, so started fresh", self.fresh),
+            ("Only in the pretrained model, so left out", self.unexpected),
+            ("Restored and frozen", list(self.frozen)),
+            ("Restored and trained on", list(self.restored)),
+        ]
+        return [(title, names) for title, names in parts if names]
 
 
 def plan_restore(
@@ -115,6 +122,13 @@ def freezes(name: str, checkpoint: Mapping[str, np.ndarray] | None, freeze: Sequ
     inner = name.removeprefix("model/")
     prefixes = {inner[: each.start()] for each in _PARTS.finditer(inner)} | {inner}
     return any(fnmatch.fnmatchcase(each, pattern) for pattern in freeze for each in {*prefixes, name})
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return all names of a short list, and the number of a long one."""
+    if len(names) <= _LISTED:
+        return ", ".join(names)
+    return f"{len(names)} arrays, {names[0]} to {names[-1]}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -78,6 +78,11 @@ class Trainer(Interruptible):
         """Say that slow work between steps goes on, so that the training is not taken for hung."""
         self.progressed_at = self.monitors.now()
 
+    def pass_over_epoch(self) -> None:
+        """Count all steps of the epoch that begins as done; for a callback that did their work in ``before_epoch``."""
+        self.global_step += self.steps_per_epoch
+        self.local_step = self.steps_per_epoch - 1
+
     def add(
         self, *, first: Sequence[Callback] = (), last: Sequence[Callback] = (), monitors: Sequence[Monitor] = ()
     ) -> None:
@@ -161,6 +166,8 @@ class Trainer(Interruptible):
             self.local_step = -1
             self.in_epoch = True
             hooks.call("before_epoch")
+            if self.local_step >= 0:  # it was passed over; what depends on the number of the step follows
+                hooks.call("trigger_step")
         try:
             self._run_steps(hooks)
         except BreakOff:

@@ -26,6 +26,7 @@ __all__ = [
     "find_checkpoint",
     "given_names",
     "is_better",
+    "is_share",
     "kept_checkpoints",
     "known_mode",
     "metric_names",
@@ -203,10 +204,18 @@ def metric_text(tag: str, value: float | None) -> str:
     known = _described().get(found.group(1) if found else tag)
     if known is not None and known[1] != _SHARE:
         return as_number(value) + (f" {known[1]}" if known[1] and value is not None else "")
+    return as_percent(value) if is_share(tag) and value is not None and 0 <= value <= 1 else as_number(value)
+
+
+def is_share(tag: str) -> bool:
+    """Return whether a metric is a share of 1, such as an accuracy or the error of a classifier."""
+    found = _VALIDATION.fullmatch(tag)
+    known = _described().get(found.group(1) if found else tag)
+    if known is not None:
+        return known[1] == _SHARE
     words = [word for word in re.split(r"[^a-z0-9]+", tag.lower()) if word not in _SPLITS]
     # The error of a classifier is a share; a mean absolute error is none.
-    is_share = known is not None or words == ["error"] or any(word in _SHARES for word in words)
-    return as_percent(value) if is_share and value is not None and 0 <= value <= 1 else as_number(value)
+    return words == ["error"] or any(word in _SHARES for word in words)
 
 
 def given_names(job: JobFolder) -> dict[str, str]:

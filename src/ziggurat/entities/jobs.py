@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ziggurat.entities.arithmetic import AttemptArithmetic
 from ziggurat.entities.best_checkpoint import metric_title
+from ziggurat.entities.next_step import NextStep
 from ziggurat.errors import NonFiniteError
 from ziggurat.events import DivergenceNoticed
 from ziggurat.formatting import as_number
@@ -306,6 +307,8 @@ class Job:
         scalars: tag → what its curve came to.
         baselines: of a single job that was asked for, if it is a finished training: its result beside that of simple
             models, in one line; else empty.
+        next_step: of a single job that was asked for, if it is a training or an evaluation that ended: what to do next;
+            else None.
     """
 
     id: str
@@ -351,6 +354,7 @@ class Job:
     outcome: str = ""
     scalars: Mapping[str, ScalarSummary] = field(default_factory=dict)
     baselines: str = ""
+    next_step: NextStep | None = None
 
     @property
     def is_active(self) -> bool:
@@ -467,8 +471,9 @@ class JobFilter:
         tag: with this tag.
         group: of this sweep.
         owner: of this user.
-        conditions: all of them hold: (name of a spec's field or of a curve, one of < <= = != >= >, value), as in
-            ``("learning_rate", ">", 0.01)``, ``("validation_accuracy", ">", 0.98)``.
+        conditions: all of them hold: (name of a spec's field or of a curve, one of < <= = != >= > ~, value), as in
+            ``("learning_rate", ">", 0.01)``, ``("validation_accuracy", ">", 0.98)``, ``("name", "~", "lenet")`` for a
+            part of a text; a tuple of values stands for any of them, with ``!=`` for none of them.
         group_by: ``project`` or ``group``: jobs of the same one stand together, those without one last; empty for none.
         sort: ``created``, ``name``, ``state``, ``elapsed``, ``priority``, a spec's field or a curve.
         descending: whether large values come first; jobs without a value always come last.

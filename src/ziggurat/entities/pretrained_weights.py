@@ -12,6 +12,7 @@ __all__ = [
     "WEIGHTS_PREFIX",
     "PretrainedWeights",
     "WeightsUser",
+    "no_head_to_fit",
     "no_model_to_tune",
     "preprocessing_text",
     "weights_name",
@@ -136,4 +137,17 @@ def no_model_to_tune() -> ConfigurationError:
         "`fine_tuning` needs a pretrained model.",
         received="`fine_tuning` without `pretrained`",
         advice="Set `pretrained`, such as `weights:resnet18`, or leave `fine_tuning` out.",
+    )
+
+
+def no_head_to_fit(task: str) -> ConfigurationError:
+    """Return the error of a training that fits its last layer where a sample has not one class.
+
+    Args:
+        task: its title.
+    """
+    return ConfigurationError(
+        "Only for one class for each sample can the last layer be fitted to features.",
+        received=f"`fine_tuning.fit_head` for {task}",
+        advice="Leave it out.",
     )

@@ -101,10 +101,10 @@ def start_worker(
 def start_here(
     command: Sequence[str],
     environment: Mapping[str, str] | None,
-    output: IO[Any] | None,
+    output: IO[Any] | int | None,
     *,
     question: IO[Any] | None = None,
-    errors: IO[Any] | None = None,
+    errors: IO[Any] | int | None = None,
 ) -> tuple[int, subprocess.Popen[bytes]]:
     """Start a worker that says what it says where this process does; return its process number, and its shim.
 

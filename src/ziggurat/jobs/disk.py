@@ -63,9 +63,15 @@ def what_to_remove(checkpoints: Iterable[Checkpoint], names: Mapping[str, str], 
     return [each.name for each in oldest_first if each.name not in kept | set(names.values())]
 
 
-def what_to_empty(now: float, rules: Retention) -> float:
-    """Return the moment before which a job must have been deleted to be removed from the disk now."""
-    return now - max(0.0, rules.trash_age_s)
+def what_to_empty(now: float, rules: Retention, *, disk_is_low: bool = False) -> float:
+    """Return the moment before which a job must have been deleted to be removed from the disk now.
+
+    Args:
+        now: seconds since 1970.
+        rules: what is kept.
+        disk_is_low: whether jobs wait for space: then all that was deleted goes.
+    """
+    return now if disk_is_low else now - max(0.0, rules.trash_age_s)
 
 
 def apply_retention(folder: JobFolder, rules: Retention, now: float) -> list[str]:

@@ -29,7 +29,7 @@ from ziggurat.jobs.outcome import last_events, outcome_of
 from ziggurat.jobs.plan import Waiting
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.pubsub import EventBus
-from ziggurat.jobs.removal import Removal
+from ziggurat.jobs.removal import Discarded, Removal
 from ziggurat.jobs.state_machine import JobTransitions
 from ziggurat.jobs.worker_monitor import WorkerMonitor
 from ziggurat.layout import JobFolder
@@ -131,8 +131,9 @@ class Supervisor:
             adopt_running_workers(self._store, self._executor, self._monitor, self._changes, now)
             self._has_met = True
         self._monitor.attend(now)
-        self._dispatcher.apply(self._resources(), now)
-        self._removal.empty_trash(now)
+        resources = self._resources()
+        self._dispatcher.apply(resources, now)
+        self._removal.empty_trash(now, disk_is_low=resources.disk_free_bytes < resources.disk_reserve_bytes)
 
     def _work(self, every_s: float, clock: Callable[[], float]) -> None:
         while not self._closing.is_set():
@@ -204,7 +205,7 @@ class Supervisor:
         self._back_into_queue(job_id, "retry")
 
     def delete(self, job_id: str, *, force: bool = False, now: float | None = None) -> None:
-        """Delete a job and its folder.
+        """Delete a job; its folder lies in the trash for as long as the rules of retention say.
 
         Args:
             job_id: of the job.
@@ -218,6 +219,27 @@ class Supervisor:
         """
         self._removal.delete(job_id, force=force, now=time.time() if now is None else now)
         self._tell("deleted", job_id)
+
+    def restore(self, job_id: str) -> Path:
+        """Move the folder of a deleted job back and return it; the store is told of it by who calls.
+
+        Raises:
+            JobError: where it is not deleted, is removed from the disk already, or something lies at its place.
+            StorageError: where it cannot be moved.
+        """
+        return self._removal.restore(job_id)
+
+    def trash(self) -> list[Discarded]:
+        """Return the deleted jobs that can be restored, the newest first."""
+        return self._removal.trash()
+
+    def remove_now(self, job_id: str) -> None:
+        """Remove a deleted job from the disk.
+
+        Raises:
+            JobError: where it is not deleted, or is removed already.
+        """
+        self._removal.remove_now(job_id)
 
     def change(self, job_id: str, change: JobChange, now: float | None = None) -> None:
         """Change name, notes, project, priority or tags of a job.

@@ -18,6 +18,7 @@ __all__ = [
     "delete_project",
     "remove_root",
     "rename_project",
+    "rotate_signing_key",
 ]
 
 
@@ -76,3 +77,11 @@ def choose_limits(call: Call, values: Mapping[str, int | None]) -> None:
     said: dict[str, Any] = dict(values)
     if said:
         call.note(**said)
+
+
+@use_case("signing-key.rotate")
+def rotate_signing_key(call: Call) -> str:
+    """Make a new key for exports, and return its fingerprint; what earlier ones signed stays known here."""
+    fingerprint = call.studio.signing_keys.rotate()
+    call.note(signing_key=fingerprint)
+    return fingerprint

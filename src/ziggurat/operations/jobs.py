@@ -17,6 +17,7 @@ __all__ = [
     "pause_job",
     "remove_checkpoint",
     "reorder_job",
+    "restore_job",
     "resume_job",
     "retry_job",
     "set_hyperparameter",
@@ -79,10 +80,20 @@ def change_job(call: Call, job_id: str, change: JobChange, *, fields: Sequence[s
 
 
 @use_case("job.delete")
-def delete_job(call: Call, job_id: str, force: bool = False) -> None:
-    """Delete a job and its folder; ``force`` ends it first where it runs."""
-    call.studio.jobs.delete(job_id, force=force)
-    call.note(job_id, force=force)
+def delete_job(call: Call, job_id: str, force: bool = False, forever: bool = False) -> None:
+    """Delete a job, which can be restored for some days. ``force`` ends it first where it runs; ``forever`` removes its
+    folder from the disk at once, also that of a deleted one.
+    """
+    call.studio.jobs.delete(job_id, force=force, forever=forever)
+    call.note(job_id, force=force, **({"forever": True} if forever else {}))
+
+
+@use_case("job.restore")
+def restore_job(call: Call, job_id: str) -> Job:
+    """Put a deleted job back as it was, with its folder."""
+    job = call.studio.jobs.restore(job_id)
+    call.note(job.id)
+    return job
 
 
 @use_case("job.stop")

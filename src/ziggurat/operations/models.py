@@ -19,6 +19,7 @@ __all__ = [
     "publish",
     "remove_export",
     "retrain",
+    "start_demo",
     "start_export",
     "withdraw",
 ]
@@ -31,6 +32,18 @@ def create_training(call: Call, request: JobRequest) -> Sequence[Job]:
     for job in jobs:
         call.note(job.id)
     return jobs
+
+
+@use_case("training.demo")
+def start_demo(call: Call) -> Job:
+    """Make the dataset of the built-in handwritten digits, and train a small network on it; return the training.
+
+    The one that is waiting or running is returned if there is one.
+    """
+    found = call.studio.demo.start_once(owner=call.who.name)
+    if found.is_new:
+        call.note(found.training.id)
+    return found.training
 
 
 @use_case("training.retrain")

@@ -112,6 +112,7 @@ _LISTED: Final = (
     Operation("job.act", "POST /jobs/actions", "act", audit=(*_BULK, *_ONE)),
     Operation("job.change", "PATCH /jobs/{job_id}", "change"),
     Operation("job.delete", "DELETE /jobs/{job_id}", "delete", "job delete"),
+    Operation("job.restore", "POST /trash/{job_id}/restore", "restore", "job restore"),
     Operation(
         "job.stop", "POST /jobs/{job_id}/stop", "stop", "job stop", audit=("job.stop", "job.stop_now"), query=("now",)
     ),
@@ -136,6 +137,7 @@ _LISTED: Final = (
     Operation("checkpoint.delete", "DELETE /jobs/{job_id}/checkpoints/{name}", "remove_checkpoint"),
     # Trainings, programs, and what is done with models
     Operation("training.create", "POST /trainings", "train", "job train"),
+    Operation("training.demo", "POST /demo", audit=("training.create",)),
     Operation(
         "training.retrain",
         "POST /models/{job_id}/retrain",
@@ -156,6 +158,7 @@ _LISTED: Final = (
     Operation("weights.delete", "DELETE /weights/{name}", "weights.remove", "weights remove"),
     Operation("weights.download", "POST /weights-downloads/{name}", "weights.download", "weights download"),
     Operation("weights.cancel", "DELETE /weights-downloads/{name}", "weights.cancel"),
+    Operation("features.delete", "DELETE /features"),
     # The studio
     Operation("project.create", "POST /projects"),
     Operation("project.rename", "PATCH /projects/{name:path}", sent_as={"new_name": "name"}),
@@ -171,6 +174,14 @@ _LISTED: Final = (
         role="admin",
         scope="admin",
         audit=("settings.roots",),
+    ),
+    Operation(
+        "signing-key.rotate",
+        "POST /signing-key",
+        command="settings rotate-key",
+        role="admin",
+        scope="admin",
+        audit=("settings.signing_key",),
     ),
     Operation("limits.choose", "PUT /limits", role="admin", scope="admin", audit=("settings.limits",)),
 )

@@ -1,4 +1,4 @@
-"""Operations on pretrained weights: add, delete, download, cancel a download."""
+"""Operations on pretrained weights: add, delete, download, cancel a download; and on what they gave of samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ziggurat.operations.use_case import Call, use_case
 
-__all__ = ["add", "cancel", "download", "remove"]
+__all__ = ["add", "cancel", "delete_features", "download", "remove"]
 
 
 @use_case("weights.add")
@@ -40,3 +40,9 @@ def cancel(call: Call, name: str) -> None:
     """End a download, or take one that failed out of the list."""
     call.studio.weights_downloads.cancel(name)
     call.note(name)
+
+
+@use_case("features.delete")
+def delete_features(call: Call) -> None:
+    """Delete the stored features of samples by pretrained networks; they are computed again where they are needed."""
+    call.note("features", size_bytes=call.studio.weights.delete_features())

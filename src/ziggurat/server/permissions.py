@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
@@ -35,6 +36,13 @@ __all__ = [
     "requirements",
 ]
 
+
+_KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "datasets": ("dataset",),
+    "evaluations": ("evaluate", "infer"),
+    "models": ("train",),
+}
+"""Part of an address → kinds of jobs whose names may stand in it; others take those of all kinds."""
 
 JSON_LIMIT_BYTES: Final = 10_000_000
 """How much a request may send where its route names no other limit."""
@@ -193,10 +201,19 @@ class GuardedRoute(APIRoute):
             for requirement in found:
                 await requirement(request)
                 check_announced(request.headers, requirement.limit_bytes)
+            if request.path_params.get("job_id") and request.url.path.startswith("/api/"):
+                await run_in_threadpool(_take_name, request)
             limit_bytes = min((requirement.limit_bytes for requirement in found), default=0)
             return await handle(GuardedRequest(request.scope, request.receive, limit_bytes=limit_bytes))
 
         return guarded
+
+
+def _take_name(request: Request) -> None:
+    """Put the id of a job into the place of its name, which programs may give wherever an id goes."""
+    given = request.path_params["job_id"]
+    kinds = _KINDS.get(request.url.path.split("/")[3], ())
+    request.path_params["job_id"] = request.app.state.studio.jobs.id_of(given, kinds)
 
 
 class OpenFiles(StaticFiles):

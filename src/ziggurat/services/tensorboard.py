@@ -164,7 +164,7 @@ class TensorBoards:
         return self._prefix.replace("{job_id}", job_id)
 
     def _start(self, job_id: str) -> _Board:
-        folder = JobFolder(self._folder_of(job_id)).tensorboard.resolve()
+        folder = JobFolder(self._folder_of(job_id)).tensorboard_root.resolve()
         prefix = self._prefix_of(job_id)
         command = [*self._command, "--prefix", prefix, "--end-with", str(os.getpid()), "--", str(folder)]
         return _Board(command, self._environment, self._logs / f"{job_id}.log", prefix)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
 from pydantic_core import PydanticCustomError
 
 from ziggurat.specs.base import Options, SpecModel, bare_text, spec_field
@@ -76,6 +76,13 @@ class FineTuning(SpecModel):
     The head is the last layer; the backbone is everything else.
     """
 
+    fit_head: bool = spec_field(
+        False,
+        title="Fit the head",
+        help="Whether the first epoch fits the last layer to features of the frozen backbone, at once and without a "
+        "learning rate; for one class for each sample. Off by default.",
+        group="Network",
+    )
     frozen_epochs: int = spec_field(
         0,
         title="Frozen epochs",
@@ -100,6 +107,14 @@ class FineTuning(SpecModel):
         gt=0,
         le=1,
     )
+
+    @model_serializer(mode="wrap")
+    def _without_later_fields(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Releases before it can read a spec without it.
+        content: dict[str, Any] = whole(self)
+        if not content.get("fit_head", True):
+            del content["fit_head"]
+        return content
 
 
 class _Data(SpecModel):

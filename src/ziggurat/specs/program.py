@@ -40,6 +40,12 @@ class ProgramSpec(SpecModel):
         ge=0,
         lt=2**32,
     )
+    capture: list[Literal["wandb", "mlflow"]] = spec_field(
+        factory=list,
+        title="Capture",
+        help="Tracking packages whose metrics become curves of the job where they are not installed: wandb, mlflow.",
+        group=_PROGRAM,
+    )
     gpus: int = spec_field(
         0,
         title="GPUs",

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
-try:
-    import alembic as _alembic  # noqa: F401 - looked for, so that its absence is said in words
-    import sqlalchemy as _sqlalchemy  # noqa: F401
-except ModuleNotFoundError as _error:
+if _absent := [name for name in ("alembic", "sqlalchemy") if find_spec(name) is None]:  # to say it in words
     from ziggurat.errors import MissingDependencyError
 
-    _package = str(_error.name).split(".")[0]
-    raise MissingDependencyError(_package, extra="studio", purpose="the studio's store") from _error
+    raise MissingDependencyError(_absent[0], extra="studio", purpose="the studio's store")
 
 from ziggurat.layout import Places
 from ziggurat.store.accounts import AccountStore, digest_of

@@ -52,7 +52,7 @@ CHANGEABLE: Final = frozenset(
 ) | {*_IN_CONTENTS, "facts"}  # fmt: skip
 """Names that ``move`` and ``note`` take; what people change goes through ``change``, places through ``reorder``."""
 
-_NOT_STORED: Final = ("scalars", "divergence", "outcome", "baselines")
+_NOT_STORED: Final = ("scalars", "divergence", "outcome", "baselines", "next_step")
 _FIELDS: Final = (*(part.name for part in fields(Job) if part.name not in _NOT_STORED), "facts")
 _COLUMNS: Final = tuple(jobs.c[name] if name in jobs.c else job_contents.c[name] for name in _FIELDS)
 _JSON_FIELDS: Final = frozenset(column.name for column in _COLUMNS if isinstance(column.type, Json))

@@ -367,6 +367,7 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "!=": operator.ne,
     ">=": operator.ge,
     ">": operator.gt,
+    "~": lambda column, text: position_in(sa.func.lower(column), text.lower()) > 0,
 }
 _NUMBERS: Final = ("priority", "created", "started", "ended", "attempt", "epoch", "global_step", "steps_per_s")
 _TEXTS: Final = ("kind", "name", "id", "project", "owner", "framework", "network", "group", "parent")
@@ -483,9 +484,14 @@ def _condition(connection: Connection, name: str, comparison: str, value: Any, n
     compare = _COMPARISONS.get(comparison)
     if compare is None:
         raise UnknownNameError("comparison", comparison, _COMPARISONS)
+    if isinstance(value, tuple):
+        parts = [_condition(connection, name, comparison, each, now) for each in value]
+        return sa.and_(*parts) if comparison == "!=" else sa.or_(*parts)
     wanted = _comparable(value)
-    if wanted is None:
+    if wanted is None or (comparison == "~" and not isinstance(wanted, str)):
         return sa.false()
+    if name == "dataset":
+        return _on_dataset(comparison, wanted) if isinstance(wanted, str) else sa.false()
     if name in ("state", "outcome") or name in _TEXTS:
         column = outcome_column() if name == "outcome" else bytewise(jobs.c[name])
         return compare(column, wanted) if isinstance(wanted, str) else sa.false()
@@ -502,6 +508,19 @@ def _condition(connection: Connection, name: str, comparison: str, value: Any, n
     if not in_specs:
         return on_curve
     return in_spec | (on_curve & jobs.c.key.not_in(sa.select(spec_values.c.job_key).where(named)))
+
+
+def _on_dataset(comparison: str, wanted: str) -> ColumnElement[bool]:
+    """Return whether a job was made from a dataset of a name; one without a job has the last name of its path."""
+    compare = _COMPARISONS["=" if comparison == "!=" else comparison]
+    sets = jobs.alias()
+    named = sa.select(dependencies.c.job_key).join(sets, sets.c.id == dependencies.c.needed_id)
+    named = named.where(sets.c.kind == "dataset", compare(bytewise(sets.c.name), wanted))
+    source = spec_values.c.text
+    is_path = sa.or_(compare(bytewise(source), wanted), source.endswith(f"/{wanted}", autoescape=True))
+    by_path = sa.select(spec_values.c.job_key).where(spec_values.c.name.in_(known_paths("data.source")), is_path)
+    found = jobs.c.key.in_(named) | jobs.c.key.in_(by_path)
+    return ~found if comparison == "!=" else found
 
 
 def _comparable(value: Any) -> float | str | None:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import URL, Connection, inspect, text
 
 from ziggurat.errors import StorageError
@@ -77,6 +75,9 @@ def _revision(connection: Connection, place: str) -> str:
 
 
 def _upgrade(connection: Connection, revision: str) -> None:
+    from alembic import command  # half a second of processor time, which a current schema does not need
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection

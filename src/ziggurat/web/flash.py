@@ -38,12 +38,14 @@ class Outcome:
 
     Args:
         text: one sentence about the result; empty for none.
+        deleted: ids of jobs that can be restored, for a button *Undo*.
         refused: the first few jobs for which the action was refused.
         refused_total: number of all of them.
         error: error of the whole form as JSON values; None for none.
     """
 
     text: str = ""
+    deleted: Sequence[str] = ()
     refused: Sequence[Refused] = ()
     refused_total: int = 0
     error: Mapping[str, Any] | None = None
@@ -54,12 +56,14 @@ def flash_messages(request: Request) -> BoundedCache[Outcome]:
     return of_application(request, "flash_messages", lambda: BoundedCache(_MOST_KEPT))
 
 
-def see_deleted(request: Request, path: str, name: str) -> Response:
-    """Redirect to a list after a deletion; the list shows a message once.
+def see_deleted(request: Request, path: str, name: str, job_id: str) -> Response:
+    """Redirect to a list after a deletion; the list shows a message once, with a button that takes it back.
 
     Args:
         request: of the deletion.
         path: of the list, such as ``/datasets``.
-        name: of the deleted item.
+        name: of the deleted job.
+        job_id: of the deleted job.
     """
-    return see_other(request, path, {"said": flash_messages(request).add(Outcome(text=f"{name} was deleted."))})
+    outcome = Outcome(text=f"{name} was deleted.", deleted=(job_id,))
+    return see_other(request, path, {"said": flash_messages(request).add(outcome)})

@@ -18,9 +18,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ziggurat import __version__, formatting
 from ziggurat.entities import Job
 from ziggurat.entities.backend_info import backend_title, has_capability
+from ziggurat.entities.next_step import ACTIONS_WITHOUT_CHANGES
 from ziggurat.errors import ZigguratError
 from ziggurat.server.errors import status_of
 from ziggurat.web.icons import icon
+from ziggurat.web.next_step import next_path
 from ziggurat.web.static_files import is_built, island_addresses, static_address
 from ziggurat.web.urls import address, changed_query, page_of
 from ziggurat.workspace.recipes import task
@@ -180,7 +182,12 @@ def _environment() -> Environment:
         data=_data,
     )
     made.globals.update(
-        icon_svg=icon, plural=formatting.plural, backend_title=backend_title, has_capability=has_capability
+        icon_svg=icon,
+        plural=formatting.plural,
+        backend_title=backend_title,
+        has_capability=has_capability,
+        next_path=next_path,
+        shows_only=ACTIONS_WITHOUT_CHANGES,
     )
     return made
 

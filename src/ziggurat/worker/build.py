@@ -40,6 +40,7 @@ from ziggurat.engine.capabilities import (
     TrainsOnMixedLabels,
 )
 from ziggurat.engine.checkpoints import CheckpointStore, with_averages
+from ziggurat.engine.feature_store import FeatureStore
 from ziggurat.engine.fine_tuning import BACKBONE_RATE, FineTuningRequest
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.program import Program
@@ -49,13 +50,14 @@ from ziggurat.entities.backend_info import BackendInfo, backend_info, checkpoint
 from ziggurat.entities.best_checkpoint import PRIMARY_METRIC, best_checkpoint
 from ziggurat.entities.pretrained_weights import no_model_to_tune, weights_name
 from ziggurat.errors import CheckpointError, ConfigurationError, MissingDependencyError, NetworkCodeError
-from ziggurat.layout import JobFolder, checkpoint_step
+from ziggurat.layout import FEATURES_FOLDER, JobFolder, checkpoint_step, workspace_of
 from ziggurat.plugins import load
 from ziggurat.schedules.registry import make_schedule
 from ziggurat.settings import Settings
 from ziggurat.specs import FileNetwork, TrainSpec, save_spec
 from ziggurat.tasks import AUTO_TASK, Task, TaskContext
 from ziggurat.worker.context import load_context, new_context, save_context, task_of
+from ziggurat.worker.head_fit import FitHead, HeadSamples, check_class_numbers, check_head_fit
 from ziggurat.worker.job_network import keep_network, kept_network
 from ziggurat.worker.pipeline import DataOptions, JobData, prepare_data
 from ziggurat.worker.pretrained_weights import read_weights, weights_folders
@@ -132,6 +134,9 @@ def build_job(
     request = program_request(spec, data, backend, weights_folders(folder, settings), standard_text=text)
     _check_mixing(request, backend)
     _check_fine_tuning(request, backend)
+    fit_head = _fits_head(spec)
+    if fit_head:
+        check_class_numbers(data.context)
     with limit or nullcontext():
         if is_new and spec.threads is None:
             spec = spec.model_copy(update={"threads": choose_threads(request, backend, settings)})
@@ -140,7 +145,8 @@ def build_job(
         program = backend.build(request)
     steps = spec.steps_per_epoch or len(data.train)
     monitors, shows = _monitors(spec, settings)
-    callbacks = [clock, *_callbacks(spec, program, data, store, steps, folder), *shows]
+    fit = [_head_fit(spec, request, program, data, folder)] if fit_head else []
+    callbacks = [clock, *_callbacks(spec, program, data, store, steps, folder), *shows, *fit]
     bind_folder([*callbacks, *monitors], folder)
     trainer = Trainer(program, data.train, callbacks=callbacks, monitors=monitors, steps_per_epoch=steps)
     trainer.batches.may_run_apart = data.decodes
@@ -308,6 +314,28 @@ def _check_fine_tuning(request: ProgramRequest, backend: Backend) -> None:
         )
 
 
+def _fits_head(spec: TrainSpec) -> bool:
+    return spec.fine_tuning is not None and spec.fine_tuning.fit_head
+
+
+def _head_fit(spec: TrainSpec, request: ProgramRequest, program: Program, data: JobData, folder: JobFolder) -> FitHead:
+    """Return the callback that fits the head; it stands behind all others, whose epoch has begun then."""
+    check_head_fit(program, spec.backend)
+    workspace = workspace_of(folder.path)
+    return FitHead(
+        HeadSamples(
+            open=lambda: open_source(spec.data.source, spec.data.options, spec.seed, folder),
+            options=data_options(spec),
+            context=data.context,
+            class_weights=tuple(spec.class_weights),
+        ),
+        request,
+        spec.backend,
+        spec.seed,
+        None if workspace is None else FeatureStore(workspace / FEATURES_FOLDER),
+    )
+
+
 def _fine_tuning(spec: TrainSpec) -> FineTuningRequest | None:
     """Return what the backend is told; a published network names its head, others end in it."""
     rates, network = spec.fine_tuning, spec.network
@@ -413,7 +441,9 @@ def _validation(spec: TrainSpec, program: Program, data: JobData, logged: Sequen
     context = data.context
     if context.task.validation_metrics(context) and all(name in offered for name in context.task.outputs):
         inferencers.append(MetricStats(lambda: context.task.validation_metrics(context), context.task.outputs))
-    return [InferenceRunner(data.evaluation["val"], inferencers, before_train=True, every_k_epochs=every)]
+    return [
+        InferenceRunner(data.evaluation["val"], inferencers, before_train=not _fits_head(spec), every_k_epochs=every)
+    ]
 
 
 def _samples(spec: TrainSpec, program: Program, data: JobData, folder: JobFolder) -> list[Callback]:
@@ -431,7 +461,12 @@ def _samples(spec: TrainSpec, program: Program, data: JobData, folder: JobFolder
     batch_size = spec.batch_size * spec.gradient_accumulation_steps  # that of a validation
     return [
         SamplePredictionWriter(
-            shown, chosen.batch, chosen.samples, every_k_epochs=every, before_train=True, batch_size=batch_size
+            shown,
+            chosen.batch,
+            chosen.samples,
+            every_k_epochs=every,
+            before_train=not _fits_head(spec),
+            batch_size=batch_size,
         )
     ]
 

@@ -53,6 +53,7 @@ from ziggurat.worker.fetch_limits import keep_to_addresses
 from ziggurat.worker.heartbeat_thread import HeartbeatThread, StepClock
 from ziggurat.worker.load_thread import LoadSampler, LoadThread
 from ziggurat.worker.memory_advice import with_memory_advice
+from ziggurat.worker.program_curves import ProgramCurves
 from ziggurat.worker.program_trainings import JobTrainings, ProgramStopped
 from ziggurat.worker.source import convert_old_stores
 from ziggurat.worker.stopping import StopRequest, StopSignals
@@ -126,7 +127,7 @@ def main(arguments: Sequence[str] | None = None, *, request: StopRequest | None 
     if request is None:
         request = StopRequest()
         StopSignals(request)
-    folder = JobFolder(given.folder)
+    folder = JobFolder(given.folder.absolute())  # a program has a current folder of its own
     try:
         _check(folder)
         with private_files(folder.path), FolderLock(folder.lock):
@@ -301,9 +302,11 @@ class _Attempt:
             *trainings.problems(),
         )
         is_whole = False
+        curves = ProgramCurves(self._folder, self._events, lambda: self.trainer is not None)
         try:
             if self._request.reason is None:
-                is_whole = run_program(spec, self._folder, trainings, output_is_log=settings.output_is_log)
+                with curves:
+                    is_whole = run_program(spec, self._folder, trainings, output_is_log=settings.output_is_log)
         except ProgramStopped:
             pass  # a request that came while the program was ending
         except Exception as error:
@@ -312,16 +315,18 @@ class _Attempt:
         finally:
             self._end_heartbeat()
         if is_whole and self.trainer is None:
-            text = "The program trained nothing with a trainer of Ziggurat: it has no curves and no checkpoints."
-            self._events.write(Message(time=time.time(), level="info", text=text))
-        return self._end_program(is_whole)
+            without = "no checkpoints" if curves.has_points else "no curves and no checkpoints"
+            text = f"The program trained nothing with a trainer of Ziggurat: it has {without}."
+            advice = "" if curves.has_points else " Log its metrics with `ziggurat.log(loss=…)`."
+            self._events.write(Message(time=time.time(), level="info", text=text + advice))
+        return self._end_program(is_whole, curves.last_step)
 
     def _found_trainer(self, trainer: Trainer) -> None:
         self.trainer = trainer
 
-    def _end_program(self, is_whole: bool) -> int:
+    def _end_program(self, is_whole: bool, last_step: int) -> int:
         trainer = self.trainer
-        step, epoch = (trainer.global_step, trainer.epoch_num) if trainer is not None else (0, 0)
+        step, epoch = (trainer.global_step, trainer.epoch_num) if trainer is not None else (last_step, 0)
         outcome, code, reason = "done", EXIT_DONE, "the program has ended"
         if not is_whole:
             outcome, code, reason = "stopped", EXIT_STOPPED, self._request.reason or "asked to stop"

@@ -25,7 +25,8 @@ def unseen_samples(spec: TrainSpec, data: JobData) -> str:
         data: its batches.
     """
     flow: Any = None if data.source is None else data.source.splits["train"]
-    if spec.shuffle or flow is None or spec.oversample_below or _draws_rows(data, flow):
+    is_fitted = spec.fine_tuning is not None and spec.fine_tuning.fit_head  # to all samples
+    if spec.shuffle or is_fitted or flow is None or spec.oversample_below or _draws_rows(data, flow):
         return ""
     count, batch = len(flow), spec.batch_size * spec.gradient_accumulation_steps
     steps = spec.epochs * (spec.steps_per_epoch or count // batch)

@@ -100,6 +100,8 @@ class JobFolders:
         self._settings = settings
         self._worker_command = tuple(worker_command)
         self._clock = clock
+        self.add_weights: Callable[[str | None], None] = lambda _pretrained: None
+        """Adds pretrained weights that a spec names, if their file is on this machine; the workspace sets it."""
 
     # ---- looking
 
@@ -158,6 +160,7 @@ class JobFolders:
             obstacle = obstacle_of(spec, workspace=self._settings.workspace.expanduser())
             if obstacle is not None:
                 raise obstacle
+            self.add_weights(spec.pretrained)
             # Recorded in the spec: a resume uses the same backend, whatever is installed by then.
             spec = with_backend(spec)
         spec = spec.model_copy(update={"name": spec.name or telling_name(spec)})
@@ -167,20 +170,27 @@ class JobFolders:
         return create_job_in(spec, parent, new_job_names(spec.name, self._clock())).path
 
     def attend(
-        self, name: str, *, output: IO[Any] | None = None, say: Callable[[str], None] = lambda text: None
+        self,
+        name: str,
+        *,
+        output: IO[Any] | int | None = None,
+        errors: IO[Any] | int | None = None,
+        say: Callable[[str], None] = lambda text: None,
     ) -> AttendedWorker:
         """Execute a job, or resume it, in a worker that ends with this process.
 
         Args:
             name: path of the job folder.
             output: where the worker's standard output goes; to this process's own where it is not given.
+            errors: where its standard error goes, likewise.
             say: shows one sentence to the person who pressed Ctrl-C.
 
         Raises:
             JobError: where a worker is at it already, or the job is complete.
         """
         folder, environment = self._ready(name).path, worker_environment(self._settings)
-        return start_attended(self._worker_command, folder, environment, output=output, say=say)
+        outputs = {"output": output, "errors": errors}
+        return start_attended(self._worker_command, folder, environment, say=say, **outputs)
 
     def detach(self, name: str) -> int:
         """Execute a job, or resume it, in a worker that outlives this process; return its process number.

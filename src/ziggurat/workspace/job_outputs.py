@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,10 +25,27 @@ from ziggurat.workspace.checkpoints import (
 )
 from ziggurat.workspace.job_folders import JobRepository
 
-__all__ = ["JobOutputs", "LogPart"]
+__all__ = ["JobOutputs", "LogPart", "LoggedImage"]
 
 _LOG_BYTES: Final = 64 << 10
 _BLOCK_BYTES: Final = 1 << 18
+_IMAGE_NAME: Final = re.compile(r"([A-Za-z0-9_][A-Za-z0-9._-]*)-([0-9]{8,18})\.png")
+_MOST_IMAGES: Final = 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggedImage:
+    """An image that a job logged.
+
+    Args:
+        name: of the image, as in its file name.
+        step: ``global_step``.
+        file: its file name.
+    """
+
+    name: str
+    step: int
+    file: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +137,30 @@ class JobOutputs:
                 "A job keeps the images of its sample predictions where they are in no dataset of the studio.",
                 received=f"image {number} of {job}",
             ) from None
+
+    def images(self, job: str) -> list[LoggedImage]:
+        """Return the newest image of each name that the job logged, at most 24, by name."""
+        newest: dict[str, LoggedImage] = {}
+        with suppress(OSError):
+            for path in self._jobs.folder(job).images.iterdir():
+                found = _IMAGE_NAME.fullmatch(path.name)
+                if found and int(found[2]) >= (newest[found[1]].step if found[1] in newest else 0):
+                    newest[found[1]] = LoggedImage(name=found[1], step=int(found[2]), file=path.name)
+        return [newest[name] for name in sorted(newest)][:_MOST_IMAGES]
+
+    def image(self, job: str, file: str) -> bytes:
+        """Return an image that the job logged, as PNG.
+
+        Raises:
+            MissingEntryError: if there is none.
+        """
+        path = self._jobs.folder(job).images / file
+        try:
+            if _IMAGE_NAME.fullmatch(file) and not path.is_symlink():
+                return path.read_bytes()
+        except OSError:
+            pass
+        raise MissingEntryError("The job has no such image.", received=f"`{file[:200]}` of {job}")
 
     # ---- checkpoints
 

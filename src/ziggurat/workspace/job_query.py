@@ -20,16 +20,18 @@ PAGE_SIZE: Final = 50
 MOST_CONDITIONS: Final = 20
 """Conditions of one filter: the database needs time for each, and with some hundreds minutes."""
 
-_CONDITION: Final = re.compile(r"\s*([A-Za-z_][\w./:\- ]*?)\s*(<=|>=|!=|==|=|<|>)\s*((?![<>=]).*\S)\s*")
-_OPERATOR: Final = re.compile(r"<=|>=|!=|==|=|<|>")
+_CONDITION: Final = re.compile(r"\s*([A-Za-z_][\w./:\- ]*?)\s*(<=|>=|!=|==|=|<|>|~)\s*((?![<>=~]).*\S)\s*")
+_OPERATOR: Final = re.compile(r"<=|>=|!=|==|=|<|>|~")
 _AND: Final = re.compile(r"\"[^\"]*\"|'[^']*'|(?:^|(?<=\s))(and)(?=\s|$)", re.IGNORECASE)
-"""A quoted text, or an ``and`` outside of one."""
+_OR: Final = re.compile(r"\"[^\"]*\"|'[^']*'|(\|)")
+"""A quoted text, or an ``and`` outside of one; likewise a ``|``."""
+_TAKES_SEVERAL: Final = ("=", "!=", "~")
 _PERCENT: Final = re.compile(r"(-?\d+(?:\.\d+)?)\s*%")
 _WORDS: Final = {"true": True, "false": False}
-_EXAMPLE: Final = "As in `learning_rate > 0.01 and val/accuracy > 0.98`."
+_EXAMPLE: Final = "As in `learning_rate > 0.01 and accuracy > 0.98`, or `name ~ lenet and state = finished | diverged`."
 
 Condition = tuple[str, str, Any]
-"""Name, operator and value."""
+"""Name, operator and value; of several values that are separated by ``|``, a tuple."""
 
 
 _Name = Annotated[str, Field(max_length=200)]
@@ -94,8 +96,9 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
     """Return the conditions of a text, all of which must hold, as ``ziggurat.entities.JobFilter`` has them.
 
     Args:
-        text: names of a spec's field or of a curve, an operator (``<``, ``<=``, ``=``, ``!=``, ``>=``, ``>``) and a
-            value; several are joined by ``and``.
+        text: names of a spec's field or of a curve, an operator (``<``, ``<=``, ``=``, ``!=``, ``>=``, ``>``, or ``~``
+            for a part of a text) and a value, or several for ``=``, ``!=`` and ``~`` that are separated by ``|``;
+            several conditions are joined by ``and``.
 
     Raises:
         UsageError: where a part is no condition, or there are too many.
@@ -143,9 +146,7 @@ def _parts(text: str) -> list[str]:
             advice="Leave some out, or filter by project, tag or state.",
             details={"text": text},
         )
-    places = [found.span() for found in _AND.finditer(text) if found.group(1)]
-    starts, ends = [0, *(end for _, end in places)], [*(start for start, _ in places), len(text)]
-    parts = [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
+    parts = _split(text, _AND)
     for place, part in enumerate(parts):
         if not part:
             side = "before" if place == 0 else "after"
@@ -168,8 +169,22 @@ def _condition(text: str) -> Condition:
         raise _no_condition(text)
     name, operator, value = found.groups()
     if _OPERATOR.search(value) and re.search(r"\sor\s", value, re.IGNORECASE):
-        raise UsageError("Conditions are joined by `and`; there is no `or`.", received=f"`{text}`", advice=_EXAMPLE)
-    return name, "=" if operator == "==" else operator, _value(value)
+        raise UsageError(
+            "Conditions are joined by `and`; several values of one name by `|`.", received=f"`{text}`", advice=_EXAMPLE
+        )
+    operator = "=" if operator == "==" else operator
+    parse = _plain if operator == "~" else _value
+    values = _split(value, _OR) if operator in _TAKES_SEVERAL else [value]
+    if not all(values):
+        raise UsageError("A value is missing beside `|`.", received=f"`{text.strip()}`", advice=_EXAMPLE)
+    return name, operator, parse(values[0]) if len(values) == 1 else tuple(map(parse, values))
+
+
+def _split(text: str, separator: re.Pattern[str]) -> list[str]:
+    """Split a text where the separator's group matches."""
+    places = [found.span() for found in separator.finditer(text) if found.group(1)]
+    starts, ends = [0, *(end for _, end in places)], [*(start for start, _ in places), len(text)]
+    return [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
 
 
 def _no_condition(text: str) -> UsageError:
@@ -183,9 +198,14 @@ def _no_condition(text: str) -> UsageError:
     return UsageError(rule, received=f"`{text.strip()}`", advice=_EXAMPLE)
 
 
+def _plain(text: str) -> str:
+    """Return a text without the quotes around it."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
+
+
 def _value(text: str) -> Any:
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
-        return text[1:-1]
+    if _plain(text) != text:
+        return _plain(text)
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     percent = _PERCENT.fullmatch(text)

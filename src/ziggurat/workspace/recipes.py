@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Final
 
 from ziggurat.entities import Job
 from ziggurat.entities.backend_info import BackendInfo, StandardNetwork, backend_info, backend_infos
 from ziggurat.entities.jobs import rate_text
+from ziggurat.entities.pretrained_weights import WEIGHTS_PREFIX
 from ziggurat.errors import ConfigurationError
 from ziggurat.records.schema import KINDS, Schema
 from ziggurat.tasks import AUTO_TASK, Task, task, tasks, tasks_for
-from ziggurat.workspace.training_checks import KnownData, why_no_fit, why_not_trainable
+from ziggurat.workspace.fine_tuning import fine_tune_fields
+from ziggurat.workspace.training_checks import KnownData, has_one_class, why_no_fit, why_not_trainable
 from ziggurat.zoo.backends import backend_for, check_backend, why_not_usable
+from ziggurat.zoo.public_weights import PUBLIC_WEIGHTS, public_weights
 
 # `AUTO_TASK`, `Task` and `task` are here for the faces, which get tasks from here.
 __all__ = [
     "AUTO_TASK",
+    "BACKBONE",
+    "BACKBONE_PX",
     "FEWEST_STEPS",
     "PHOTO_PX",
     "UNBALANCED",
@@ -58,6 +64,22 @@ _MIDDLE_PX: Final = 96
 PHOTO_PX: Final = 64
 """Side to which images of different sizes are resized: a CPU trains on such images within minutes."""
 
+BACKBONE: Final = "efficientnet_lite0"
+"""Network, and name of its pretrained weights, that few photos are learned with."""
+
+BACKBONE_PX: Final = 224
+"""Side of the images that it was pretrained with."""
+
+_BACKBONE_BACKENDS: Final = ("torch", "tensorflow")
+_BACKBONE_BATCH: Final = 32
+_FROZEN: Final = "fine_tuning.frozen_epochs"
+
+_FEW_PHOTOS: Final = 20_000
+"""Below it, a fitted last layer is at least as good as the networks of the zoo from scratch."""
+
+_PHOTO_FROM_PX: Final = 48
+"""Shorter side from which images are photos: smaller ones are often characters."""
+
 _NOUNS: Final = {"table": "rows", "text-classification": "texts"}
 _MIRRORED: Final = ("image-classification", "segmentation", "image-to-image")
 """Kinds of data whose images may be mirrored: a measured value may be another one then."""
@@ -93,14 +115,19 @@ class Recipe:
     reason: str
 
 
-def recommend(data: KnownData, *, network: str | None = None, earlier: str = "") -> Recipe | None:
+def recommend(
+    data: KnownData, *, network: str | None = None, earlier: str = "", weights: Collection[str] | None = None
+) -> Recipe | None:
     """Return the recipe for data; None if no network is trained on this kind of data.
+
+    Of few photos, it starts from pretrained weights, whose last layer is fitted.
 
     Args:
         data: known facts about it.
         network: as ``backend/name`` or the name alone, if one is chosen already; empty for a file; ``backend/`` for the
             recommended one of a backend; None for the recommended one of all.
         earlier: a sentence about an earlier run that did better with another network; empty for none.
+        weights: names of pretrained weights that a training may start from; None for those that come with packages.
 
     Raises:
         UnknownNameError: where there is no such network or backend.
@@ -108,6 +135,12 @@ def recommend(data: KnownData, *, network: str | None = None, earlier: str = "")
     """
     if why_not_trainable(data.kind, data.known_classes):
         return None
+    if _are_few_photos(data):
+        backbone = _backbone(network, _startable() if weights is None else weights)
+        if backbone:
+            return _fine_tuned(data, backbone, earlier)
+        if network is None or network.endswith("/"):
+            earlier = f"{_lost()} {earlier}".strip()
     has_images = "image" in KINDS[data.kind]
     resized = None if data.size is not None or not has_images else (PHOTO_PX, PHOTO_PX)
     chosen = network or ""
@@ -140,6 +173,81 @@ def recommend(data: KnownData, *, network: str | None = None, earlier: str = "")
         fields["class_weights"] = balanced_weights(data.class_counts)
     summary, reason = _summary(known, fields), _reason(data, fields, earlier)
     return Recipe(network=chosen, fields=fields, summary=summary, reason=reason)
+
+
+def _are_few_photos(data: KnownData) -> bool:
+    """Return whether data are photos, fewer than a training from scratch needs."""
+    train = data.sizes.get("train")
+    side = data.side_px if data.size is None else min(data.size)
+    is_color = data.channels in (3, None)
+    is_large = side is None or side >= _PHOTO_FROM_PX
+    return data.kind == "image-classification" and is_color and is_large and train is not None and train < _FEW_PHOTOS
+
+
+def _startable() -> tuple[str, ...]:
+    """Return the names of weights that come with packages."""
+    return tuple(each.name for each in PUBLIC_WEIGHTS if each.can_be_added)
+
+
+def _backbone(network: str | None, weights: Collection[str]) -> str:
+    """Return the pretrained network that few photos are learned with, as ``backend/name``; empty for none.
+
+    Args:
+        network: as for ``recommend``.
+        weights: names of pretrained weights that a training may start from.
+    """
+    if BACKBONE not in weights or find_spec("scipy") is None:
+        return ""
+    owner, _, name = (network or "").rpartition("/")
+    if network == "" or name not in ("", BACKBONE):
+        return ""
+    for backend in (owner,) if owner else _BACKBONE_BACKENDS:
+        info = backend_infos().get(backend)
+        if info is not None and info.network(BACKBONE) is not None and why_not_usable(backend) is None:
+            return f"{backend}/{BACKBONE}"
+    return ""
+
+
+def _lost() -> str:
+    """Return a sentence on pretrained weights that are missing, with the command that gets them."""
+    entry = public_weights(BACKBONE)
+    missing = [] if entry.is_here and find_spec("scipy") is not None else ["backbones"]
+    missing += [] if find_spec("torch") is not None else ["torch"]
+    extras = ",".join(missing or ["backbones"])
+    return (
+        "From pretrained weights, so few photos would be learned far better, and within minutes. They are not "
+        f'installed: pip install "ziggurat[{extras}]".'
+    )
+
+
+def _fine_tuned(data: KnownData, network: str, earlier: str) -> Recipe:
+    """Return the recipe of a pretrained network whose last layer is fitted.
+
+    The rates are those of the preset "Fine-tune": they count if a user asks for more epochs.
+    """
+    train = data.sizes["train"]
+    tuned = {path: value for path, value in fine_tune_fields("momentum").items() if path != _FROZEN}
+    fields: dict[str, Any] = {
+        **tuned,
+        "batch_size": max(1, min(_BACKBONE_BATCH, train)),
+        "preprocessing.size": [BACKBONE_PX, BACKBONE_PX],
+        "preprocessing.channels": 3,
+        "pretrained": f"{WEIGHTS_PREFIX}{BACKBONE}",
+        "fine_tuning.fit_head": True,
+        "epochs": 1,
+    }
+    if _ratio(data.class_counts) >= UNBALANCED:
+        fields["class_weights"] = balanced_weights(data.class_counts)
+    backend, _, name = network.rpartition("/")
+    known = backend_info(backend).network(name)
+    title = name if known is None else known.title.partition(" (")[0]
+    weighted = ", class weights" if "class_weights" in fields else ""
+    return Recipe(
+        network=network,
+        fields=fields,
+        summary=f"{title}: pretrained, last layer fitted, {BACKBONE_PX} px{weighted}.",
+        reason=f"{train:,} photos: fine-tune; from scratch usually needs {_SMALL_SET:,}. {earlier}".strip(),
+    )
 
 
 def typical_rate(network: StandardNetwork | None, optimizer: str) -> float | None:
@@ -256,8 +364,7 @@ def _is_possible(data: KnownData | None, why_not: Callable[[Task, Schema], str])
 
 def takes_class_weights(learned: Task | None) -> bool:
     """Return whether classes may be weighted in the loss: where one class is learned for each sample."""
-    target = None if learned is None else learned.usual_target((1, 1, 1), 2)
-    return target is not None and target.is_class_number and target.classes is not None
+    return learned is not None and has_one_class(learned)
 
 
 def _recommended_network(data: KnownData, resized: tuple[int, int] | None, backend: str = "") -> str:

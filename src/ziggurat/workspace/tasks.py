@@ -18,11 +18,14 @@ from typing import IO, Any, Final
 
 from ziggurat.entities.leftovers import temporary_folder
 from ziggurat.entities.processes import processor_s, start_here
-from ziggurat.errors import JobError, NetworkCodeError, error_of_family
+from ziggurat.errors import JobError, MissingDependencyError, NetworkCodeError, error_of_family
 from ziggurat.formatting import as_bytes
+from ziggurat.layout import PLACE_FILE, workspace_of
+from ziggurat.serving.manifest import SIGNATURE_NAME, sign_export
 from ziggurat.settings import FOLDERS_VARIABLE, Settings
 from ziggurat.workspace.frameworks import worker_environment
 from ziggurat.workspace.job_folders import open_job
+from ziggurat.workspace.signing_keys import SigningKeys
 
 __all__ = ["TASK_COMMAND", "Tasks", "run_task"]
 
@@ -57,6 +60,7 @@ class Tasks:
         offered: Callable[[], Sequence[str]] | None = None,
     ) -> None:
         self._environment = worker_environment(settings)
+        self._workspace = Path(os.path.abspath(settings.workspace.expanduser()))
         self._command = tuple(command)
         self._offered = offered
 
@@ -121,6 +125,9 @@ class Tasks:
     ) -> dict[str, Any]:
         """Write a job's network in a format of other programs, with the proof that it gives the same.
 
+        The key of the workspace signs it. ``signed_by`` of the result is the fingerprint of that key; it is empty for a
+        job that lies in no workspace, and without the package `cryptography`: then ``unsigned`` says why.
+
         Args:
             folder: the job folder.
             export_format: such as ``onnx``.
@@ -137,7 +144,23 @@ class Tasks:
             "preprocessing": preprocessing,
             "checkpoint": checkpoint,
         }
-        return self._run("export", request, time_limit_s)
+        found = self._run("export", request, time_limit_s)
+        signed = self._signed(folder, Path(request["out"]))
+        files = [SIGNATURE_NAME] if signed["signed_by"] else []
+        return {**found, "files": sorted([*found["files"], *files]), **signed}
+
+    def _signed(self, folder: Path, out: Path) -> dict[str, str]:
+        """Sign an export here: the process that wrote it runs code of users, and never gets the key."""
+        workspace = workspace_of(folder)
+        if workspace is None or not self._is_workspace(workspace):
+            return {"signed_by": "", "unsigned": "The job lies in no workspace, so there is no key."}
+        try:
+            return {"signed_by": sign_export(out, SigningKeys(workspace).private())}
+        except MissingDependencyError as error:
+            return {"signed_by": "", "unsigned": str(error)}
+
+    def _is_workspace(self, folder: Path) -> bool:
+        return folder == self._workspace or (folder / PLACE_FILE).is_file()
 
     def describe(self, network: str, *, time_limit_s: float | None = None, **options: Any) -> dict[str, Any]:
         """Describe a network; options: ``backend``, ``input_shape``, ``task``, ``classes``, ``tensorboard``."""

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import statistics
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from ziggurat.dataflow.images import IMAGE_SUFFIXES
 from ziggurat.datasets.formats.idx.importer import files_in, read_header_of
+from ziggurat.datasets.image_size import image_size
+from ziggurat.datasets.samples import split_of
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos, checkpoint_advice
-from ziggurat.entities.pretrained_weights import no_model_to_tune, weights_name
+from ziggurat.entities.pretrained_weights import PretrainedWeights, no_head_to_fit, no_model_to_tune, weights_name
 from ziggurat.errors import (
     CheckpointError,
     ConfigurationError,
     DataError,
+    MissingDependencyError,
     NetworkCodeError,
     SpecError,
     UnknownNameError,
@@ -32,6 +38,7 @@ from ziggurat.tasks import AUTO_TASK, Task, task, tasks, tasks_for
 from ziggurat.zoo.backends import AUTO, backend_for, check_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS
 from ziggurat.zoo.network_task import file_task, why_not_learned
+from ziggurat.zoo.public_weights import PublicWeights, weights_to_add
 from ziggurat.zoo.weights_folder import WeightsFolder
 
 __all__ = [
@@ -40,6 +47,7 @@ __all__ = [
     "Pending",
     "check_rotation_needs_square",
     "default_title",
+    "has_one_class",
     "input_part",
     "input_size",
     "known_data",
@@ -79,10 +87,17 @@ _MNIST_FILES: Final = "train-images*idx3*"
 _SOME_CLASSES: Final = ("?", "??")
 """In place of classes that are not known yet."""
 
+_COUNTED: Final = 25_000
+"""Files of a folder of images that are counted; more are many."""
+
+_PEEKED_AT: Final = 8
+"""Images whose headers are read."""
+
 _LOOKED_AT: Final = 10_000
 """Files of a folder that are looked at for an image."""
 
 _FIELD = "augmentation.quad_rotation"
+_FIT_HEAD: Final = "fine_tuning.fit_head"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +112,7 @@ class KnownData:
         channels: of all images.
         class_names: by class number; empty if unknown.
         class_counts: samples of the training split by class number; empty if unknown.
+        side_px: shorter side of a typical image, if their sizes differ; None if unknown.
     """
 
     kind: str = "image-classification"
@@ -106,6 +122,7 @@ class KnownData:
     channels: int | None = None
     class_names: Sequence[str] = ()
     class_counts: Sequence[int] = ()
+    side_px: int | None = None
 
     @property
     def known_classes(self) -> Sequence[str] | None:
@@ -172,7 +189,44 @@ def known_data(source: str, options: Mapping[str, Any]) -> KnownData:
             class_counts=_DIGITS_COUNTS,
         )
     _check_folder(source, folder)
-    return _of_idx(folder, options) if any(folder.glob(_MNIST_FILES)) else KnownData(channels=3)
+    return _of_idx(folder, options) if any(folder.glob(_MNIST_FILES)) else _of_images(folder, options)
+
+
+def _of_images(folder: Path, options: Mapping[str, Any]) -> KnownData:
+    """Return what the names of the files of a folder of images say, and the headers of some of them."""
+    counts: dict[str, int] = {}
+    some: list[Path] = []
+    for place, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        path = Path(place)
+        images = sorted(name for name in files if os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES)
+        if path == folder or not images:
+            continue
+        split = split_of(f"{path.relative_to(folder).as_posix()}/")
+        counts[split] = counts.get(split, 0) + len(images)
+        if len(some) < _PEEKED_AT:
+            some.append(path / images[0])
+        if sum(counts.values()) > _COUNTED:  # many, and counting them takes long
+            return KnownData(channels=3, side_px=_typical_side(some))
+    sizes = {split: count for split, count in counts.items() if split} if "train" in counts else {}
+    if not sizes and (total := sum(counts.values())):
+        shares = Split()
+        val, test = (
+            share if isinstance(share := options.get(f"{name}_share", usual), int | float) else usual
+            for name, usual in (("validation", shares.val_share), ("test", shares.test_share))
+        )
+        sizes = {"val": round(total * val), "test": round(total * test)}
+        sizes = {"train": total - sum(sizes.values()), **{split: count for split, count in sizes.items() if count}}
+    return KnownData(channels=3, sizes=sizes, side_px=_typical_side(some))
+
+
+def _typical_side(files: Sequence[Path]) -> int | None:
+    """Return the median of the shorter sides of images, in pixels; None where none has a header."""
+    sides = []
+    for file in files:
+        with suppress(ValueError, OSError):
+            sides.append(min(image_size(file)))
+    return int(statistics.median(sides)) if sides else None
 
 
 def _of_idx(folder: Path, options: Mapping[str, Any]) -> KnownData:
@@ -322,8 +376,10 @@ def _no_checkpoint(spec: TrainSpec) -> ZigguratError:
 
 def _why_no_weights(spec: TrainSpec, workspace: Path, data: KnownData | None) -> ZigguratError | None:
     """Return why a training cannot start from the pretrained weights that it names; None where it can."""
+    folder, name = WeightsFolder(workspace / WEIGHTS_FOLDER), weights_name(spec.pretrained)
+    entry: PretrainedWeights | PublicWeights | None = None if folder.has(name) else weights_to_add(name)
     try:
-        entry = WeightsFolder(workspace / WEIGHTS_FOLDER).get(weights_name(spec.pretrained))
+        entry = entry or folder.get(name)
     except ZigguratError as error:
         return error
     network = "" if isinstance(spec.network, FileNetwork) else spec.network.name
@@ -332,7 +388,7 @@ def _why_no_weights(spec: TrainSpec, workspace: Path, data: KnownData | None) ->
     if entry.network != network:
         return ConfigurationError(
             "Pretrained weights fit the network that they are of.",
-            received=f"`{entry.reference}` of the network `{entry.network}`, for `{network}`",
+            received=f"`{spec.pretrained}` of the network `{entry.network}`, for `{network}`",
             advice=f"Use the network `{entry.network}`, or other weights.",
         )
     wanted = _CHANNELS.get(str(entry.preprocessing.get("color", "")).upper())
@@ -341,7 +397,7 @@ def _why_no_weights(spec: TrainSpec, workspace: Path, data: KnownData | None) ->
         return None
     return ConfigurationError(
         "Pretrained weights fit images with as many color channels as those that they learned from.",
-        received=f"{plural(channels, 'channel')} for `{entry.reference}`, which are for {wanted}",
+        received=f"{plural(channels, 'channel')} for `{spec.pretrained}`, which are for {wanted}",
         advice=f"Set `preprocessing.channels` to {wanted}.",
     )
 
@@ -408,6 +464,7 @@ def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, Zigg
     if not problems:
         yield from _mixing_problems(spec, data, named)
         yield from _oversampling_problems(spec, data, named)
+        yield from _head_problems(spec, data, named)
     weights = len(spec.class_weights)
     if weights and data.classes is not None and weights != data.classes:
         rule = f"There must be a class weight for each of the {data.classes} classes."
@@ -443,6 +500,23 @@ def _oversampling_problems(spec: TrainSpec, data: KnownData, named: str) -> Iter
         rule = f"Rare classes cannot be seen more often here. {reasons[0]}"
         received = f"`oversample_below` {spec.oversample_below:g}"
         yield "oversample_below", DataError(rule, received=received, advice="Set it to 0.")
+
+
+def _head_problems(spec: TrainSpec, data: KnownData, named: str) -> Iterator[tuple[str, ZigguratError]]:
+    """Yield why the last layer cannot be fitted to features."""
+    if spec.fine_tuning is None or not spec.fine_tuning.fit_head:
+        return
+    if find_spec("scipy") is None:
+        yield _FIT_HEAD, MissingDependencyError("scipy", extra="backbones", purpose="fitting the last layer")
+    reasons = _reasons(spec, data, named, lambda each, _: "" if has_one_class(each) else each.title)
+    if reasons and all(reasons):
+        yield _FIT_HEAD, no_head_to_fit(reasons[0])
+
+
+def has_one_class(learned: Task) -> bool:
+    """Return whether a task learns one class for each sample."""
+    target = learned.usual_target((1, 1, 1), 2)
+    return target is not None and target.is_class_number and target.classes is not None
 
 
 def _reasons(spec: TrainSpec, data: KnownData, named: str, why_not: Callable[[Task, Schema], str]) -> list[str]:

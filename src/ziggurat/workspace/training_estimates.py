@@ -152,10 +152,20 @@ def rough_time_s(
     if not facts.multiply_adds:
         return None
     trained = steps * spec.batch_size * spec.gradient_accumulation_steps
-    every = spec.validation.every_epochs
-    validations = 1 + math.floor(spec.epochs / every) if every else 0
-    samples = _FORWARD_AND_BACKWARD * trained + validations * validated
+    passes = _FORWARD_AND_BACKWARD * trained - (_FORWARD_AND_BACKWARD - 1) * trained / spec.epochs * _fits_head(spec)
+    samples = passes + _validations(spec) * validated
     return _START_S + steps * _STEP_S + samples * facts.multiply_adds / (_EFFICIENCY * multiply_adds_per_s)
+
+
+def _fits_head(spec: TrainSpec) -> bool:
+    """Return whether the first epoch only predicts, and fits the last layer to that."""
+    return spec.fine_tuning is not None and spec.fine_tuning.fit_head
+
+
+def _validations(spec: TrainSpec) -> int:
+    """Return how often a training validates: the untrained network, too, unless its first epoch fits a layer."""
+    every = spec.validation.every_epochs
+    return math.floor(spec.epochs / every) + (not _fits_head(spec)) if every else 0
 
 
 def checkpoints_saved(spec: TrainSpec, steps: int | None) -> int:
@@ -201,10 +211,12 @@ def whole_time(measured: Mapping[str, Any], spec: TrainSpec) -> WholeTime:
     batch = spec.batch_size * spec.gradient_accumulation_steps
     steps_per_epoch = spec.steps_per_epoch or measured["sizes"]["train"] // batch or 1
     steps = spec.epochs * steps_per_epoch
-    every, validation_s = spec.validation.every_epochs, measured["validation_s"] or 0.0
-    validations = 1 + math.floor(spec.epochs / every) if every else 0  # the untrained network is validated, too
+    validation_s = measured["validation_s"] or 0.0
     saves_s = checkpoints_saved(spec, steps) * measured["checkpoint_s"]
-    work_s = steps * measured["step_s"] + spec.epochs * measured["epoch_end_s"] + validations * validation_s + saves_s
+    # A step of the first epoch that only predicts has no backward pass.
+    spared = steps_per_epoch * (1 - 1 / _FORWARD_AND_BACKWARD) * _fits_head(spec)
+    steps_s = (steps - spared) * measured["step_s"]
+    work_s = steps_s + spec.epochs * measured["epoch_end_s"] + _validations(spec) * validation_s + saves_s
     return WholeTime(
         steps_per_epoch=steps_per_epoch, epoch_s=work_s / spec.epochs, total_s=measured["start_s"] + work_s
     )
@@ -259,6 +271,8 @@ def _is_like(job: Job, spec: TrainSpec, network: str, epoch_samples: int | None)
     content = job.spec
     if job.network != network or job.framework != spec.backend or list(content.get("devices", [])) != spec.devices:
         return False
+    if _passes(content, job.max_epoch) != (_fits_head(spec), _fits_head(spec) and spec.epochs == 1):
+        return False
     if _source(content.get("data")) == spec.data.source:
         return True
     batch = _batch(content)
@@ -267,6 +281,13 @@ def _is_like(job: Job, spec: TrainSpec, network: str, epoch_samples: int | None)
     return abs(job.total_steps / job.max_epoch * batch - epoch_samples) < max(
         batch, spec.batch_size * spec.gradient_accumulation_steps
     )
+
+
+def _passes(content: Mapping[str, Any], epochs: int) -> tuple[bool, bool]:
+    """Return whether a job fitted its last layer, and whether that was all: its samples took less time then."""
+    tuned = content.get("fine_tuning")
+    fits = isinstance(tuned, Mapping) and bool(tuned.get("fit_head"))
+    return fits, fits and epochs == 1
 
 
 def _samples_per_s(job: Job) -> float | None:

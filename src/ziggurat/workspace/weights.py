@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.atomic import storage_errors
-from ziggurat.entities.pretrained_weights import PretrainedWeights, WeightsUser
+from ziggurat.engine.feature_store import FeatureStore
+from ziggurat.entities.pretrained_weights import PretrainedWeights, WeightsUser, weights_name
 from ziggurat.errors import CheckpointError, JobError, UnknownNameError, UsageError
-from ziggurat.layout import WEIGHTS_FOLDER, WeightsFiles
+from ziggurat.layout import FEATURES_FOLDER, WEIGHTS_FOLDER, WeightsFiles
 from ziggurat.net.ssrf import AllowedAddresses
 from ziggurat.settings import Settings
 from ziggurat.workspace.job_folders import JobRepository
@@ -22,7 +23,7 @@ from ziggurat.workspace.tasks import Tasks
 from ziggurat.workspace.weights_download import check_sha256, download_file
 from ziggurat.zoo import STANDARD_NETWORKS
 from ziggurat.zoo.heads import head_classes
-from ziggurat.zoo.public_weights import PUBLIC_WEIGHTS, PublicWeights, public_weights
+from ziggurat.zoo.public_weights import PUBLIC_WEIGHTS, PublicWeights, public_weights, weights_to_add
 from ziggurat.zoo.weight_files import check_weights_file, file_sha256
 from ziggurat.zoo.weights_folder import WeightsFolder
 
@@ -100,6 +101,7 @@ class Weights:
     ) -> None:
         self.public = tuple(public)
         self.folder = WeightsFolder(settings.workspace.expanduser() / WEIGHTS_FOLDER)
+        self._features = FeatureStore(settings.workspace.expanduser() / FEATURES_FOLDER)
         self._tasks = tasks
         self._jobs = jobs
         self._clock = clock
@@ -109,6 +111,11 @@ class Weights:
     def all(self) -> list[PretrainedWeights]:
         """Return the weights by name."""
         return self.folder.all()
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the weights that a training may start from: those that its job would add, too."""
+        addable = (each.name for each in self.public if each.can_be_added)
+        return tuple(dict.fromkeys((*(each.name for each in self.folder.all()), *addable)))
 
     def get(self, name: str) -> PretrainedWeights:
         """Return weights by their name.
@@ -184,6 +191,26 @@ class Weights:
             )
             return self._placed(file, digest, new, added_by)
 
+    def add_named(self, pretrained: str | None, *, added_by: str = "") -> None:
+        """Add the weights that a spec names, if the workspace lacks them and their file is on this machine.
+
+        Args:
+            pretrained: of the spec.
+            added_by: name of who asks.
+
+        Raises:
+            CheckpointError: if the file has another checksum than its publisher states.
+            StorageError: if the disk is full.
+        """
+        name = weights_name(pretrained)
+        if not name or self.folder.has(name) or weights_to_add(name, self.public) is None:
+            return
+        try:
+            self.download(name, added_by=added_by)
+        except UsageError:
+            if not self.folder.has(name):  # another job may have added them meanwhile
+                raise
+
     def downloadable(self, name: str) -> PublicWeights:
         """Return an entry of the download list that can be added.
 
@@ -211,6 +238,13 @@ class Weights:
                 details={"jobs": [each.id for each in users]},
             )
         self.folder.remove(name)
+
+    def delete_features(self) -> int:
+        """Delete the stored features of samples; return the bytes that they took."""
+        entries = self._features.entries()
+        for entry in entries:
+            self._features.delete(entry.name)
+        return sum(entry.size for entry in entries)
 
     def _placed(self, file: Path, digest: str, new: NewWeights, added_by: str) -> PretrainedWeights:
         with self.folder.adding() as folder:

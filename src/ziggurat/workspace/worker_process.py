@@ -10,7 +10,9 @@ import contextlib
 import os
 import signal
 import socket
+import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -29,6 +31,7 @@ WORKER_COMMAND: Final = (sys.executable, "-m", "ziggurat.worker")
 """Starts the worker; the job folder is added."""
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_WATCH_S: Final = 0.2
 _ENDS_WITHIN_S: Final = 15.0
 _ALLOWANCE_S: Final = 1.0
 
@@ -38,19 +41,22 @@ def start_attended(
     folder: Path,
     environment: Mapping[str, str],
     *,
-    output: IO[Any] | None = None,
+    output: IO[Any] | int | None = None,
+    errors: IO[Any] | int | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> AttendedWorker:
-    """Start a worker that this process attends until it ends. Call it in the main thread.
+    """Start a worker that this process attends until it ends; signals are forwarded if this is the main thread.
 
     Args:
         command: what starts a worker.
         folder: the job folder.
         environment: of the worker.
         output: where its standard output goes; to this process's own where it is not given.
+        errors: where its standard error goes; to this process's own if None.
         say: shows one sentence to the person who pressed Ctrl-C.
     """
-    return AttendedWorker([*command, "--end-with", str(os.getpid()), str(folder)], folder, environment, output, say)
+    words = [*command, "--end-with", str(os.getpid()), str(folder)]
+    return AttendedWorker(words, folder, environment, (output, errors), say)
 
 
 class AttendedWorker:
@@ -61,7 +67,7 @@ class AttendedWorker:
         command: Sequence[str],
         folder: Path,
         environment: Mapping[str, str],
-        output: IO[Any] | None,
+        outputs: tuple[IO[Any] | int | None, IO[Any] | int | None],
         say: Callable[[str], None],
     ) -> None:
         self._folder = folder
@@ -69,9 +75,11 @@ class AttendedWorker:
         self._received: list[int] = []
         self._pid = 0
         # Pre-flight check: a signal in between must not leave an unmonitored worker.
-        self._before = [(number, signal.signal(number, self._forward)) for number in _SIGNALS]
+        # Only the main thread may set handlers, and only there a signal interrupts anything.
+        numbers = _SIGNALS if threading.current_thread() is threading.main_thread() else ()
+        self._before = [(number, signal.signal(number, self._forward)) for number in numbers]
         try:
-            pid, self._shim = start_here(command, environment, output)
+            pid, self._shim = start_here(command, environment, outputs[0], errors=outputs[1])
         except OSError:
             self._restore_signals()
             raise
@@ -84,15 +92,18 @@ class AttendedWorker:
         """Process number of the worker."""
         return self._pid
 
-    def wait(self) -> int:
+    def wait(self, watch: Callable[[], None] | None = None) -> int:
         """Wait until it ends; return 0 (complete), 75 (stopped, can be resumed) or the code of an error family.
+
+        Args:
+            watch: called several times a second meanwhile; if it raises, the worker is asked to save and end.
 
         Raises:
             KeyboardInterrupt: where it ended because of Ctrl-C.
             JobError: where it was killed.
         """
         try:
-            code = self._shim.wait()  # it ends as the worker ended, once nothing is left of that
+            code = self._ended(watch)
         finally:
             self._restore_signals()
         if signal.SIGINT in self._received and (code in (0, EXIT_STOPPED) or code < 0):
@@ -104,6 +115,21 @@ class AttendedWorker:
                 advice=f"Go on from its last checkpoint with: ziggurat resume {self._folder}",
             )
         return code
+
+    def _ended(self, watch: Callable[[], None] | None) -> int:
+        """Return the exit code of the shim: it ends as the worker ended, once nothing is left of that."""
+        if watch is None:
+            return self._shim.wait()
+        try:
+            while True:
+                try:
+                    return self._shim.wait(_WATCH_S)
+                except subprocess.TimeoutExpired:
+                    watch()
+        except BaseException:
+            self._send(signal.SIGTERM)
+            self._shim.wait()
+            raise
 
     def _forward(self, number: int, _frame: FrameType | None) -> None:
         self._received.append(number)

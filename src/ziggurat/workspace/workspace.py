@@ -59,4 +59,6 @@ def open_folders(settings: Settings, *, worker_command: Sequence[str] = WORKER_C
         settings: of this process.
         worker_command: what starts a worker; the job folder is added.
     """
-    return Workspace(settings, JobFolders(settings, worker_command=worker_command))
+    workspace = Workspace(settings, JobFolders(settings, worker_command=worker_command))
+    workspace.jobs.add_weights = workspace.weights.add_named
+    return workspace

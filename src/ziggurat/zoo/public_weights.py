@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.errors import MissingDependencyError, UnknownNameError
 
-__all__ = ["PUBLIC_WEIGHTS", "PublicWeights", "public_weights"]
+__all__ = ["PUBLIC_WEIGHTS", "PublicWeights", "public_weights", "weights_to_add"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +89,12 @@ class PublicWeights:
             return self.is_packaged and self.packaged_path.is_file()
         except MissingDependencyError:
             return False
+
+    @property
+    def can_be_added(self) -> bool:
+        """Whether it can be added without a connection: the file is here, and so is what converts it."""
+        needs_torch = self.file_name.endswith(".pth")
+        return self.is_here and (not needs_torch or find_spec("torch") is not None)
 
     @property
     def checksum_text(self) -> str:
@@ -232,3 +239,8 @@ def public_weights(name: str, among: Sequence[PublicWeights] = PUBLIC_WEIGHTS) -
     if found is None:
         raise UnknownNameError("entry of the download list", name, (each.name for each in among))
     return found
+
+
+def weights_to_add(name: str, among: Sequence[PublicWeights] = PUBLIC_WEIGHTS) -> PublicWeights | None:
+    """Return the entry of a name whose file is on this machine; a job that names it adds it. None for any other."""
+    return next((each for each in among if each.name == name and each.can_be_added), None)

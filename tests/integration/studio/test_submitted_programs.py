@@ -6,6 +6,7 @@ import json
 import signal
 from pathlib import Path
 
+import httpx
 import pytest
 
 pytest.importorskip("uvicorn", reason="the extra `studio` is not installed")
@@ -91,3 +92,44 @@ def test_a_submitted_program_is_stopped_and_resumed(server, project, capsys):
         assert client.attempts(job_id)[-1]["first_step"] == step
         client.stop(job_id, now=False)
         wait_until(lambda: client.job(job_id)["state"] == "stopped", PROCESS_S)
+
+
+LOOP = """
+import numpy as np
+import ziggurat
+
+for step in range(1, 4):
+    ziggurat.log({"val/loss": 1 / step}, step=step)
+    ziggurat.log_image("weights", np.full((3, 4), step / 4), step=step)
+print("a line of the loop")
+"""
+
+
+def test_a_plain_loop_has_a_page_with_curves(server, tmp_path, capsys):
+    script = tmp_path / "loop.py"
+    script.write_text(LOOP)
+    assert main(["submit", str(script), "--server", server, "--capture", "wandb, mlflow"]) == 0
+    said = capsys.readouterr().out
+    job_id = said.split()[0]
+    assert said.rstrip().endswith(f"now: {server}/jobs/{job_id}")
+    with Client(server) as client, httpx.Client(base_url=server, follow_redirects=True) as browser:
+        done = client.wait(job_id)
+        assert (done["state"], done["spec"]["capture"]) == ("done", ["wandb", "mlflow"])
+        assert client.curves(job_id, ["val/loss"])["val/loss"]["steps"] == [1, 2, 3]
+        page = browser.get(f"/jobs/{job_id}").text
+        assert "a line of the loop" in page
+        assert "program-without-curves" not in page
+        place = f"/jobs/{job_id}/images"
+        assert f"{place}/weights-00000003.png" in page
+        assert f"{place}/weights-00000002.png" not in page
+        image = browser.get(f"{place}/weights-00000003.png")
+        assert (image.headers["content-type"], image.content[:4]) == ("image/png", b"\x89PNG")
+        for wrong in ("weights-00000009.png", "..%2Fspec.json", "spec.json"):
+            assert browser.get(f"{place}/{wrong}").status_code == 404
+
+
+def test_a_tracker_without_stand_in_is_refused(server, tmp_path, capsys):
+    script = tmp_path / "loop.py"
+    script.write_text(LOOP)
+    assert main(["submit", str(script), "--server", server, "--capture", "comet"]) == 3
+    assert "comet" in capsys.readouterr().err

@@ -1,5 +1,7 @@
 """Submitted programs in real workers: stop, kill, exact resume, output, errors of the program's own lines."""
 
+import importlib.util
+import os
 import signal
 from pathlib import Path
 
@@ -8,7 +10,7 @@ from worker_jobs import curves_of, differences, end_of, error_of, events_of, mes
 
 from tests.waiting import PROCESS_S, wait_until
 from ziggurat.entities import EXIT_STOPPED, read_heartbeat
-from ziggurat.events import AttemptStarted, Message, Progress
+from ziggurat.events import AttemptStarted, ImageLogged, Message, Progress
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 
@@ -54,7 +56,7 @@ def samples(random):
 """
 
 
-def make_program(folder: Path, script: str, arguments=(), **files: str) -> Path:
+def make_program(folder: Path, script: str, arguments=(), capture=(), **files: str) -> Path:
     """Make a job folder with a program."""
     job = JobFolder(folder)
     job.program.mkdir(parents=True)
@@ -62,6 +64,7 @@ def make_program(folder: Path, script: str, arguments=(), **files: str) -> Path:
     for name, text in files.items():
         (job.program / f"{name}.py").write_text(text)
     content = {"kind": "program", "version": 1, "script": "train.py", "arguments": list(arguments)}
+    content["capture"] = list(capture)
     save_spec(parse_spec(content), job.spec)
     return folder
 
@@ -190,3 +193,129 @@ def test_a_person_sets_the_learning_rate_of_a_program(workers, tmp_path):
     JobFolder(job).hyperparameters.write_text("learning_rate: 0.025\n")
     assert workers.execute(job) == 0
     assert {value for _, _, value in curves_of(job)["learning_rate"][1:]} == {0.025}
+
+
+LOOP = """
+import multiprocessing, os, sys
+import numpy as np
+import ziggurat
+
+def validate(step):
+    ziggurat.log({"val/loss": 2 / step}, step=step, epoch=step)
+    ziggurat.log(seen=os.getpid(), every_rank=True)
+
+if __name__ == "__main__":
+    for step in range(1, 4):
+        ziggurat.log(loss=1 / step, step=step)
+        ziggurat.log_image("weights", np.full((3, 4), step / 10), step=step)
+        child = multiprocessing.get_context(sys.argv[1]).Process(target=validate, args=(step,))
+        child.start()
+        child.join()
+"""
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_plain_loop_has_curves_and_images(workers, tmp_path, start):
+    job = make_program(tmp_path / "job", LOOP, [start])
+    assert workers.execute(job) == 0
+    curves = curves_of(job)
+    assert [(step, value) for step, _, value in curves["loss"]] == [(1, 1.0), (2, 0.5), (3, pytest.approx(1 / 3))]
+    assert [tuple(point) for point in curves["val/loss"]] == [(1, 1, 2.0), (2, 2, 1.0), (3, 3, pytest.approx(2 / 3))]
+    assert len({value for _, _, value in curves["seen"]}) == 3
+    assert [each.path for each in events_of(job, ImageLogged)] == [
+        f"images/weights-0000000{step}.png" for step in (1, 2, 3)
+    ]
+    assert all((job / each.path).is_file() for each in events_of(job, ImageLogged))
+    assert end_of(job).global_step == 4
+    (said,) = events_of(job, Message)
+    assert said.text == "The program trained nothing with a trainer of Ziggurat: it has no checkpoints."
+
+
+def test_curves_of_a_killed_program_begin_anew(workers, tmp_path):
+    script = """
+import os, signal, threading, ziggurat
+ziggurat.log(loss=1, step=5)
+if not os.path.exists("struck"):
+    open("struck", "w").close()
+    for step in range(6, 100):
+        ziggurat.log(loss=2, step=step)
+    threading.Event().wait(1.2)
+    os.kill(os.getpid(), signal.SIGKILL)
+ziggurat.log(loss=3, step=7)
+"""
+    job = make_program(tmp_path / "job", script)
+    assert workers.execute(job) == -signal.SIGKILL
+    assert len(curves_of(job)["loss"]) == 95
+    assert workers.execute(job) == 0
+    assert [(step, value) for step, _, value in curves_of(job)["loss"]] == [(5, 1.0), (7, 3.0)]
+
+
+TRACKED = """
+import numpy as np
+import wandb
+import mlflow, mlflow.pytorch
+from wandb.keras import WandbCallback
+
+run = wandb.init(project="p", config={"lr": 0.1})
+wandb.config.update({"size": 3})
+assert (wandb.config.lr, run.config["size"]) == (0.1, 3)
+wandb.watch(None)
+for step in range(2):
+    wandb.log({"loss": 1.0}, commit=False)
+    wandb.log({"accuracy": 0.5, "text": "x", "table": wandb.Table(columns=["a"])}, commit=False)
+    wandb.log({"image": wandb.Image(np.zeros((4, 4)))})
+run.log({"last": 1}, step=9)
+wandb.sweep({}).anything(1)
+wandb.finish()
+with mlflow.start_run() as active:
+    mlflow.log_params({"lr": 0.1})
+    mlflow.log_metric("val/loss", 0.25, step=4)
+    mlflow.log_metrics({"f1": 0.75}, step=5)
+    mlflow.pytorch.log_model(object(), "model")
+"""
+
+
+def test_stand_ins_for_absent_trackers_make_curves(workers, tmp_path):
+    for name in ("wandb", "mlflow"):
+        if importlib.util.find_spec(name) is not None:
+            pytest.skip(f"{name} is installed")
+    job = make_program(tmp_path / "job", TRACKED, capture=["wandb", "mlflow"])
+    assert workers.execute(job) == 0, JobFolder(job).log.read_text()
+    curves = {name: [(step, value) for step, _, value in points] for name, points in curves_of(job).items()}
+    assert curves == {
+        "loss": [(1, 1.0), (2, 1.0)],
+        "accuracy": [(1, 0.5), (2, 0.5)],
+        "last": [(9, 1.0)],
+        "val/loss": [(4, 0.25)],
+        "f1": [(5, 0.75)],
+    }
+    assert [each.tag for each in events_of(job, ImageLogged)] == ["image", "image"]
+    log = JobFolder(job).log.read_text()
+    assert [line.partition(" ")[0] for line in log.splitlines() if "is not recorded" in line] == [
+        "wandb.sweep",
+        "wandb.sweep.anything",
+        "mlflow.pytorch.log_model",
+    ]
+
+
+def test_an_absent_tracker_is_told_with_its_remedy(workers, tmp_path):
+    job = make_program(tmp_path / "job", "import json\nimport mlflow\n")
+    assert workers.execute(job) == 5
+    error = error_of(job).error
+    assert error["rule"] == "train.py, line 2: ModuleNotFoundError: No module named 'mlflow'."
+    assert "`--capture mlflow`" in error["advice"]
+
+
+def test_an_absent_package_is_told_with_its_name(workers, tmp_path):
+    job = make_program(tmp_path / "job", "import skimage.nothing\n")
+    assert workers.execute(job) == 5
+    assert error_of(job).error["advice"] == "Install it with: pip install scikit-image."
+
+
+def test_a_relative_job_folder_holds_while_a_program_runs(workers, tmp_path):
+    script = "import threading, ziggurat\nziggurat.log(loss=1)\nthreading.Event().wait(1.2)\n"
+    job = make_program(tmp_path / "job", script)
+    assert workers.execute(Path(os.path.relpath(job))) == 0
+    assert list(curves_of(job)) == ["loss"]
+    assert "not recorded" not in JobFolder(job).log.read_text()
+    assert len(JobFolder(job).machine_load.read_text().splitlines()) > 2

@@ -14,7 +14,7 @@ from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.entities import JobFilter
 from ziggurat.settings import Settings
 from ziggurat.workspace.studio.bootstrap import open_studio
-from ziggurat.workspace.studio.demo import DATASET_NAME, demo_images, start_demo
+from ziggurat.workspace.studio.demo import DATASET_NAME, demo_images
 
 
 def test_the_pictures_are_class_folders(tmp_path):
@@ -27,13 +27,13 @@ def test_the_pictures_are_class_folders(tmp_path):
 @pytest.mark.nightly
 def test_the_data_set_of_an_earlier_demo_is_taken_again(tmp_path):
     with open_studio(Settings(workspace=tmp_path / "demo"), start=False) as studio:
-        if not any(each.backend == "tensorflow" and each.works for each in studio.machine.frameworks.find()):
-            pytest.skip("needs TensorFlow, which a worker would load")
-        first, second = start_demo(studio, epochs=2), start_demo(studio, epochs=3)
+        if not any(each.backend == "torch" and each.works for each in studio.machine.frameworks.find()):
+            pytest.skip("needs PyTorch, which a worker would load")
+        first, second = studio.demo.start(epochs=2), studio.demo.start(epochs=3)
         page = studio.jobs.page(JobFilter(kinds=("dataset",)))
         assert [(job.name, job.state) for job in page.jobs] == [(DATASET_NAME, "queued")]
         assert first.depends_on == second.depends_on == (page.jobs[0].id,)
-        assert (first.framework, first.network, first.spec["epochs"]) == ("tensorflow", "lenet", 2)
+        assert (first.framework, first.network, first.spec["epochs"]) == ("torch", "lenet", 2)
 
 
 @pytest.mark.nightly

@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse
 from starlette.requests import ClientDisconnect
 
-from ziggurat.server.serving import RequestDeadlines
+from ziggurat.net.http_protocol import RequestDeadlines
 
 HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n\r\n"
 

@@ -12,7 +12,7 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse
 
-from ziggurat.server.serving import RequestDeadlines
+from ziggurat.net.http_protocol import RequestDeadlines
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n"

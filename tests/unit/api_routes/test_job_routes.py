@@ -53,7 +53,7 @@ def test_a_condition_that_is_none_says_what_one_looks_like(ask):
     answer = ask("GET", "/api/v1/jobs?where=learning_rate")
 
     assert answer.status_code == 400
-    assert "learning_rate > 0.01 and val/accuracy > 0.98" in answer.json()["advice"]
+    assert "learning_rate > 0.01 and accuracy > 0.98" in answer.json()["advice"]
 
 
 def test_jobs_refuses_more_than_20_conditions(ask):

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from ziggurat import __version__
-from ziggurat.cli.main import LATER, root
+from ziggurat.cli.main import root
 
 HEAVY = ("numpy", "pydantic", "psutil", "cv2", "tensorflow", "torch", "ziggurat.workspace", "ziggurat.specs")
 
@@ -99,14 +99,3 @@ def test_a_mistyped_word_names_the_nearest(ziggurat, words, text):
     assert answer.out == ""
     assert answer.err.startswith(f"Error: {text}")
     assert "Traceback" not in answer.err
-
-
-@pytest.mark.parametrize("word", LATER)
-def test_a_word_to_come_is_told_apart_from_a_mistyped_one(ziggurat, word):
-    answer = ziggurat(word, "--any", "thing")
-    assert answer.code == 2
-    assert answer.err == (
-        f"Error: `{word}` is not in version {__version__}: {LATER[word]} comes with a later release. "
-        "`ziggurat --help` lists what there is.\n"
-    )
-    assert word not in [verb.name for verb in root.verbs()]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tests.unit.datasets.small_sources import request
+from ziggurat.dataflow import standalone_prediction
 from ziggurat.dataflow.image_codec import decode_image, highest_value
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.datasets.creation import create_dataset
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.splitting import SplitRule
-from ziggurat.engine import standalone_prediction
 from ziggurat.records.manifest import ImageForm, Manifest
 
 ANY_SIZE = {"min_per_class": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -48,9 +49,9 @@ def test_too_few_or_too_many_rows_leave_nothing_behind(tmp_path: Path, count: in
 
 def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
     store = FeatureStore(tmp_path, most_bytes=500)  # room for two of 188 bytes each
-    for time, name in enumerate("ab"):
+    for second, name in enumerate("ab"):
         store.write(_key(name), [_rows()], 5)
-        os.utime(tmp_path / f"{_key(name).digest}.npy", (time, time))
+        os.utime(tmp_path / f"{_key(name).digest}.npy", (second, second))
     assert store.find(_key("a")) is not None
     kept = store.find(_key("b"))
     os.utime(tmp_path / f"{_key('b').digest}.npy", (0, 0))
@@ -69,3 +70,15 @@ def test_an_entry_is_listed_and_deleted(tmp_path: Path) -> None:
     store.delete("../other")
     store.delete(entry.name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_kill_left_is_deleted_after_a_day(tmp_path: Path) -> None:
+    store = FeatureStore(tmp_path)
+    old, new = tmp_path / ".a.npy.1.2.tmp", tmp_path / ".b.npy.1.2.tmp"
+    for each in (old, new):
+        each.write_bytes(b"half")
+    two_days_ago = time.time() - 2 * 24 * 3600
+    os.utime(old, (two_days_ago, two_days_ago))
+    store.write(_key(), [_rows()], 5)
+    assert not old.exists()
+    assert new.exists()

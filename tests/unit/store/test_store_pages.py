@@ -54,8 +54,29 @@ def test_conditions_on_fields_of_the_spec_and_on_curves(store: Store) -> None:
     assert ids(sort="validation_accuracy") == "badc"  # no value, or a NaN, comes last
     assert ids(sort="validation_accuracy", descending=False) == "abdc"
     assert ids(("learning_rate", "<", math.nan)) == ids(("learning_rate", ">", None)) == ""
-    with pytest.raises(UnknownNameError, match="`~` is not a known comparison"):
-        ids(("learning_rate", "~", 1))
+    assert ids(("optimizer.name", "~", "SG"), sort="id", descending=False) == "abcd"
+    assert ids(("id", "=", ("a", "c")), sort="id") == "ca"
+    assert ids(("id", "!=", ("a", "c")), sort="id") == "db"
+    assert ids(("learning_rate", "~", 1)) == ids(("learning_rate", "~", "1")) == ""
+    with pytest.raises(UnknownNameError, match="`<>` is not a known comparison"):
+        ids(("learning_rate", "<>", 1))
+
+
+def test_jobs_are_found_by_the_name_of_their_dataset(store: Store) -> None:
+    store.jobs.add(new_job("d", kind="dataset", name="clothes"))
+    store.jobs.add(new_job("a", spec={"data": {"source": "/w/datasets/d"}}, depends_on=("d",)))
+    store.jobs.add(new_job("b", spec={"data": {"source": "/elsewhere/clothes"}}))
+    store.jobs.add(new_job("c", spec={"data": {"source": "/elsewhere/other_clothes"}}))
+
+    def ids(operator: str, value: Any) -> list[str]:
+        found = store.jobs.page(JobFilter(kinds=("train",), conditions=(("dataset", operator, value),), sort="id")).jobs
+        return [job.id for job in found]
+
+    assert ids("=", "clothes") == ["b", "a"]
+    assert ids("!=", "clothes") == ["c"]
+    assert ids("~", "cloth") == ["c", "b", "a"]
+    assert ids("=", ("clothes", "other_clothes")) == ["c", "b", "a"]
+    assert ids("=", 3) == []
 
 
 def test_elapsed_time_and_states(store: Store) -> None:

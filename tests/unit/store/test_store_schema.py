@@ -46,6 +46,15 @@ def test_the_known_revisions_are_those_of_the_migrations() -> None:
     assert list(REVISIONS) == revisions[::-1]
 
 
+def test_opening_a_current_database_loads_no_alembic(tmp_path: Path) -> None:
+    Store.open(tmp_path / "studio.db").close()
+    code = (
+        "import sys\nfrom ziggurat.store import Store\nStore.open(sys.argv[1]).close()\nprint('alembic' in sys.modules)"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path / "studio.db")]
+    assert subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout == "False\n"
+
+
 def test_an_older_database_is_copied_and_migrated(tmp_path: Path) -> None:
     path = tmp_path / "studio.db"
     old_database(path)

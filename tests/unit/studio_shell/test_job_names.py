@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ class Known:
             "learning_rate": NameRange(minimum=0.001, maximum=0.5),
             "optimizer.name": NameRange(texts=("adam", "sgd")),
             "validation_accuracy": NameRange(minimum=0.1, maximum=0.9, is_curve=True),
+            "validation_map": NameRange(minimum=0.1, maximum=0.4, is_curve=True),
         }
 
     def known(self, names: Any, /) -> dict[str, bool]:
@@ -38,7 +40,8 @@ class Known:
 
 
 def _checked(text: str) -> Any:
-    return JobNames(Known()).checked(JobFilter(conditions=parse_conditions(text))).conditions
+    now = datetime(2026, 9, 27, 10, 5, 30, tzinfo=UTC)
+    return JobNames(Known(), lambda: now).checked(JobFilter(conditions=parse_conditions(text))).conditions
 
 
 @pytest.mark.parametrize(
@@ -49,6 +52,20 @@ def _checked(text: str) -> Any:
         ("state = Finished and epoch > 3", (("state", "=", "done"), ("epoch", ">", 3))),
         ("optimizer.name != sgd", (("optimizer.name", "!=", "sgd"),)),
         ("batch_size = 8", (("batch_size", "=", 8),)),  # a setting that no job has yet
+        ("val/accuracy > 0.9", (("validation_accuracy", ">", 0.9),)),
+        ("Validation Accuracy > 0.9", (("validation_accuracy", ">", 0.9),)),
+        ("mAP > 0.2", (("validation_map", ">", 0.2),)),
+        ("mAP 50:95 > 0.2", (("validation_map", ">", 0.2),)),
+        ("Learning rate < 0.1", (("learning_rate", "<", 0.1),)),
+        ("dataset = clothes", (("dataset", "=", "clothes"),)),
+        ("name ~ lenet", (("name", "~", "lenet"),)),
+        ('dataset = a | "b | c"', (("dataset", "=", ("a", "b | c")),)),
+        ("state = finished | diverged", (("outcome", "=", ("done", "diverged")),)),
+        ("duration > 5 min", (("elapsed", ">", 300.0),)),
+        ("created > yesterday", (("created", ">=", 1_790_380_800.0),)),
+        ("created = 2026-09-26", (("created", ">=", 1_790_380_800.0), ("created", "<", 1_790_467_200.0))),
+        ("ended <= today", (("ended", "<", 1_790_553_600.0),)),
+        ("started > 3 h ago", (("started", ">", 1_790_492_700.0),)),
         ('name = "salt and pepper" and epoch > 1', (("name", "=", "salt and pepper"), ("epoch", ">", 1))),
     ],
 )
@@ -72,7 +89,11 @@ def test_conditions_that_mean_something(text: str, conditions: Any) -> None:
         ("learning_rate ==", "A value is missing after `==`.", None),
         ("> 0.01", "A name is missing before `>`.", None),
         ("learning_rate", "A condition is a name, an operator and a value.", None),
-        ("epoch > 1 or epoch < 0", "Conditions are joined by `and`; there is no `or`.", None),
+        ("epoch > 1 or epoch < 0", "Conditions are joined by `and`; several values of one name by `|`.", None),
+        ("state = failed |", "A value is missing beside `|`.", None),
+        ("epoch ~ 3", "`~` looks for a part of a text, and `epoch` is none.", None),
+        ("created > someday", "`someday` is no time.", None),
+        ("best > 0.9", "The column `best` shows another metric in each row.", "accuracy"),
     ],
 )
 def test_a_mistake_says_what_was_meant(text: str, rule: str, suggestion: str | None) -> None:

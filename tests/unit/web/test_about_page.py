@@ -8,9 +8,12 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from tests.unit.web.html_page import html_of
 from tests.waiting import wait_until
 from ziggurat import __version__
+from ziggurat.engine.feature_store import FeatureKey, FeatureStore
 from ziggurat.web.pages.about.licences import licence_text, own_licence, python_licences
 from ziggurat.web.pages.about.routes import DoctorLook, disk_use
 from ziggurat.workspace.doctor import Finding
@@ -46,6 +49,15 @@ def test_disk_use_is_counted_and_stops_in_time(visit, studio):
     uploads = next(each for each in disk_use(studio.root) if each.folder == "uploads")
     assert (uploads.size_bytes, uploads.files, uploads.is_whole) == (1500, 1, True)
     assert not all(each.is_whole for each in disk_use(studio.root, monotonic=lambda: next(ticks)))
+
+
+def test_stored_features_can_be_deleted(visit, studio):
+    assert not html_of(visit.part("/about/disk")).has("#about-disk button")
+    store = FeatureStore(studio.root / "features")
+    store.write(FeatureKey(samples="s", weights="w", network="n"), [np.zeros((2, 3), np.float32)], 2)
+    assert html_of(visit.part("/about/disk")).one("#about-disk button").text == "Delete"
+    assert visit.post("/about/disk/features/delete").status_code == 303
+    assert not [*(studio.root / "features").iterdir()]
 
 
 def test_a_look_tells_what_it_found_and_is_not_begun_twice():

@@ -67,7 +67,7 @@ def test_without_runs_some_can_be_found_by_name(visit, train):
 
 
 def test_an_empty_studio_says_what_to_do(visit):
-    assert html_of(visit.get("/compare")).one("#compare-found .empty a")["href"] == "/models/new"
+    assert html_of(visit.get("/compare")).one("#compare-found #empty-action")["href"] == "/"
 
 
 def test_only_differences_are_shown_and_the_best_is_marked(studio, run, visit):

@@ -463,16 +463,19 @@ def test_a_split_that_leaks_is_said_on_the_overview(visit: Any, studio: Studio, 
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(cv2.imencode(".png", np.full((8, 8, 3), 9 * (number // 6), np.uint8))[1].tobytes())
     dataset = made(studio, tmp_path / "twins", rule=SplitRule(val_share=0.5))
-    page = html_of(visit.get(f"/datasets/{dataset}"))
-    assert page.one("#leaks-title").text == "This split leaks."
-    assert page.one("#leaks").text.count("6 of 6 samples of val") == 1
-    targets = [each["href"] for each in page.all("#leaks a")]
-    assert targets[0] == f"/datasets/{dataset}/check#finding-duplicate-across-splits"
+    page = html_of(settled(visit, f"/datasets/{dataset}", "#health-waiting"))
+    leak = page.one("#health-duplicate-across-splits")
+    assert leak["data-level"] == "error"
+    targets = [each["href"] for each in leak.all("a")]
+    assert targets == [
+        f"/datasets/{dataset}/check#finding-duplicate-across-splits",
+        f"/datasets/new?clone={dataset}",
+    ]
     checks = settled(visit, f"/datasets/{dataset}/check", "#dataset-findings progress")
     assert html_of(checks).has("#finding-duplicate-across-splits")
     assert "`" not in html_of(checks).text
-    kept_apart = html_of(visit.get(f"/datasets/{made_of_one(studio, tmp_path)}"))
-    assert not kept_apart.has("#leaks")
+    kept_apart = html_of(settled(visit, f"/datasets/{made_of_one(studio, tmp_path)}", "#health-waiting"))
+    assert not kept_apart.has("#health-duplicate-across-splits")
 
 
 def test_the_log_of_the_creation_has_a_page(visit: Any, pets: str) -> None:

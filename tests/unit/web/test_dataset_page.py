@@ -75,13 +75,41 @@ def test_the_overview_tells_what_it_is(visit: Any, pets: str) -> None:
     facts = [each.text for each in html_of(html).all("dd")]
     assert {"Image classification", "30 × 20 px"} <= set(facts)
     page = html_of(html)
-    assert page.one(f'[aria-labelledby="samples-title"] a[href="/datasets/{pets}/explore?split=train"]').text == "8"
+    assert page.one(f'[aria-labelledby="splits-title"] a[href="/datasets/{pets}/explore?split=train"]').text == "8"
     rows = [row.text for row in page.all("#class-bars tbody tr")]
     assert rows == ["cat 4 1 5", "dog 4 1 5"]
     assert page.has(f'#class-bars a[href="/datasets/{pets}/explore?class_name=cat"]')
     assert page.one("#dataset-train")["href"] == f"/models/new?dataset={pets}"
     assert page.one("#dataset-clone")["href"] == f"/datasets/new?clone={pets}"
     assert page.one("#dataset-counts").text.startswith("10 images, 2 classes")
+
+
+def test_the_overview_shows_samples_of_each_class(visit: Any, pets: str) -> None:
+    page = html_of(visit.get(f"/datasets/{pets}"))
+
+    tiles = page.all("#dataset-samples .shown-tiles a")
+    assert len(tiles) == 10
+    assert {each.text for each in tiles[:2]} == {"cat", "dog"}, "classes take turns"
+    assert all(each["href"].startswith(f"/datasets/{pets}/samples/") for each in tiles)
+    assert len({each["href"] for each in page.all("#dataset-samples image")}) == 1, "all tiles are one image"
+    by_class = html_of(visit.part(page.one("#samples-by-class")["hx-get"], "dataset-samples"))
+    assert [each.text for each in by_class.all(".shown-tiles a")] == ["cat"] * 5 + ["dog"] * 5
+    assert page.one("#samples-shuffle")["href"] == f"/datasets/{pets}?draw=1#dataset-samples"
+
+
+def test_overview_and_checks_tell_the_same(visit: Any, messy: str) -> None:
+    checks = html_of(settled(visit, f"/datasets/{messy}/check", "#dataset-findings progress"))
+    severe = [each for each in checks.all(".finding") if each.one(".chip").text.strip() != "Note"]
+    page = html_of(settled(visit, f"/datasets/{messy}", "#health-waiting"))
+
+    items = page.all("#dataset-health li[data-level]")
+    shown = [each for each in items if each["data-level"] != "unknown"]
+    assert len(shown) == len(severe) > 0
+    assert page.one(f'nav[aria-label="Dataset"] a[href="/datasets/{messy}/check"] .count').text == str(len(severe))
+    assert all(each.all(".health-acts a") for each in items), "each has a button"
+    assert page.one("#health-notes a")["href"] == f"/datasets/{messy}/check"
+    part = visit.part(f"/datasets/{messy}/health", "dataset-health").text
+    assert 'id="dataset-health"' in part
 
 
 def test_charts_come_as_a_part_and_are_bars_without_scripts(visit: Any, pets: str) -> None:

@@ -409,3 +409,32 @@ def test_the_picture_of_a_matrix_shows_it() -> None:
     assert picture[-1, -1, 3] == 0
     for text, wanted in ((f"{side},0", (0, 1)), ("0,0", (0, 0)), (f"{2 * side},0", None), ("a,1", None), ("", None)):
         assert cell_at(text, 2) == wanted
+
+
+def _rule(page: Any) -> str:
+    return page.one("#next-step")["data-rule"]
+
+
+def test_a_class_that_is_never_predicted_leads_to_its_samples(visit, evaluation, pets):
+    labels, scores = said(1)
+    scores[:, 2] = 0
+    job = evaluation("without cats", labels, scores, dataset=pets)
+
+    page = html_of(visit.get(f"/evaluations/{job}"))
+
+    assert _rule(page) == "unpredicted"
+    assert page.one("#next-action")["href"] == f"/datasets/{pets}/explore?split=val&class_name=cat"
+    assert page.has("#evaluation-publish")
+    assert [each["id"] for each in page.all(".primary")] == ["next-action"], "to publish it is no main action"
+
+
+def test_only_a_good_evaluation_asks_to_publish(visit, evaluation, pets):
+    labels, _ = said(1)
+    scores = np.full((COUNT, 3), 0.1, np.float32)
+    scores[np.arange(COUNT), labels] = 0.8
+    scores[:20] = scores[:20, [1, 2, 0]]  # a third is wrong
+    page = html_of(visit.get(f"/evaluations/{evaluation('poor', labels, scores, dataset=pets)}"))
+
+    assert _rule(page) == "low"
+    assert page.one("#next-action")["href"].endswith("/samples")
+    assert "primary" not in page.one("#evaluation-publish")["class"].split()

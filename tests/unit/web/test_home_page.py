@@ -7,7 +7,9 @@ import functools
 import html
 import itertools
 import re
+import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from tests.unit.web.html_page import html_of
-from ziggurat.entities import Job, JobChange, NewJob
+from ziggurat.entities import Job, JobChange, JobFilter, NewJob
 from ziggurat.events import ScalarLogged
 from ziggurat.store import Store
 from ziggurat.web.columns import best_of, column_choices, value_of
@@ -138,25 +140,81 @@ def test_columns_that_differ_are_offered_first(ended: Callable[..., Job]) -> Non
 # ---- the tables
 
 
-def test_an_empty_studio_explains_the_three_steps(visit: Any) -> None:
+def test_an_empty_studio_offers_three_ways_to_a_model(visit: Any) -> None:
     answer = visit.get("/")
     page = html_of(answer)
     assert answer.status_code == 200
-    assert page.has(".first-steps ol li")
+    assert len(page.all("#first-starts .start")) == 3
+    assert not page.has("#results"), "there is nothing to list"
     assert not page.has("#queue-toggle")
-    assert page.one("#empty-action")["href"] == "/models/new"
-    assert page.one("#new-dataset")["href"] == "/datasets/new"
-    assert len(page.all(".primary")) == 1
+    assert [each["id"] for each in page.all(".primary")] == ["first-digits"]
+    assert visit.get("/first/digits.png").headers["content-type"] == "image/png"
+    form = page.one("#start-images")
+    assert (form["action"], form.one("#source")["name"]) == ("/datasets/new", "source")
+
+
+def test_the_digits_are_trained_once_however_often_one_clicks(visit: Any, studio: Studio) -> None:
+    with ThreadPoolExecutor(2) as clicks:
+        first, second = clicks.map(lambda _: visit.post("/first/digits"), range(2))
+
+    assert first.status_code == second.status_code == 303
+    assert first.headers["location"] == second.headers["location"]
+    (training,) = studio.jobs.page(JobFilter(kinds=("train",))).jobs
+    (dataset,) = studio.jobs.page(JobFilter(kinds=("dataset",))).jobs
+    assert first.headers["location"] == f"/models/{training.id}"
+    assert training.depends_on == (dataset.id,)
+    assert html_of(visit.get("/parts/first")).has("#first-live a"), "the page of another tab tells of it"
+    assert not html_of(visit.get("/")).has("#first-starts")
+
+
+def test_without_a_framework_the_card_says_what_to_install(
+    visit: Any, studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("torch", "tensorflow"):
+        monkeypatch.setitem(sys.modules, module, None)
+    page = html_of(visit.get("/"))
+
+    assert "pip install" in page.one("#first-missing").text
+    assert not page.has("#first-digits")
+    said = html_of(visit.get(visit.post("/first/digits").headers["location"]))
+    assert "pip install" in said.one("#home-said").text
+    assert studio.jobs.page(JobFilter()).total == 0
+
+
+def test_a_dataset_without_a_run_leads_on_to_its_training(visit: Any, pets: str) -> None:
+    page = html_of(visit.get("/"))
+
+    assert page.one("#first-train")["href"] == f"/models/new?dataset={pets}"
+    assert [each["id"] for each in page.all(".primary")] == ["first-train"]
+
+
+def test_who_may_only_look_gets_no_buttons_of_the_first_screen(visit_as: Any) -> None:
+    viewer = visit_as("viewer")
+    page = html_of(viewer.get("/"))
+
+    assert page.has("#results")
+    assert not page.has("#first-digits")
+    assert not page.has("#empty-action")
+    assert viewer.post("/first/digits").status_code == 403
+
+
+def test_empty_lists_lead_on(visit: Any, ended: Callable[..., Job]) -> None:
+    empty = {path: html_of(visit.get(path)).one("#empty-action")["href"] for path in ("/datasets", "/models")}
+    assert empty == {"/datasets": "/datasets/new", "/models": "/"}
+    assert html_of(visit.get("/evaluations")).one("#empty-action")["href"] == "/"
+    assert html_of(visit.get("/compare")).one("#empty-action")["href"] == "/"
+
+    job = ended(0.9)
+    assert html_of(visit.get("/evaluations")).one("#empty-action")["href"] == f"/models/{job.id}/test?tab=splits"
+    assert html_of(visit.get("/compare")).one("#empty-action")["href"] == f"/models/new?clone={job.id}"
+
+    ended(0.8)
+    assert len(html_of(visit.get("/compare")).all("#compare-found input[checked]")) == 2
 
 
 def test_home_page_says_what_is_to_know_of_the_workspace(visit: Any, studio: Studio) -> None:
     (remark,) = studio.remarks  # the workspace of these tests is a copy
     assert remark in words_of(visit.get("/").text)
-
-
-def test_the_steps_are_gone_with_the_first_training(visit: Any, train: Callable[..., Any]) -> None:
-    train()
-    assert not html_of(visit.get("/")).has(".first-steps")
 
 
 def test_runs_are_listed_with_what_they_came_to(

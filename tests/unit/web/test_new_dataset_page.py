@@ -637,3 +637,9 @@ def test_the_folder_that_alone_fits_is_named(visit: Any, folder: Path) -> None:
     assert html_of(html).one("#detected code").text == "animals"
     html = visit.post(f"{PAGE}/preview", data={"source": str(above), "seed": "0"}, headers=HTMX).text
     assert "animals" in [each.text for each in html_of(html).all("code")]
+
+
+def test_a_clone_may_begin_with_another_method_of_splitting(visit: Any, pets: str) -> None:
+    page = html_of(visit.get("/datasets/new", params={"clone": pets, "method": "cluster"}))
+
+    assert page.has("#method-cluster[checked]")

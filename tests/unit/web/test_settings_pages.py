@@ -246,3 +246,24 @@ def test_the_record_is_filtered_and_paged(visit, studio):
     assert "project.create" not in second.text
     assert "force true" in _text(second)
     assert html_of(visit.get("/settings/audit?who=nobody-here")).has(".empty")
+
+
+def test_the_signing_key_is_shown_and_rotated(visit, studio):
+    assert html_of(visit.get("/settings")).has("#signing-key")
+    assert "none yet; the first export makes a key" in _text(visit.get("/settings"))
+    assert visit.get("/api/v1/signing-key").json() == {"fingerprint": "", "public_key": ""}
+    studio.signing_keys.private()
+    first = studio.signing_keys.fingerprint
+    assert first in _text(visit.get("/settings"))
+
+    answer = visit.post("/settings/signing-key/rotate")
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/settings?saved=key")
+    second = studio.signing_keys.fingerprint
+    assert second != first
+    assert second in _text(visit.get("/settings"))
+    found = visit.get("/api/v1/signing-key").json()
+    assert found["fingerprint"] == second
+    assert found["public_key"].startswith("-----BEGIN PUBLIC KEY-----")
+    assert "PRIVATE" not in str(found)
+    assert studio.people.audit(action="settings.signing_key").entries[0].details == {"signing_key": second}

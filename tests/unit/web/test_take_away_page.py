@@ -136,6 +136,10 @@ def test_an_export_is_asked_for_proven_and_downloaded(visit, model, exports):
 
     assert "5 samples of the split val" in html_of(part).one('.note.good[data-parity="holds"]').text
     assert "<html" not in part.text
+    serving = html_of(part).one(f"#serve-{_NAME}-1").text
+    assert serving == f"ziggurat serve {model.folder}/exports/{_NAME}"
+    assert html_of(part).one(f"#serve-{_NAME}-2").text == "curl -F image=@image.png http://127.0.0.1:8600/predict"
+    assert "Not signed." in _text(part)
     with zipfile.ZipFile(io.BytesIO(archive.content)) as packed:
         assert packed.namelist() == ["info.json", "MODEL_CARD.md", "model.onnx", "predict.py"]
     card = visit.get(f"{place}/exports/{_NAME}/MODEL_CARD.md")

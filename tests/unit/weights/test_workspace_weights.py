@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import logging
@@ -14,6 +15,7 @@ from safetensors.numpy import load_file
 
 from tests.unit.weights.weight_samples import add_entry, small_weights, weights_file
 from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.feature_store import FeatureKey, FeatureStore
 from ziggurat.errors import (
     CheckpointError,
     ConfigurationError,
@@ -32,6 +34,7 @@ from ziggurat.worker.pretrained_weights import read_weights, weights_folders, wi
 from ziggurat.workspace.training_checks import obstacle_of
 from ziggurat.workspace.weights import NewWeights, class_names_of, preprocessing_of
 from ziggurat.workspace.workspace import open_folders
+from ziggurat.zoo.backends import AUTO, why_not_usable
 
 
 @pytest.fixture
@@ -203,3 +206,40 @@ def test_preprocessing_is_read_of_typed_texts():
         with pytest.raises(UsageError) as raised:
             preprocessing_of(**{name: text})
         assert raised.value.details["field"] == name
+
+
+def test_a_job_adds_the_weights_that_are_on_this_machine(workspace, root):
+    spec = spec_of(
+        pretrained="weights:convnet-fashion", network="convnet", backend=AUTO, fine_tuning={"fit_head": True}
+    )
+    if why_not_usable("torch") is not None and why_not_usable("tensorflow") is not None:
+        pytest.skip("no framework with this network is installed")
+    assert not list(root.glob("weights/*"))
+    workspace.jobs.create(spec, root / "jobs" / "one")
+    assert workspace.weights.get("convnet-fashion").class_count == 10
+    workspace.jobs.create(spec, root / "jobs" / "two")  # they are there now
+
+
+def test_a_file_with_another_checksum_is_not_added(workspace, root):
+    (entry,) = (each for each in workspace.weights.public if each.name == "convnet-fashion")
+    workspace.weights.public = (dataclasses.replace(entry, sha256="0" * 64),)
+    with pytest.raises(CheckpointError, match=f"{entry.sha256} of .*{entry.packaged_file}.*, expected 0000"):
+        workspace.weights.add_named("weights:convnet-fashion")
+    assert not workspace.weights.all()
+    workspace.weights.add_named("weights:unknown")  # the check of the job says so
+    workspace.weights.add_named(None)
+
+
+def test_only_one_class_for_each_sample_can_be_fitted(root):
+    problem = obstacle_of(spec_of(fine_tuning={"fit_head": True}, pretrained="weights:x", task="free"))
+    assert problem is not None
+    texts = [each["rule"] for each in problem.details["problems"]]
+    assert any("Only for one class for each sample can the last layer be fitted" in text for text in texts), texts
+
+
+def test_stored_features_are_deleted(workspace, root):
+    store = FeatureStore(root / "features")
+    store.write(FeatureKey(samples="s", weights="w", network="n"), [np.zeros((2, 3), np.float32)], 2)
+    assert workspace.weights.delete_features() > 24
+    assert not list(root.glob("features/*"))
+    assert workspace.weights.delete_features() == 0

@@ -34,7 +34,7 @@ from ziggurat.server.permissions import new_router
 from ziggurat.workspace.job_outputs import LogPart
 from ziggurat.workspace.job_query import JobQuery
 from ziggurat.workspace.studio.archives import archive
-from ziggurat.workspace.studio.jobs import clone_request
+from ziggurat.workspace.studio.jobs import DeletedJob, clone_request
 
 __all__ = ["ArchiveFormat", "curves_router", "router"]
 
@@ -61,6 +61,12 @@ def list_jobs(studio: StudioDep, _who: ViewerUser, query: Annotated[JobQuery, Qu
 def queue(studio: StudioDep, _who: ViewerUser, part: Annotated[PageQuery, Query()]) -> Response:
     """Return jobs that wait, the next one first; ``reason`` of each says why it waits, ``total`` counts all."""
     return answer(studio.jobs.queue_page(part.limit, part.offset))
+
+
+@router.get("/trash", response_model=list[DeletedJob])
+def trash(studio: StudioDep, _who: ViewerUser) -> Response:
+    """Return the deleted jobs that can be restored, the newest first."""
+    return answer(studio.jobs.trash())
 
 
 @router.get("/counts", response_model=dict[str, int])
@@ -92,7 +98,7 @@ def act(studio: StudioDep, who: TrainerUser, body: BulkBody) -> Response:
 @router.get("/jobs/{job_id}", response_model=JobShape)
 def get_job(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return a job."""
-    return answer(studio.jobs.with_baselines(job_id))
+    return answer(studio.next_steps.job(job_id))
 
 
 @router.patch("/jobs/{job_id}", response_model=JobShape)
@@ -102,6 +108,7 @@ def change_job(studio: StudioDep, who: TrainerUser, job_id: str, body: ChangeBod
 
 
 add_operation(router, jobs.delete_job, status=204)
+add_operation(router, jobs.restore_job, shape=JobShape)
 add_operation(router, jobs.stop_job, shape=JobShape)
 add_operation(router, jobs.pause_job, shape=JobShape)
 add_operation(router, jobs.resume_job, shape=JobShape)

@@ -105,6 +105,20 @@ add_operation(
 )
 
 
+@router.get("/signing-key", response_model=Json)
+def signing_key(studio: StudioDep, _who: ViewerUser) -> Response:
+    """Return ``fingerprint`` and ``public_key`` (PEM) of the key that signs exports; both empty before the first."""
+    return answer(studio.signing_keys.describe())
+
+
+add_operation(
+    router,
+    administration.rotate_signing_key,
+    shape=Json,
+    shown=lambda studio, _result: studio.signing_keys.describe(),
+)
+
+
 @router.get("/folders", response_model=Json)
 def folders(studio: StudioDep, _who: TrainerUser, path: Annotated[str, Query(max_length=4096)] = "") -> Response:
     """Return the content of an allowed folder: ``path``, ``parents``, ``entries``, ``is_complete``.

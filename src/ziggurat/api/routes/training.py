@@ -9,10 +9,11 @@ from urllib.parse import quote
 from fastapi import Query, Request, Response
 from pydantic import Field
 
+from ziggurat.api.operation_routes import add_operation
 from ziggurat.api.responses import answer
-from ziggurat.api.schemas import BackendName, JobsShape, Json, NewJobBody, RequestBody, TextShape
+from ziggurat.api.schemas import BackendName, JobShape, JobsShape, Json, NewJobBody, RequestBody, TextShape
 from ziggurat.entities.backend_info import DEFAULT_BACKEND
-from ziggurat.operations.models import create_training
+from ziggurat.operations.models import create_training, start_demo
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace import previews
@@ -46,6 +47,9 @@ def create(studio: StudioDep, who: TrainerUser, body: NewJobBody) -> Response:
     """Put a training, or a sweep of several, into the queue; all of them, or none."""
     studio.paths.check_spec(body.spec)
     return answer({"jobs": create_training(studio, who, body.request())}, 201)
+
+
+add_operation(router, start_demo, shape=JobShape, status=201)
 
 
 @router.get("/networks", response_model=list[Json])

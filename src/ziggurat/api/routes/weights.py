@@ -95,6 +95,7 @@ def downloads(studio: StudioDep, _who: ViewerUser) -> Response:
 
 add_operation(router, operations.download, shape=Json, status=202, shown=lambda _studio, made: _download(made))
 add_operation(router, operations.cancel, status=204)
+add_operation(router, operations.delete_features, status=204)
 
 
 def _file(studio: Studio, path: str) -> Path:

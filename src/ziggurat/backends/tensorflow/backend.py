@@ -61,6 +61,8 @@ class TensorFlowBackend:
             plan = restore_pretrained(program, request.pretrained, request.freeze)
             for sentence in plan.sentences():
                 _logger.info(sentence)
+            for sentence in plan.details():
+                _logger.debug(sentence)
         return program
 
     def choose_threads(self, request: ProgramRequest, most: int) -> int:

@@ -324,14 +324,21 @@ class TensorFlowProgram:
         except tf.errors.OpError as error:
             raise explained(error, self.graph.path, self.graph.graph) from error
 
+    def head_names(self) -> tuple[str, str]:
+        """Return the names of weights and bias of the head in ``state()``.
+
+        Raises:
+            ConfigurationError: if the output of the network is not that of one fully connected layer with a bias.
+        """
+        return head_variables(self.graph.inference, self._fine_tuning)
+
     def set_head(self, weights: np.ndarray, bias: np.ndarray) -> None:
         """Replace the weights of the head by those of a linear classifier, (D, K) and (K,).
 
         Raises:
             ConfigurationError: if the output of the network is not that of one fully connected layer with a bias.
         """
-        names = head_variables(self.graph.inference, self._fine_tuning)
-        self.assign(dict(zip(names, (weights, bias), strict=True)))
+        self.assign(dict(zip(self.head_names(), (weights, bias), strict=True)))
         self.start_averages()
 
     def start_averages(self) -> None:

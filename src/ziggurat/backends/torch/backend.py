@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -76,7 +76,7 @@ class TorchBackend:
             CheckpointError: where the pretrained model does not fit.
         """
         options = _options(request)
-        network, is_frozen, sentences = _made(request)
+        network, is_frozen, plan = _made(request)
         devices = devices_of(request)
         if len(devices) == 1 or getattr(network.module, "disableAutoDataParallelism", False):
             program = TorchProgram(network, request, options, is_frozen)
@@ -86,8 +86,10 @@ class TorchBackend:
                 synchronize_batch_norms(network.module, group)
             start = partial(_start_replicas, request, options.device_timeout_s)
             program = FirstProgram(network, request, options, is_frozen, group, start)
-        for sentence in sentences:
+        for sentence in plan.sentences():
             _logger.info(sentence)
+        for sentence in plan.details():
+            _logger.debug(sentence)
         return program
 
     def build_replica(self, settings: ReplicaSettings) -> ReplicaProgram:
@@ -148,15 +150,13 @@ def restore_pretrained(network: Network, pretrained: Mapping[str, Any], freeze: 
     return plan
 
 
-def _made(request: ProgramRequest) -> tuple[Network, Callable[[str], bool], Sequence[str]]:
-    """Return the network of a request, which of its weights are frozen, and sentences on its pretrained model."""
+def _made(request: ProgramRequest) -> tuple[Network, Callable[[str], bool], RestorePlan]:
+    """Return the network of a request, which of its weights are frozen, and what it took of its pretrained model."""
     network = make_network(request)
-    plan = None if request.pretrained is None else restore_pretrained(network, request.pretrained, request.freeze)
-    return (
-        network,
-        lambda name: freezes(name, request.pretrained, request.freeze),
-        [] if plan is None else plan.sentences(),
-    )
+    plan = RestorePlan()
+    if request.pretrained is not None:
+        plan = restore_pretrained(network, request.pretrained, request.freeze)
+    return network, lambda name: freezes(name, request.pretrained, request.freeze), plan
 
 
 def _start_replicas(request: ProgramRequest, patience_s: float, threads: int) -> Replicas:

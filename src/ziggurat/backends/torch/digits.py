@@ -255,7 +255,7 @@ def classification_accuracy(pred: torch.Tensor, y: torch.Tensor) -> torch.Tensor
     Returns:
         float32 scalar.
     """
-    return (pred.argmax(1) == y).float().mean()
+    return (pred.argmax(1) == y).mean(dtype=torch.float32)
 
 
 def classification_accuracy_top_n(pred: torch.Tensor, y: torch.Tensor, top_n: int) -> torch.Tensor:

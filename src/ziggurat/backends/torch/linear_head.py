@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,8 +46,8 @@ def head_inputs(
 
 def linear_head(
     module: nn.Module, request: FineTuningRequest | None, run: Callable[[], Sequence[torch.Tensor]]
-) -> Callable[[np.ndarray, np.ndarray], Mapping[str, np.ndarray]]:
-    """Return a function from weights (D, K) and bias (K,) to the arrays of the head: name in a checkpoint → array.
+) -> tuple[str, str]:
+    """Return the names of weights (K, D) and bias (K,) of the head in a checkpoint.
 
     Args:
         module: the network.
@@ -68,10 +68,7 @@ def linear_head(
         hook.remove()
     if len(outputs) != 1 or len(seen) != 1 or seen[0] is not outputs[0]:
         raise no_linear_head(f"outputs that are computed from those of `{path}`")
-    return lambda weights, bias: {
-        f"{MODEL}{path}.weight": np.ascontiguousarray(weights.T, np.float32),
-        f"{MODEL}{path}.bias": np.asarray(bias, np.float32),
-    }
+    return f"{MODEL}{path}.weight", f"{MODEL}{path}.bias"
 
 
 def _head(module: nn.Module, request: FineTuningRequest | None) -> tuple[str, nn.Module]:

@@ -6,7 +6,9 @@ debugging see one kind of object.
 
 from __future__ import annotations
 
+import functools
 import inspect
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -18,6 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.parameter import UninitializedTensorMixin
 from torch.overrides import TorchFunctionMode
 
 from ziggurat.backends.torch import digits
@@ -44,6 +47,8 @@ MODEL: Final = "model/"
 
 _PROBE_SEED: Final = 0
 _SMALLEST_SCALE: Final = 1e-6
+_VIEW_ERROR: Final = "view size is not compatible"
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -101,9 +106,12 @@ class Network:
 
     Attributes:
         module: the user's object.
+        device: where its parameters are.
         scalar_names: numbers that it shows.
         output_shapes: of one sample's outputs, as PyTorch has them.
         gives_class_scores: whether the first output holds one score a class.
+        is_contiguous: whether images have to be contiguous in memory as (N, C, H, W): the network calls ``view`` on
+            maps. Else their channels may be last.
         parts: parameters of each loss; None for all that are trained.
         weight_scales: of each loss; None for a mean over samples.
 
@@ -129,13 +137,23 @@ class Network:
         self._class_weights = as_tensor(class_weights) if class_weights else None
         with users_errors(path):
             self.module = self._made(kind)
+        first = next(self.module.parameters(), None)
+        self.device = torch.device("cpu") if first is None else first.device
         self.scalar_names: list[str] = []
         self.output_shapes: list[tuple[int, ...]] = []
         self.gives_class_scores = False
+        self.is_contiguous = False
         self.parts: list[Sequence[nn.Parameter] | None] = [None]
         self.weight_scales: list[WeightScale | None] = [None]
         self._terms: list[Sequence[int]] = []
-        self._probe()
+        try:
+            self._probe()
+        except NetworkCodeError as error:
+            if _VIEW_ERROR not in str(error):
+                raise
+            self.is_contiguous = True
+            self._probe()
+            _LOG.info("`%s` calls `view` on maps: its images are kept contiguous, and `channels_last` is off.", path)
 
     # ---- batches
 
@@ -144,19 +162,29 @@ class Network:
         """Number of classes of the target; None where it has none."""
         return None if self.target is None else self.target.classes
 
-    @property
-    def device(self) -> torch.device:
-        """Where the parameters are."""
-        first = next(self.module.parameters(), None)
-        return torch.device("cpu") if first is None else first.device
+    def to(self, device: torch.device) -> None:
+        """Move the layers to a device; batches follow them."""
+        self.module.to(device)
+        self.device = device
 
     def samples(self, array: np.ndarray | torch.Tensor) -> torch.Tensor:
         """Return a batch of samples as the network takes it, on its device; images (N, C, H, W)."""
-        return self._on_device(array, self.source)
+        return self.laid_out(self._on_device(array, self.source))
 
     def labels(self, array: np.ndarray | torch.Tensor | None) -> torch.Tensor | None:
         """Return a batch of labels as the network takes them; None where there are none to learn."""
-        return None if array is None or self.target is None else self._on_device(array, self.target)
+        return None if array is None or self.target is None else self.laid_out(self._on_device(array, self.target))
+
+    def laid_out(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return samples (N, C, H, W) in the order in memory that the network takes; others as they are."""
+        # `contiguous` would leave images of one channel as they are, and layers would still take them as channels last.
+        is_turned = self.is_contiguous and tensor.ndim == 4
+        return tensor.clone(memory_format=torch.contiguous_format) if is_turned else tensor
+
+    def keep_channels_last(self) -> None:
+        """Put the channels of weights last in memory, unless the network has to be contiguous."""
+        if not self.is_contiguous:
+            self.module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
 
     @property
     def is_tuned(self) -> bool:
@@ -296,6 +324,7 @@ class Network:
             if any(isinstance(each, LazyModuleMixin) for each in self.module.modules()):
                 with torch.no_grad():
                     self.predict(self._zeros(self.source))
+            self.keep_channels_last()  # as it is trained: the weights decide the order of a layer's output, too
             with torch.random.fork_rng(), torch.no_grad():
                 torch.manual_seed(_PROBE_SEED)
                 x, y = self._zeros(self.source), self._labels_of_zeros()
@@ -306,6 +335,7 @@ class Network:
                     results = self.results(x, y, is_training=False)
         finally:
             self.module.train(was_training)
+            _make_contiguous(self.module)
         self.scalar_names = list(results.scalars)
         self.output_shapes = [tuple(each.shape[1:]) for each in results.outputs]
         self.parts = [each.variables for each in results.losses]
@@ -329,7 +359,7 @@ class Network:
         return self.target is not None and self.target.is_class_number and self.target.classes is not None
 
     def _zeros(self, spec: ArraySpec) -> torch.Tensor:
-        return self._on_device(np.zeros((2, *spec.shape), spec.dtype), spec)
+        return self.laid_out(self._on_device(np.zeros((2, *spec.shape), spec.dtype), spec))
 
     def _labels_of_zeros(self) -> torch.Tensor | None:
         return None if self.target is None else self._zeros(self.target)
@@ -344,13 +374,13 @@ class Network:
             )
         if isinstance(values, np.ndarray):
             values = torch.from_numpy(values if values.flags.c_contiguous else np.ascontiguousarray(values))
+        kind = _torch_type(spec.dtype)
         # First to the device, then to the type: uint8 images are a quarter of the bytes.
-        tensor = values.to(self.device, non_blocking=True).to(_torch_type(spec))
+        tensor = values.to(self.device, non_blocking=True).to(kind)
         if not spec.is_image:
             return tensor
-        if np.dtype(spec.dtype).kind in "iu":  # a mask: its one channel holds class numbers
-            return tensor[..., 0]
-        return channels_first(tensor)
+        # A mask is an image whose one channel holds class numbers.
+        return tensor[..., 0] if kind is torch.int64 else channels_first(tensor)
 
     def _weights_on(self, device: torch.device) -> torch.Tensor | None:
         if self._class_weights is not None and self._class_weights.device != device:
@@ -433,7 +463,9 @@ class Network:
                     details={"file": self.path},
                 )
             variables = part.get("vars")
-            found.append(Loss(value.reshape(()), None if variables is None else list(variables)))
+            found.append(
+                Loss(value if value.ndim == 0 else value.reshape(()), None if variables is None else list(variables))
+            )
         if not noted:
             return found
         everything = range(len(noted))
@@ -486,14 +518,22 @@ def source_of(request: ProgramRequest) -> tuple[str, str]:
         ) from error
 
 
+def _make_contiguous(module: nn.Module) -> None:
+    """Give all weights the usual order in memory; `contiguous` would leave kernels of one channel as they are."""
+    for each in (*module.parameters(), *module.buffers()):
+        if not isinstance(each, UninitializedTensorMixin) and each.ndim == 4:
+            each.data = each.data.clone(memory_format=torch.contiguous_format)
+
+
 def _axes(spec: ArraySpec) -> list[int]:
     """Return the shape of one sample as PyTorch has it: the channels of an image first."""
     return [spec.shape[2], spec.shape[0], spec.shape[1]] if spec.is_image else list(spec.shape)
 
 
-def _torch_type(spec: ArraySpec) -> torch.dtype:
+@functools.cache
+def _torch_type(dtype: str) -> torch.dtype:
     """Return the type that a network computes with: whole numbers are 64 bits wide, as losses and tables want them."""
-    kind = np.dtype(spec.dtype)
+    kind = np.dtype(dtype)
     return torch.int64 if kind.kind in "iu" else getattr(torch, kind.name)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import builtins
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any, Final
 
@@ -73,8 +73,7 @@ def load_network(text: str, path: str) -> type[nn.Module]:
     return found
 
 
-@contextmanager
-def users_errors(path: str) -> Iterator[None]:
+def users_errors(path: str) -> AbstractContextManager[None]:
     """Turn whatever is raised inside into a ``NetworkCodeError`` that names the user's own file and line.
 
     What a device has no memory for is no error of the file: it stays as it is.
@@ -82,14 +81,7 @@ def users_errors(path: str) -> Iterator[None]:
     Args:
         path: the network file's name.
     """
-    lacking: torch.OutOfMemoryError | None = None
-    with engine_files.users_errors(path, _KNOWN, _message):
-        try:
-            yield
-        except torch.OutOfMemoryError as error:
-            lacking = error
-    if lacking is not None:
-        raise lacking
+    return engine_files.users_errors(path, _KNOWN, _message, (torch.OutOfMemoryError,))
 
 
 def _namespace(path: str) -> dict[str, Any]:

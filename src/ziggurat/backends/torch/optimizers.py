@@ -77,11 +77,12 @@ def make_optimizer(
         chosen.setdefault("initial_accumulator_value", 0.1)
     if name == "rmsprop":
         chosen.setdefault("alpha", 0.9)
-    decay = weight_decay if name == "adamw" else 0.0
-    groups = [
-        {"params": [each for each in parameters if each.ndim > 1], "weight_decay": decay},
-        {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},
-    ]
+    groups: list[dict[str, Any]] = [{"params": list(parameters), "weight_decay": 0.0}]
+    if name == "adamw" and weight_decay:
+        groups = [
+            {"params": [each for each in parameters if each.ndim > 1], "weight_decay": weight_decay},
+            {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},
+        ]
     try:
         return maker([each for each in groups if each["params"]], lr=rate, **chosen)
     except (ValueError, TypeError) as error:

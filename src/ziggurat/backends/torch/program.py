@@ -82,9 +82,9 @@ class TorchProgram(StepProgram):
         for name, parameter in module.named_parameters():
             if is_frozen(f"model/{name}"):
                 parameter.requires_grad_(False)
-        module.to(options.device)
-        if options.channels_last:
-            module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        network.to(options.device)
+        network.is_contiguous = network.is_contiguous or not options.channels_last
+        network.keep_channels_last()
         parts = [self._trained(part, number) for number, part in enumerate(network.parts)]
         decoupled = request.weight_decay
         optimizers = [
@@ -126,7 +126,7 @@ class TorchProgram(StepProgram):
             self.options.device,
             count=max(1, len(self._request.devices)),
             precision=self._request.precision,
-            channels_last=self.options.channels_last,
+            channels_last=not self.network.is_contiguous,
             is_compiled=self.options.compile,
             threads=self._process_threads,
         )
@@ -216,8 +216,8 @@ class TorchProgram(StepProgram):
                 network.module, self._request.fine_tuning, lambda: network.predict(samples), len(samples)
             )
 
-    def set_head(self, weights: np.ndarray, bias: np.ndarray) -> None:
-        """Replace the weights of the head by those of a linear classifier, (D, K) and (K,).
+    def head_names(self) -> tuple[str, str]:
+        """Return the names of weights and bias of the head in ``state()``.
 
         Raises:
             ConfigurationError: if the output of the network is not that of one fully connected layer with a bias.
@@ -226,8 +226,16 @@ class TorchProgram(StepProgram):
         self._train_mode(False)
         self._seed(0)
         with torch.no_grad():
-            named = linear_head(network.module, self._request.fine_tuning, lambda: network.predict(network.zeros()))
-        self.load_state({**self.state(), **named(weights, bias)})
+            return linear_head(network.module, self._request.fine_tuning, lambda: network.predict(network.zeros()))
+
+    def set_head(self, weights: np.ndarray, bias: np.ndarray) -> None:
+        """Replace the weights of the head by those of a linear classifier, (D, K) and (K,).
+
+        Raises:
+            ConfigurationError: if the output of the network is not that of one fully connected layer with a bias.
+        """
+        names = self.head_names()
+        self.load_state({**self.state(), **dict(zip(names, (weights.T, bias), strict=True))})
         self.start_averages()
 
     def start_averages(self) -> None:
@@ -364,8 +372,8 @@ class _NetworkOutcome:
         if name == "probabilities":
             return results.outputs[0].float().softmax(1)
         if name in ("incorrect_vector", "error") and y is not None:
-            wrong = (results.outputs[0].argmax(1) != y).float()
-            return wrong.mean() if name == "error" else wrong
+            wrong = results.outputs[0].argmax(1) != y
+            return wrong.mean(dtype=torch.float32) if name == "error" else wrong.float()
         raise UnknownNameError("value of this program", name, self._program.names())
 
 

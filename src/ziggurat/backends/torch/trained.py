@@ -45,8 +45,8 @@ class TrainedTorch:
         self.network = trained_network(request, arrays)
         self._device = _device(request)
         self._precision = _PRECISIONS.get(request.precision)
-        self.network.module.to(self._device)
-        self.network.module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        self.network.to(self._device)
+        self.network.keep_channels_last()
         self.gives_class_scores = self.network.gives_class_scores
         self._maps: tuple[list[str], str] | None = None
         self._tuning = request.fine_tuning
@@ -134,7 +134,7 @@ class TrainedTorch:
     def close(self) -> None:
         """Let memory of a GPU go; closing twice does nothing."""
         if self._device.type == "cuda":
-            self.network.module.to("cpu")
+            self.network.to(torch.device("cpu"))
             torch.cuda.empty_cache()
 
     # ---- inside

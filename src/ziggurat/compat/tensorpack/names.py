@@ -268,6 +268,7 @@ MODULES: Final[Mapping[str, Module]] = {
     "tensorpack.models.regularize": Module(
         "regularize_cost regularize_cost_from_collection l2_regularizer l1_regularizer Dropout", homes=_MODELS
     ),
+    "tensorpack.models.shape_utils": Module("", "StaticDynamicAxis StaticDynamicShape", (f"{_OWN}.shapes",)),
     "tensorpack.models.shapes": Module("ConcatWith", homes=_MODELS),
     "tensorpack.models.softmax": Module("SoftMax", homes=_MODELS),
     "tensorpack.models.tflayer": Module("", "rename_get_variable rename_tflayer_get_variable", _MODELS),
@@ -317,6 +318,7 @@ MODULES: Final[Mapping[str, Module]] = {
     "tensorpack.tfutils.sessinit": Module(
         "SessionInit ChainInit SaverRestore SaverRestoreRelaxed DictRestore JustCurrentSession get_model_loader "
         "SmartInit TryResumeTraining",
+        "CheckpointReaderAdapter MismatchLogger",
         homes=(f"{_OWN}.loading", "ziggurat.tf.loading", "ziggurat.tf.sessions"),
     ),
     "tensorpack.tfutils.summary": Module(

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from ziggurat.backends.tensorflow.namespace.proxy import users_frame
+from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.compat.tensorpack import compat, hook
 from ziggurat.compat.tensorpack.notes import LEFT_OUT, NOTES
 from ziggurat.compat.tensorpack.open_files import made_again_in_workers
@@ -103,7 +105,13 @@ def _with_tensorpack(files: ScriptFiles) -> Iterator[None]:
     before: Any = compat.tfv1
     compat.tfv1 = files.tensorflow
     hook.install()
-    with more_components_left_out(), import_first(_IN_WORKER), made_again_in_workers(), warnings.catch_warnings():
+    with (
+        more_components_left_out(),
+        import_first(_IN_WORKER),
+        made_again_in_workers(),
+        _values_of_variables(),
+        warnings.catch_warnings(),
+    ):
         # The older forms of names are what such a program is made of.
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="ziggurat")
         try:
@@ -111,6 +119,27 @@ def _with_tensorpack(files: ScriptFiles) -> Iterator[None]:
         finally:
             compat.tfv1 = before
             hook.uninstall()
+
+
+@contextmanager
+def _values_of_variables() -> Iterator[None]:
+    """Let the program get the value of a variable by ``get_tensor_by_name("NAME:0")``, and not its handle."""
+    graph: Any = tf.Graph
+    by_name = graph.get_tensor_by_name
+
+    def get_tensor_by_name(self: Any, name: str) -> Any:
+        found = by_name(self, name)
+        frame = sys._getframe(1)
+        if found.dtype != tf.resource or users_frame(frame) is not frame:
+            return found
+        variables = self.get_collection(tf.GraphKeys.GLOBAL_VARIABLES)
+        return next((each.value() for each in variables if getattr(each, "handle", None) is found), found)
+
+    graph.get_tensor_by_name = get_tensor_by_name
+    try:
+        yield
+    finally:
+        graph.get_tensor_by_name = by_name
 
 
 if __name__ == "__main__":

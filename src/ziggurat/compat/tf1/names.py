@@ -15,6 +15,7 @@ from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.compat.tf1.flags import flags_module
 from ziggurat.compat.tf1.mnist import mnist_module, tutorials_module
 from ziggurat.compat.tf1.report import Report
+from ziggurat.compat.tf1.whole_sizes import names_with_whole_sizes
 
 __all__ = ["AdaptedModule", "script_tensorflow"]
 
@@ -24,6 +25,7 @@ _CONTRIB_GONE: Final = {
     "crf": "Build it from `tf` operations.",
     "cudnn_rnn": "Use `tf.nn.rnn_cell`.",
     "estimator": f"TensorFlow dropped estimators. {_WITH_SESSION}",
+    "factorization": "Use `sklearn.cluster.KMeans`, or build it from `tf` operations.",
     "seq2seq": "Use `tf.nn.dynamic_rnn` or `tf.while_loop`.",
     "tpu": f"TensorFlow dropped them with estimators. {_WITH_SESSION}",
 }
@@ -119,6 +121,8 @@ def script_tensorflow(report: Report) -> AdaptedModule:
         "examples": tutorials_module(),
         "flags": flags_module("tf.flags"),
         "graph_util": graph_util,
+        "models": StandInModule("tf.models", names={"rnn": _recurrent_models(base)}),
+        **names_with_whole_sizes(base),
         "python": StandInModule("tf.python", base.python, names={"framework": framework}),
     }
     whole = StandInModule("tf", base, names=names, gone=_GONE)
@@ -163,6 +167,12 @@ def _contrib(base: Any) -> ModuleType:
         "learn": learn,
     }
     return StandInModule("tf.contrib", base, names=names, gone=_CONTRIB_GONE)
+
+
+def _recurrent_models(base: Any) -> ModuleType:
+    """Return the place of recurrent networks before TensorFlow 1.0."""
+    names = {"rnn": base.python.ops.rnn, "rnn_cell": tf.nn.rnn_cell}
+    return StandInModule("tf.models.rnn", names=names, gone={"seq2seq": _CONTRIB_GONE["seq2seq"]})
 
 
 def _batch_and_drop_remainder(batch_size: Any) -> Any:

@@ -25,6 +25,7 @@ from ziggurat.compat.tf1.failure import failure_text
 from ziggurat.compat.tf1.files import ScriptFiles
 from ziggurat.compat.tf1.numpy_names import NUMPY_NAMES
 from ziggurat.compat.tf1.report import Report
+from ziggurat.compat.tf1.whole_sizes import whole_dimensions
 from ziggurat.errors import UsageError, ZigguratError
 
 __all__ = ["main", "run_script"]
@@ -58,7 +59,7 @@ def run_script(
     with ExitStack() as stack:
         files = ScriptFiles(report)
         stack.enter_context(surroundings(files) if surroundings else _older_tensorflow())
-        for part in (_older_python(), _older_numpy(report), _tensors_to_gpu(), _log(report)):
+        for part in (_older_python(), _older_numpy(report), _tensors_to_gpu(), whole_dimensions(), _log(report)):
             stack.enter_context(part)
         module = ModuleType("__main__")
         module.__file__ = path

@@ -187,6 +187,7 @@ class EstimatedTimeLeft(Callback):
         self._epochs_s: deque[float] = deque(maxlen=last_k_epochs)
         self._attempt_began_s = 0.0
         self._epoch_began_s: float | None = None
+        self._epoch_began_steps = 0
         self._next_s = 0.0
         self._said = (0.0, 0, 0.0, 0.0)
 
@@ -200,9 +201,10 @@ class EstimatedTimeLeft(Callback):
     def before_epoch(self) -> None:
         """End the epoch before with all the work that came after its steps, and start the clock of this one."""
         now = self._clock()
-        if self._epoch_began_s is not None:
+        steps = self.trainer.timing.steps
+        if self._epoch_began_s is not None and steps > self._epoch_began_steps:  # not one that was passed over
             self._epochs_s.append(now - self._epoch_began_s)
-        self._epoch_began_s = now
+        self._epoch_began_s, self._epoch_began_steps = now, steps
 
     def trigger_step(self) -> None:
         """Say how far it is, when it is time."""

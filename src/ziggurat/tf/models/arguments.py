@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -56,7 +57,7 @@ def pair(value: int | Sequence[int], name: str) -> list[int]:
     Raises:
         ConfigurationError: where it is neither, or a number is below 1.
     """
-    sizes = [value, value] if isinstance(value, int) else list(value)
+    sizes = [value, value] if isinstance(value, int) else [] if isinstance(value, str) else list(value)
     if len(sizes) != 2 or any(int(size) < 1 for size in sizes):
         raise ConfigurationError(
             f"`{name}` is a number above 0, or two.", received=value, advice="Write `3`, or `(3, 5)` as height, width."
@@ -132,7 +133,7 @@ def check_float(inputs: Any, layer: str) -> None:
 
 
 def activated(outputs: Any, activation: Any) -> Any:
-    """Return outputs behind an activation function; None for no function.
+    """Return outputs behind an activation function, as the tensor ``output`` of the layer; None for no function.
 
     Raises:
         ConfigurationError: where it is no function.
@@ -141,7 +142,21 @@ def activated(outputs: Any, activation: Any) -> Any:
         raise ConfigurationError(
             "`activation` is a function of a tensor, or None.", received=repr(activation), advice="Use `tf.nn.relu`."
         )
-    return outputs if activation is None else activation(outputs)
+    if activation is not None and _needs_name(activation):
+        named = activation(outputs, name="output")
+        is_output = named.op.name == f"{tf.get_default_graph().get_name_scope()}/output"
+        return named if is_output else tf.identity(named, name="output")
+    return tf.identity(outputs if activation is None else activation(outputs), name="output")
+
+
+def _needs_name(activation: Any) -> bool:
+    """Return whether a function cannot be called without the name of its result, as those of Tensorpack 0.8."""
+    try:
+        found = inspect.signature(activation).parameters.get("name")
+    except (TypeError, ValueError):  # of a function in C
+        return False
+    takes = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return found is not None and found.default is inspect.Parameter.empty and found.kind in takes
 
 
 def add_activity_loss(outputs: Any, regularizer: Any) -> None:

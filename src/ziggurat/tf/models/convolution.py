@@ -74,6 +74,9 @@ def Conv2D(  # noqa: N802 - Tensorpack's name
     Raises:
         ConfigurationError: where a size does not fit, or both strides and dilation are above 1.
     """
+    if isinstance(strides, str):  # the order of Tensorpack 0.8: padding, stride
+        strides, padding = (1 if isinstance(padding, str) else padding), strides
+    filters = _number_of(filters)
     form = plain_data_format(data_format)
     check_float(inputs, "Conv2D")
     channels = channels_of(inputs, 3 if form == "NHWC" else 1, "Conv2D")
@@ -145,6 +148,7 @@ def Conv2DTranspose(  # noqa: N802 - Tensorpack's name
     Raises:
         ConfigurationError: where a size does not fit.
     """
+    filters = _number_of(filters)
     form = plain_data_format(data_format)
     check_float(inputs, "Conv2DTranspose")
     channels = channels_of(inputs, 3 if form == "NHWC" else 1, "Conv2DTranspose")
@@ -169,6 +173,12 @@ def Conv2DTranspose(  # noqa: N802 - Tensorpack's name
 
 Deconv2D = Conv2DTranspose
 register_alias("Deconv2D", Deconv2D)
+
+
+def _number_of(filters: Any) -> Any:
+    """Return the number of filters; Tensorpack 0.8 took the whole shape, and floats are whole numbers in programs."""
+    number = filters[-1] if isinstance(filters, list | tuple) else filters
+    return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def _check_convolution(channels: int, filters: int, split: int, steps: Sequence[int], dilation: Sequence[int]) -> None:
@@ -228,7 +238,7 @@ def _finished(
         result = tf.nn.bias_add(result, bias, data_format=data_format)
     if is_turned:
         result = tf.transpose(result, [0, 3, 1, 2])
-    outputs = tf.identity(activated(result, activation), name="output")
+    outputs = activated(result, activation)
     add_activity_loss(outputs, regularizer)
     outputs.variables = VariableHolder(W=kernel) if bias is None else VariableHolder(W=kernel, b=bias)
     return outputs

@@ -55,6 +55,7 @@ def FullyConnected(  # noqa: N802 - Tensorpack's name
     Raises:
         ConfigurationError: where the graph does not know D, or the inputs are whole numbers.
     """
+    units = int(units)
     check_float(inputs, "FullyConnected")
     rows = flattened(inputs, "FullyConnected")
     kernel = tf.get_variable(
@@ -71,7 +72,7 @@ def FullyConnected(  # noqa: N802 - Tensorpack's name
             "b", [units], dtype=inputs.dtype, initializer=bias_initializer, regularizer=bias_regularizer
         )
         result = tf.nn.bias_add(result, variables["b"])
-    outputs = tf.identity(activated(result, activation), name="output")
+    outputs = activated(result, activation)
     add_activity_loss(outputs, activity_regularizer)
     outputs.variables = VariableHolder(**variables)
     return outputs

@@ -82,6 +82,7 @@ def layer_register(
                 return outputs
 
         layer.use_scope = use_scope  # pyright: ignore[reportAttributeAccessIssue]
+        layer.symbolic_function = func  # pyright: ignore[reportAttributeAccessIssue] - without scope and name
         mark_argscope(layer)
         _register(func, layer)
         return layer

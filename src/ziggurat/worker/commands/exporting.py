@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,28 +13,36 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat import __version__
-from ziggurat.dataflow import standalone_preprocessing
+from ziggurat.dataflow import standalone_prediction, standalone_preprocessing
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.image_codec import read_file
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.preprocessing import Preprocessing
-from ziggurat.dataflow.table_preprocessing import TablePreprocessing
 from ziggurat.dataflow.text_preprocessing import TextPreprocessing
 from ziggurat.engine.capabilities import ExportOrder, ExportResult, SupportsExport
 from ziggurat.entities.backend_info import backend_info
 from ziggurat.errors import ConfigurationError, DataError, DatapointError, StorageError
 from ziggurat.layout import JobFolder
-from ziggurat.specs import FileNetwork
+from ziggurat.records.manifest import Manifest
+from ziggurat.serving.manifest import write_manifest
 from ziggurat.tasks import TaskContext
 from ziggurat.tasks.base import named_targets
+from ziggurat.worker.commands.model_card import input_images, model_card
 from ziggurat.worker.commands.trained import TrainedJob, open_trained_job, provider_of
 from ziggurat.worker.pipeline import middle_crop
-from ziggurat.worker.source import DataSource, FilePath, labels_of, open_source
+from ziggurat.worker.source import DataSource, FilePath, is_dataset, labels_of, open_source
 
 __all__ = ["export"]
 
 
 _PROOF_SAMPLES: Final = 100
+
+_TEST_SAMPLES: Final = 16
+"""Of the proof samples: those that the export brings, for the self-test."""
+
+_TEST_FILE: Final = "self-test.npz"
+_TEST_TOLERANCE: Final = 1e-3
+"""Of the self-test: other processors and versions of a runtime sum in other orders, also in bfloat16 and TF32."""
 
 
 def export(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,6 +75,7 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
         )
         result = provider.export(job.request, job.state.arrays, order)
         _write_beside(folder, job, result, order, proof.split)
+        write_manifest(folder, _provenance(job, result))
     return {
         **job.summary(),
         "out": request["out"],
@@ -89,7 +98,11 @@ def _write_beside(folder: Path, job: TrainedJob, result: ExportResult, order: Ex
         "format": order.format,
         "file": result.file,
         "preprocessing": "inside" if order.inside else "beside",
-        "input": {"shape": list(result.input_shape), "dtype": result.input_dtype, "images": _images(job.context)},
+        "input": {
+            "shape": list(result.input_shape),
+            "dtype": result.input_dtype,
+            "images": input_images(job.context),
+        },
         "outputs": result.outputs,
     }
     job.context.preprocessing.save(folder)
@@ -97,7 +110,7 @@ def _write_beside(folder: Path, job: TrainedJob, result: ExportResult, order: Ex
         "model.json": json.dumps(description, indent=1) + "\n",
         "task.json": json.dumps(_task(job.context), indent=1) + "\n",
         "parity.json": json.dumps(result.parity, indent=1) + "\n",
-        "MODEL_CARD.md": model_card(job, result, split=split, inside=order.inside),
+        "MODEL_CARD.md": model_card(job, result, export_format=order.format, split=split, inside=order.inside),
     }
     if job.class_names:
         texts["labels.txt"] = "".join(f"{name}\n" for name in job.class_names)
@@ -106,6 +119,49 @@ def _write_beside(folder: Path, job: TrainedJob, result: ExportResult, order: Ex
     shutil.copyfile(result.script, folder / "predict.py")
     if not isinstance(job.context.preprocessing, Preprocessing):
         shutil.copyfile(str(standalone_preprocessing.__file__), folder / "standalone_preprocessing.py")
+    description["self_test"] = _self_test(folder, order, seed=job.spec.seed, split=split)
+    (folder / "model.json").write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
+
+
+def _self_test(folder: Path, order: ExportOrder, *, seed: int, split: str) -> dict[str, Any]:
+    """Write some of the samples with the outputs of the exported model; return what ``model.json`` says of them."""
+    generator = np.random.default_rng(seed)
+    count = min(_TEST_SAMPLES, len(order.samples))
+    chosen = np.sort(generator.choice(len(order.samples), count, replace=False))
+    model, inside = standalone_prediction.load_model(folder)
+    reader = standalone_prediction.Reader(folder, inside)
+    inputs = np.ascontiguousarray(order.samples[chosen])
+    # One by one, as predict.py runs them: a sum over a larger batch may have other last bits.
+    found = [model(reader.prepared(sample[None])) for sample in inputs]
+    arrays = {
+        f"output/{name}": np.stack([standalone_prediction.stored_values(each[name][0]) for each in found])
+        for name in found[0]
+    }
+    with (folder / _TEST_FILE).open("wb") as file:
+        np.savez_compressed(file, inputs=inputs, **arrays)  # pyright: ignore[reportArgumentType]
+    about = {"file": _TEST_FILE, "samples": count, "split": split, "seed": seed, "tolerance": _TEST_TOLERANCE}
+    return {**about, "rows": chosen.tolist()}
+
+
+def _provenance(job: TrainedJob, result: ExportResult) -> dict[str, Any]:
+    """Return where an export comes from, as JSON values."""
+    source = Path(job.spec.data.source)
+    dataset: dict[str, Any] = {"source": job.spec.data.source}
+    if is_dataset(source):
+        manifest = Manifest.load(source)
+        dataset |= {"name": manifest.name, "id": manifest.id, "parents": [each.id for each in manifest.parents]}
+    meta = job.state.meta
+    return {
+        "job": job.folder.name,
+        "name": job.spec.name,
+        "checkpoint": job.checkpoint,
+        "step": int(meta["global_step"]),
+        "epoch": int(meta["epoch_num"]),
+        "dataset": dataset,
+        "ziggurat": __version__,
+        "framework": result.framework,
+        "arithmetic": meta.get("arithmetic") or {},
+    }
 
 
 def _task(context: TaskContext) -> dict[str, Any]:
@@ -117,12 +173,6 @@ def _task(context: TaskContext) -> dict[str, Any]:
         "statistics": dict(context.statistics),
         "postprocessing": dict(context.task.postprocessing(context)),
     }
-
-
-def _images(context: TaskContext) -> int:
-    """Return how many images stand in the channels of the input; 0 where it is no image."""
-    before = context.preprocessing
-    return context.task.input(context).shape[-1] // before.channels if isinstance(before, Preprocessing) else 0
 
 
 @contextmanager
@@ -238,146 +288,3 @@ def _spread(flow: DataFlow, count: int) -> Iterator[Any]:
         return
     wanted = set(chosen)
     yield from (point for number, point in enumerate(flow) if number in wanted)
-
-
-def model_card(job: TrainedJob, result: ExportResult, *, split: str, inside: bool) -> str:
-    """Return the card as Markdown.
-
-    Args:
-        job: what was exported.
-        result: what the export gave.
-        split: where the samples of the parity report come from.
-        inside: whether the model preprocesses images by itself.
-    """
-    spec = job.spec
-    network = spec.network.path if isinstance(spec.network, FileNetwork) else spec.network.name
-    parts = [
-        f"# {spec.name or job.folder.name}",
-        "**License:** (fill in: the terms under which others may use this model, and those of its data)",
-        "## What it is",
-        _table(
-            [("network", f"`{network}`"), ("format", f"{result.title}, `{result.file}`"), *_what(job, result, inside)]
-        ),
-        "## Data",
-        _table(_data(job)),
-        "## Figures of its checkpoint",
-        _table([(tag, f"{value:.6g}") for tag, value in _scalars(job)]) or "None was recorded.",
-        "## How it was trained",
-        _table(_training(job)),
-        "## Parity",
-        f"The exported file beside the network that was trained, on {result.parity['samples']} samples of the split "
-        f"`{split}`. A relative difference is a share of the largest output, where that is above 1.",
-        _table(_parity(result.parity)),
-        "## Use it",
-        _usage(job, result),
-        f"Made by Ziggurat {__version__} with {result.framework}.",
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _parity(report: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Yield name and value; those of boxes where there are boxes."""
-    for name, value in report.items():
-        if value is not None or not name.startswith("boxes"):
-            yield name.replace("_", " "), _text(value)
-
-
-def _usage(job: TrainedJob, result: ExportResult) -> str:
-    is_image = isinstance(job.context.preprocessing, Preprocessing)
-    packages = ["numpy", *(["pillow or opencv-python"] if is_image else []), *result.packages]
-    files = {"row": "ROWS.csv", "text": "TEXTS.txt"}.get(job.context.schema.parts[0], "IMAGE...")
-    return f"`python predict.py {files}` needs {', '.join(packages)}, and not Ziggurat."
-
-
-def _what(job: TrainedJob, result: ExportResult, inside: bool) -> Iterable[tuple[str, str]]:
-    yield "task", job.task.title
-    yield "input", f"`input`: {_input(job, result, inside)}"
-    is_text = isinstance(job.context.preprocessing, TextPreprocessing)
-    beside = "`predict.py` makes the token numbers, see `preprocessing.json`" if is_text else "see `preprocessing.json`"
-    yield "preprocessing", "inside the model" if inside else f"beside the model, {beside}"
-    for name, shape in result.outputs.items():
-        yield "output", f"`{name}`: {_shape(shape)}"
-    yield "parameters", f"{result.parameters:,}"
-    if job.class_names:
-        yield "classes", f"{len(job.class_names)}, see `labels.txt`"
-
-
-def _input(job: TrainedJob, result: ExportResult, inside: bool) -> str:
-    before = job.context.preprocessing
-    if isinstance(before, Preprocessing):
-        kind = "RGB" if before.channels == 3 else "grey"
-        height, width = before.size
-        several = _images(job.context)
-        channels = f", {several} of a sample in the channels" if several > 1 else ""
-        return f"{kind} images, {height} x {width}{channels}, float32 from 0 to 255 before preprocessing"
-    shape = f"{_shape(result.input_shape)} {result.input_dtype}"
-    if isinstance(before, TablePreprocessing):
-        how = "encoded as `preprocessing.json` describes" + ("" if inside else ", and scaled")
-        return f"rows {shape}, {how}: {', '.join(before.feature_names)}"
-    return f"token numbers {shape}: 0 padding, 1 unknown, then the words of `preprocessing.json`"
-
-
-def _data(job: TrainedJob) -> Iterable[tuple[str, str]]:
-    yield "source", f"`{job.spec.data.source}`"
-    before = job.context.preprocessing
-    if isinstance(before, TablePreprocessing):
-        yield "columns", ", ".join(column.name for column in before.columns)
-        yield "target", before.target
-        yield "numbers", before.numbers
-        for name, reason in before.left_out.items():
-            yield "left out", f"{name}: {reason}"
-    elif isinstance(before, TextPreprocessing):
-        yield "tokens of a text", str(before.length)
-        yield "vocabulary", f"{before.vocabulary_size:,}"
-    elif isinstance(before, Preprocessing):
-        yield from _images_data(job, before)
-
-
-def _images_data(job: TrainedJob, before: Preprocessing) -> Iterable[tuple[str, str]]:
-    yield "size", f"{before.size[0]} x {before.size[1]} px, mode `{before.resize_mode}`"
-    yield "crop", "none" if before.crop is None else f"{before.crop} px, in the middle"
-    yield "mean", before.mean
-    yield "whitening", "yes" if before.whitening else "no"
-    varied = {name: value for name, value in job.spec.augmentation.model_dump().items() if value not in (0, "none")}
-    yield "augmentation in training", ", ".join(f"{name} {value}" for name, value in varied.items()) or "none"
-
-
-def _training(job: TrainedJob) -> Iterable[tuple[str, str]]:
-    spec, meta = job.spec, job.state.meta
-    yield "checkpoint", f"{job.checkpoint}: step {meta['global_step']}, epoch {meta['epoch_num']} of {spec.epochs}"
-    yield "optimizer", _options(spec.optimizer.model_dump())
-    yield "learning rate", f"{spec.learning_rate:g}, schedule {_options(spec.schedule.model_dump())}"
-    yield "batch size", str(spec.batch_size * spec.gradient_accumulation_steps)
-    yield "weight decay", f"{spec.weight_decay:g}"
-    if spec.ema_decay is not None:
-        yield "averaged weights", f"decay {spec.ema_decay:g}"
-    yield "precision", spec.precision
-    yield "seed", str(spec.seed)
-    if spec.pretrained is not None:
-        yield "started from", f"`{spec.pretrained}`"
-
-
-def _scalars(job: TrainedJob) -> list[tuple[str, float]]:
-    latest: Mapping[str, Any] = job.state.meta.get("latest", {})
-    return [(tag, float(point[1])) for tag, point in sorted(latest.items()) if tag.startswith("validation_")]
-
-
-def _options(content: Mapping[str, Any]) -> str:
-    name = next((str(content[key]) for key in ("name", "policy") if key in content), "")
-    options = (f"{key} {value}" for key, value in content.items() if key not in ("name", "policy"))
-    return ", ".join(filter(None, [name, *options]))
-
-
-def _shape(shape: Sequence[int | None] | None) -> str:
-    return "unknown shape" if shape is None else f"({', '.join('N' if side is None else str(side) for side in shape)})"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "NO"
-    return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)
-
-
-def _table(rows: Iterable[tuple[str, str]]) -> str:
-    lines = [f"| {name} | {value} |" for name, value in rows]
-    return "\n".join(["| | |", "|---|---|", *lines]) if lines else ""

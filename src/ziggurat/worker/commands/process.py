@@ -33,7 +33,9 @@ from ziggurat.worker.stopping import end_with
 
 __all__ = ["main"]
 
-TASKS: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
+Task = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+TASKS: Final[dict[str, Task]] = {
     "evaluate": evaluate,
     "predict": predict,
     "export": export,
@@ -54,14 +56,18 @@ TASKS: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
 _UNEXPECTED: Final = 1
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, tasks: Mapping[str, Task] = TASKS) -> int:
     """Perform one task in this process; return the exit code: 0, or that of the error's family.
 
     The result, or the error's JSON shape, goes to what was standard output when the process began. What user code
     prints goes to standard error, and standard input is empty for it.
+
+    Args:
+        arguments: the words of the command line; those of the process where they are not given.
+        tasks: name → what it does.
     """
     parser = argparse.ArgumentParser(prog="python -m ziggurat.worker.commands", description=__doc__)
-    parser.add_argument("name", help=f"one of {', '.join(TASKS)}")
+    parser.add_argument("name", help=f"one of {', '.join(tasks)}")
     parser.add_argument("request", nargs="?", type=Path, help="file with the request; else it is read from input")
     parser.add_argument("--end-with", type=int, metavar="PID", help="end when this parent process is gone")
     given = parser.parse_args(arguments)
@@ -72,23 +78,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with os.fdopen(_take_output(), "w", encoding="utf-8") as answer:
         if given.end_with is not None:
             end_with(given.end_with)
-        content, code = perform(given.name, text)
+        content, code = perform(given.name, text, tasks)
         json.dump(content, answer, default=_plain, ensure_ascii=False)
     return code
 
 
-def perform(name: str, text: str) -> tuple[dict[str, Any], int]:
+def perform(name: str, text: str, tasks: Mapping[str, Task] = TASKS) -> tuple[dict[str, Any], int]:
     """Perform a task; return its result or its error's JSON shape, and the exit code.
 
     Args:
         name: of the task.
         text: the request, a JSON object.
+        tasks: name → what it does.
     """
     try:
         settings = load_settings()
         keep_to_addresses(settings)
         with set_up_logging(settings.log_level, color=settings.use_color(sys.stderr)):
-            return _task(name)(_request(text)), 0
+            return _task(name, tasks)(_request(text)), 0
     except ZigguratError as error:
         return error.as_dict(), error.exit_code
     except SystemExit as error:
@@ -108,10 +115,10 @@ def perform(name: str, text: str) -> tuple[dict[str, Any], int]:
         return shape.as_dict(), _UNEXPECTED
 
 
-def _task(name: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    if name not in TASKS:
-        raise UnknownNameError("task", name, TASKS)
-    return TASKS[name]
+def _task(name: str, tasks: Mapping[str, Task]) -> Task:
+    if name not in tasks:
+        raise UnknownNameError("task", name, tasks)
+    return tasks[name]
 
 
 def _request(text: str) -> Mapping[str, Any]:

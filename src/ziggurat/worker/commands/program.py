@@ -22,10 +22,23 @@ from ziggurat.layout import JobFolder
 from ziggurat.specs import ProgramSpec
 from ziggurat.tf import logger
 from ziggurat.worker.program_trainings import JobTrainings, ProgramStopped
+from ziggurat.worker.stand_ins import TRACKERS, captured
 
 __all__ = ["failure_of_program", "run_program"]
 
 _MAIN: Final = "__main__"
+_PACKAGES: Final = {
+    **{name: name for name in ("matplotlib", "torchvision", "tabulate", "pandas", "transformers", "lightning", "gym")},
+    "sklearn": "scikit-learn",
+    "cv2": "opencv-python-headless",
+    "pytorch_lightning": "pytorch-lightning",
+    "skimage": "scikit-image",
+    "yaml": "pyyaml",
+    "datasets": "datasets",
+    "timm": "timm",
+    "tqdm": "tqdm",
+}
+"""Module → package that brings it, of packages that programs need and Ziggurat does not."""
 
 
 def run_program(spec: ProgramSpec, folder: JobFolder, trainings: JobTrainings, *, output_is_log: bool) -> bool:
@@ -52,6 +65,8 @@ def run_program(spec: ProgramSpec, folder: JobFolder, trainings: JobTrainings, *
         held.enter_context(_output(None if output_is_log else folder.log))
         held.enter_context(_surroundings(script, folder.program, spec.arguments))
         main = held.enter_context(_main_module(script))
+        for name in held.enter_context(captured(spec.capture)):
+            sys.stderr.write(f"{name} is installed and used as it is; `capture` is for a package that is not.\n")
         held.enter_context(hosting(trainings))
         try:
             trainings.listen()  # may raise at once, where the request came meanwhile
@@ -91,11 +106,21 @@ def failure_of_program(error: BaseException, folder: JobFolder) -> tuple[Ziggura
     notes = " ".join(getattr(error, "__notes__", ()))
     received = [f"`{place['source']}`" if place.get("source") else "", notes]
     given = {"received": " ".join(each for each in received if each)} if any(received) else {}
-    advice = "Correct the program in a clone; the whole traceback is in log.txt of the job."
+    advice = _advice(error)
     rule = f"{where}{said}"
     return ProgramCodeError(
         rule if rule.endswith((".", "!", "?")) else f"{rule}.", advice=advice, details=place, **given
     ), text
+
+
+def _advice(error: BaseException) -> str:
+    """Return what to do about an error of a program."""
+    name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if name in TRACKERS:
+        return f"Submit it with `--capture {name}`: what it logs becomes curves of the job. Or install {name}."
+    if name in _PACKAGES:
+        return f"Install it with: pip install {_PACKAGES[name]}."
+    return "Correct the program in a clone; the whole traceback is in log.txt of the job."
 
 
 def _compiled(script: Path, name: str) -> Any:

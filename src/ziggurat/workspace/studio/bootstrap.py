@@ -18,7 +18,7 @@ from ziggurat.atomic import storage_errors
 from ziggurat.entities import NewJob
 from ziggurat.entities.leftovers import remove_leftovers
 from ziggurat.errors import JobError
-from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
+from ziggurat.jobs import LocalExecutor, Retention, StopGrace, Supervisor
 from ziggurat.jobs.job_file import JobRecord, read_job_file
 from ziggurat.layout import WEIGHTS_FOLDER, JobFolder
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
@@ -108,6 +108,7 @@ def open_studio(
                 THREADS_VARIABLE: str(machine.threads_of_a_job(store.settings.all())),
             },
             grace=StopGrace(stop_s=settings.stop_grace_s, kill_s=settings.kill_grace_s),
+            retention=Retention(trash_age_s=settings.trash_days * 86400.0),
         )
         made.callback(supervisor.close)
         # Closed in reverse order: what asks the store ends before it.
@@ -135,6 +136,7 @@ def open_studio(
             graphs=graphs,
             graph_boards=graph_boards,
             machine=machine,
+            read_job=job_reader(time.time),
             remarks=remarks,
         )
         studio = Studio(settings, parts, close=made.pop_all().close)

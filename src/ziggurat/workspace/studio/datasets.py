@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.catalog import Entry
+from ziggurat.datasets.checks import CheckReport
 from ziggurat.datasets.dataset import Dataset
 from ziggurat.datasets.importer import Guess
 from ziggurat.datasets.versions import VersionNote, history
@@ -84,6 +85,20 @@ class StudioDatasets(Datasets):
         self._offered = offered
         self.thumbnails = ThumbnailCache(folder.parent / CACHE_FOLDER / "thumbnails")
         self.boxes = BoxCorrections(self, clock)
+        self._findings: dict[str, int] = {}
+
+    # ---- checking
+
+    def check(self, name: str, *, verify: bool = False, predictions: Path | None = None) -> CheckReport:
+        """Return what may spoil a training; how many errors and warnings there are is remembered."""
+        report = super().check(name, verify=verify, predictions=predictions)
+        if predictions is None and not verify:
+            self._findings[name] = report.counts["error"] + report.counts["warning"]
+        return report
+
+    def known_findings(self, job_id: str) -> int | None:
+        """Return the errors and warnings of the last quick check of a dataset; None if it was not checked."""
+        return self._findings.get(job_id)
 
     # ---- making
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Final, Protocol
 
 from ziggurat.entities import JOB_KINDS, JOB_STATES, JobFilter
+from ziggurat.entities.best_checkpoint import metric_title
 from ziggurat.entities.jobs import DIVERGED, JOB_OUTCOMES
 from ziggurat.errors import UsageError, nearest_names
 from ziggurat.formatting import as_number
@@ -30,9 +32,32 @@ _NUMBERS: Final = {
     "steps_per_s": "steps a second",
 }
 _TEXTS: Final = (
-    *("name", "id", "kind", "state", "outcome", "project"),
+    *("name", "id", "kind", "state", "outcome", "project", "dataset"),
     *("owner", "framework", "network", "group", "parent"),
 )
+_TIMES: Final = ("created", "started", "ended")
+_COLUMNS: Final = {
+    "duration": "elapsed",
+    "epochs done": "epoch",
+    "data": "facts.kind",
+    "samples": "facts.samples",
+    "classes": "facts.classes",
+    "split": "facts.split",
+    "checkpoint": "facts.step",
+}
+"""Heading of a column, in small letters, that is no setting and no metric → name of what it shows."""
+
+_OF_ROWS: Final = ("best", "result", "metric", "validation")
+_DAY_S: Final = 86400.0
+_UNITS: Final = {
+    **dict.fromkeys(("s", "sec", "second"), 1.0),
+    **dict.fromkeys(("m", "min", "minute"), 60.0),
+    **dict.fromkeys(("h", "hour"), 3600.0),
+    **dict.fromkeys(("d", "day"), _DAY_S),
+    "week": 7 * _DAY_S,
+}
+_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?(\s+ago)?", re.IGNORECASE)
+"""A number of units of time."""
 _CHOICES: Final[dict[str, tuple[str, ...]]] = {"state": JOB_STATES, "outcome": JOB_OUTCOMES, "kind": JOB_KINDS}
 _LISTED: Final = ("project", "owner", "framework", "network")
 _STATES: Final = {
@@ -67,7 +92,6 @@ _SHORT: Final = {
     "sweep": "group",
     "step": "global_step",
     "steps": "global_step",
-    "dataset": "data.source",
 }
 """Name of a field in other programs, or short for it → its name here."""
 
@@ -122,10 +146,12 @@ class JobNames:
 
     Args:
         names: that the store knows.
+        now: returns the time, with the time zone in which days begin.
     """
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, now: Callable[[], datetime] = lambda: datetime.now().astimezone()) -> None:
         self._names = names
+        self._now = now
 
     def checked(self, chosen: JobFilter) -> JobFilter:
         """Return the filter with checked conditions; ``accuracy`` becomes that of the validation, if there is any.
@@ -136,7 +162,7 @@ class JobNames:
         """
         if not chosen.conditions:
             return chosen
-        return replace(chosen, conditions=tuple(map(self._checked, chosen.conditions)))
+        return replace(chosen, conditions=tuple(each for given in chosen.conditions for each in self._checked(given)))
 
     def check(self, name: str) -> None:
         """Refuse a name that neither a field of a job, a setting nor a metric has, as the one to sort by.
@@ -160,35 +186,82 @@ class JobNames:
         ranges = self._names.ranges(found)
         return [_candidate(name, ranges.get(name), before) for name in found]
 
-    def _checked(self, condition: Condition) -> Condition:
+    def _checked(self, condition: Condition) -> Iterable[Condition]:
         name, operator, value = condition
-        if name == "state" and str(value).lower() == DIVERGED:
-            return "outcome", operator, DIVERGED  # pages show it as a state
+        name = self._meant(name)
+        values = value if isinstance(value, tuple) else (value,)
+        if operator == "~" and (name in _CHOICES or self._is_number(name)):
+            rule = f"`~` looks for a part of a text, and `{name}` is none."
+            raise UsageError(rule, received=f"`{name} ~ {value}`", advice="Compare it by `=`, `<` or `>`.")
+        if name == "state" and any(str(each).lower() == DIVERGED for each in values):
+            name = "outcome"  # pages show it as a state
+        if name in _TIMES and len(values) == 1:
+            return _times(name, operator, values[0], self._now())
         if name in _CHOICES:
-            return name, operator, _choice(name, value)
-        if name in _TEXTS:
-            return condition
-        if name in _NUMBERS:
-            return name, operator, _number(name, value)
-        meant = self._meant(name)
-        found = self._names.known([meant])
-        if meant not in found and meant not in _declared():
-            raise self._unknown(name)
-        if found.get(meant) is False:
-            value = _number(name, _YES.get(value, value) if isinstance(value, str) else value)
-        return meant, operator, value
+            found = tuple(_choice(name, each) for each in values)
+        elif name in _TEXTS:
+            found = tuple(str(each) for each in values) if name == "dataset" else values
+        elif name == "elapsed":
+            found = tuple(_span(each) for each in values)
+        elif name in _NUMBERS:
+            found = tuple(_number(name, each) for each in values)
+        elif self._is_number(name):
+            found = tuple(_number(name, _YES.get(each, each) if isinstance(each, str) else each) for each in values)
+        else:
+            found = values
+        return [(name, operator, found if isinstance(value, tuple) else found[0])]
+
+    def _is_number(self, name: str) -> bool:
+        return name in _NUMBERS or (name not in _TEXTS and self._names.known([name]).get(name) is False)
 
     def _meant(self, name: str) -> str:
-        """Return the name of the validation's curve for that of a metric, if only that curve exists."""
-        if name not in _METRICS:
+        """Return the name of what a page shows by a name: of a field, a setting, a curve, or the heading of a column.
+
+        Raises:
+            UsageError: if there is none.
+        """
+        if name in (*_NUMBERS, *_TEXTS) or (name not in _METRICS and name in self._names.known([name])):
             return name
-        bases = (name, _LOSSES.get(name, name))
-        other = [f"{part}{base}" for base in bases for part in _VALIDATION]
-        found = self._names.known([*bases, *other])
-        return next((each for each in (*bases, *other) if each in found), name)
+        base = _without_split(name)
+        bases = dict.fromkeys((base, _LOSSES.get(base, base)))
+        prefixed = [f"{part}{each}" for each in bases for part in _VALIDATION]
+        wanted = prefixed if base != name else [*bases, *prefixed]
+        found = self._names.known(wanted)
+        meant = next((each for each in wanted if each in found), None)
+        if meant is not None:
+            return meant
+        if name in _declared():
+            return name
+        shown = self._shown_names().get(name.lower())
+        if shown is None:
+            raise self._unknown(name)
+        return shown
+
+    def _shown_names(self) -> Mapping[str, str]:
+        """Return what pages call a name, in small letters → the name; curves of the validation before others."""
+        tags = self._names.all()
+        ranges = self._names.ranges(tags)
+        curves = sorted((tag for tag in tags if tag in ranges and ranges[tag].is_curve), key=_is_training)
+        found = dict(_COLUMNS)
+        for title, name in (
+            *((field.title, field.path) for field in describe_fields(TrainSpec)),
+            *((metric_title(tag), tag) for tag in curves),
+            *((metric_title(tag).removeprefix("validation "), tag) for tag in curves),
+            *((name, name) for name in (*_NUMBERS, *_TEXTS, *tags)),
+            *((_without_split(tag), tag) for tag in curves),
+        ):
+            found.setdefault(title.lower(), name)
+        return found
 
     def _unknown(self, name: str) -> UsageError:
         known = [*_NUMBERS, *_TEXTS, *_declared(), *self._names.all(), *_METRICS]
+        if name.lower() in _OF_ROWS:
+            raise UsageError(
+                f"The column `{name}` shows another metric in each row.",
+                received=f"`{name}`",
+                advice="Name the metric, as in `accuracy > 0.9`.",
+                details={"name": name, "suggestion": "accuracy"},
+            )
         nearest = [_SHORT[name.lower()]] if name.lower() in _SHORT else nearest_names(name, known, at_most=1)
         details = {"name": name, **({"suggestion": nearest[0]} if nearest else {})}
         meant = f"Did you mean `{nearest[0]}`?" if nearest else "Names are those of settings and metrics."
@@ -252,6 +325,59 @@ def _choice(name: str, value: Any) -> str:
     details = {"name": str(value), **({"suggestion": nearest[0]} if nearest else {})}
     rule = f"`{name}` is one of {', '.join(_CHOICES[name])}."
     raise UsageError(rule, received=f"`{value}`", advice=advice, details=details)
+
+
+def _without_split(tag: str) -> str:
+    return next((tag.removeprefix(part) for part in _VALIDATION if tag.startswith(part)), tag)
+
+
+def _is_training(tag: str) -> bool:
+    return not tag.startswith(_VALIDATION)
+
+
+def _span(value: Any) -> Any:
+    """Return seconds for ``5 min``; a number stays."""
+    found = _SPAN.fullmatch(value) if isinstance(value, str) else None
+    unit = None if found is None or found[3] else _UNITS.get(found[2].lower())
+    return _number("elapsed", value) if found is None or unit is None else float(found[1]) * unit
+
+
+def _times(name: str, operator: str, value: Any, now: datetime) -> list[Condition]:
+    """Return conditions in seconds since 1970 for one on a day, a moment or a time before now.
+
+    A day is compared by its first moment, with ``<=`` by its last one; ``=`` means during the day.
+    """
+    if not isinstance(value, str):
+        return [(name, operator, value)]
+    ago = _SPAN.fullmatch(value)
+    if ago is not None and ago[2].lower() in _UNITS:
+        # Full minutes: equal filters within one have an answer that is kept.
+        moment = now.replace(second=0, microsecond=0) - timedelta(seconds=float(ago[1]) * _UNITS[ago[2].lower()])
+        return [(name, operator, moment.timestamp())]
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    days = {"today": today, "yesterday": today - timedelta(days=1)}
+    try:
+        day = days.get(value.lower()) or datetime.fromisoformat(value)
+    except ValueError:
+        raise UsageError(
+            f"`{value}` is no time.",
+            received=f"`{name} {operator} {value}`",
+            advice=f"As in `{name} > yesterday`, `{name} > 3 days ago` or `{name} < {today:%Y-%m-%d}`.",
+            details={"name": value},
+        ) from None
+    day = day if day.tzinfo is not None else day.replace(tzinfo=now.tzinfo)
+    if ":" in value:
+        return [(name, operator, day.timestamp())]
+    first, behind = day.timestamp(), (day + timedelta(days=1)).timestamp()
+    if operator == "!=":
+        raise UsageError(
+            "A day is compared by `=`, `<`, `<=`, `>` or `>=`.",
+            received=f"`{name} != {value}`",
+            details={"name": value},
+        )
+    if operator == "=":
+        return [(name, ">=", first), (name, "<", behind)]
+    return [(name, *{"<=": ("<", behind), ">": (">=", first)}.get(operator, (operator, first)))]
 
 
 def _number(name: str, value: Any) -> Any:

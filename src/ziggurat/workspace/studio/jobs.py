@@ -8,8 +8,8 @@ import functools
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,11 +30,11 @@ from ziggurat.entities import (
 from ziggurat.entities.baselines import baselines_line
 from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.entities.pretrained_weights import WeightsUser
-from ziggurat.errors import ConfigurationError, JobError, UnknownNameError, ZigguratError
+from ziggurat.errors import ConfigurationError, JobError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.events import Message
 from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder
-from ziggurat.store import Store
+from ziggurat.store import JobOnDisk, Store
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.evaluation_results import evaluation_results
 from ziggurat.workspace.studio.job_names import JobNames
@@ -57,7 +57,25 @@ _MOST_MARKS: Final = 200
 _MOST_USERS: Final = 200
 
 _MOST_TIMES: Final = 10
+_NAMESAKES: Final = 5
 """A learning rate set by hand that is larger than so many times the present one must be confirmed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeletedJob:
+    """A job that can be restored.
+
+    Args:
+        id: of the job.
+        kind: of the job.
+        name: of the job.
+        deleted: when, in seconds since 1970.
+    """
+
+    id: str
+    kind: str
+    name: str
+    deleted: float
 
 
 class Jobs:
@@ -67,6 +85,7 @@ class Jobs:
         store: what is known of them.
         supervisor: carries out what changes their state.
         clock: seconds since 1970.
+        read_job: reads the folder of a job that is restored.
         before_delete: called with the id of a job whose folder is about to go, such as to end its TensorBoard.
 
     Attributes:
@@ -78,12 +97,14 @@ class Jobs:
         store: Store,
         supervisor: Supervisor,
         clock: Callable[[], float],
+        read_job: Callable[[Path], JobOnDisk],
         before_delete: Callable[[str], None] = lambda _job_id: None,
     ) -> None:
         self.names = JobNames(store.names)
         self._store = store
         self._supervisor = supervisor
         self._clock = clock
+        self._read_job = read_job
         self._before_delete = before_delete
         self._refuse_deletion: Callable[[str, str], None] = lambda _job_id, _checkpoint: None
 
@@ -115,6 +136,34 @@ class Jobs:
         """
         return self._with_problems([self._store.jobs.get(job_id)])[0]
 
+    def id_of(self, text: str, kinds: Collection[str] = ()) -> str:
+        """Return the id of the job that has a text as its id or, where there is only one, as its name.
+
+        Args:
+            text: id or name.
+            kinds: of the jobs that are looked for by name; empty for all.
+
+        Returns:
+            The text itself where no job has it.
+
+        Raises:
+            UsageError: where several jobs have the name; ``details["ids"]`` has the newest of them.
+        """
+        if not text or self._store.jobs.find(text) is not None:
+            return text
+        wanted = JobFilter(kinds=tuple(kinds), conditions=(("name", "=", text),), limit=_NAMESAKES)
+        page = self._store.jobs.page(wanted)
+        if page.total > 1:
+            listed = ", ".join(f"{job.id} ({job.kind}, {job.state})" for job in page.jobs)
+            more = f" and {page.total - len(page.jobs)} more" if page.total > len(page.jobs) else ""
+            raise UsageError(
+                f"{page.total} jobs are called `{text}`.",
+                received=f"{listed}{more}",
+                advice="Give the id of one of them.",
+                details={"name": text, "ids": [job.id for job in page.jobs]},
+            )
+        return page.jobs[0].id if page.jobs else text
+
     def with_baselines(self, job_id: str) -> Job:
         """Return a job; a finished training has its result beside that of simple models, which its folder holds.
 
@@ -127,12 +176,13 @@ class Jobs:
         return replace(job, baselines=baselines_line(JobFolder(Path(job.folder))))
 
     def of_kind(self, job_id: str, kind: str) -> Job:
-        """Return a job of one kind.
+        """Return a job of one kind, by its id or its name.
 
         Raises:
+            UsageError: where several have the name.
             JobError: where there is none of that id, or it is of another kind.
         """
-        job = self._store.jobs.get(job_id)
+        job = self._store.jobs.get(self.id_of(job_id, (kind,)))
         if job.kind != kind:
             raise JobError(f"This needs a job of kind {kind}.", received=f"{job_id}, of kind {job.kind}")
         return job
@@ -317,16 +367,65 @@ class Jobs:
         self._supervisor.retry(job_id)
         return self.get(job_id)
 
-    def delete(self, job_id: str, *, force: bool = False) -> None:
-        """Delete a job and its folder.
+    def delete(self, job_id: str, *, force: bool = False, forever: bool = False) -> None:
+        """Delete a job; it can be restored for some days.
+
+        Args:
+            job_id: of the job.
+            force: end it first where it runs.
+            forever: remove its folder from the disk at once; also of one that is deleted already.
 
         Raises:
             JobError: where it runs (unless by force), another job needs it, or it is published; the message says
                 which.
         """
+        if forever and self._store.jobs.find(job_id) is None:
+            self._supervisor.remove_now(self._deleted(job_id))
+            return
         self._refuse_deletion(job_id, "")
         self._before_delete(self.get(job_id).id)
         self._supervisor.delete(job_id, force=force)
+        if forever:
+            self._supervisor.remove_now(job_id)
+
+    def trash(self) -> list[DeletedJob]:
+        """Return the deleted jobs that can be restored, the newest first."""
+        return [
+            DeletedJob(id=each.job_id, kind=each.kind, name=each.name, deleted=each.since)
+            for each in self._supervisor.trash()
+        ]
+
+    def restore(self, text: str) -> Job:
+        """Put a deleted job back as it was, and return it.
+
+        Args:
+            text: its id or, where no other deleted job has it, its name.
+
+        Raises:
+            UsageError: where several deleted jobs have the name.
+            JobError: where it is removed from the disk, or something else lies where it lay.
+            StorageError: where its folder cannot be moved.
+        """
+        folder = self._supervisor.restore(self._deleted(text))
+        on_disk = self._read_job(folder)
+        if on_disk.state == "queued":  # it never began: to be put back must not mean to be started
+            on_disk = replace(on_disk, state="stopped", fields={**on_disk.fields, "reason": "restored"})
+        self._store.take_in(on_disk)
+        self._supervisor.hub.publish("jobs", "added", folder.name)
+        return self.get(folder.name)
+
+    def _deleted(self, text: str) -> str:
+        """Return the id of the deleted job of an id or a name."""
+        found = self.trash()
+        named = [each.id for each in found if each.name == text]
+        if len(named) > 1 and all(each.id != text for each in found):
+            raise UsageError(
+                f"{len(named)} deleted jobs are called `{text}`.",
+                received=", ".join(named[:_NAMESAKES]),
+                advice="Give the id of one of them.",
+                details={"name": text, "ids": named},
+            )
+        return named[0] if named and all(each.id != text for each in found) else text
 
     def reorder(self, job_id: str, before: str | None = None) -> None:
         """Place a job of the queue before another one, or last."""

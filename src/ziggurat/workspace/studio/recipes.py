@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from ziggurat.entities import Job
@@ -72,7 +72,7 @@ class NetworkCard:
 
 
 def network_cards(
-    data: KnownData | None, figures: Mapping[str, NetworkFigures], recommended: str = ""
+    data: KnownData | None, figures: Mapping[str, NetworkFigures], recommended: str = "", pretrained: str = ""
 ) -> list[NetworkCard]:
     """Return a card for each standard network, those that fit first.
 
@@ -80,6 +80,7 @@ def network_cards(
         data: of the training; None if not chosen yet.
         figures: network (``backend/name``) → its figures.
         recommended: name of the network of the recipe; empty for none.
+        pretrained: name of the network that its recipe starts from pretrained weights; empty for none.
     """
     cards = []
     for backend, info in backend_infos().items():
@@ -90,6 +91,7 @@ def network_cards(
             cards.append(_card(backend, network, known, why_not, _learned(network, data)))
     timed = [card for card in cards if not card.why_not and card.epoch_s is not None]
     fastest = min(timed, key=lambda card: card.epoch_s or 0.0).name if len(timed) > 1 else ""
+    cards = [replace(card, about=f"{card.about}, pretrained") if card.name == pretrained else card for card in cards]
     return sorted((_with_badge(card, recommended, fastest) for card in cards), key=_place)
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from ziggurat.jobs import Supervisor
 from ziggurat.services.inference_pool import InferencePool
 from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import Settings
-from ziggurat.store import Store
+from ziggurat.store import JobOnDisk, Store
 from ziggurat.workspace.accounts import Accounts
 from ziggurat.workspace.new_jobs import JobMaker
+from ziggurat.workspace.signing_keys import SigningKeys
 from ziggurat.workspace.studio.box_proposals import BoxProposals, EvaluationProposals, ModelProposals
 from ziggurat.workspace.studio.dataset_maps import DatasetMaps
 from ziggurat.workspace.studio.datasets import StudioDatasets
+from ziggurat.workspace.studio.demo import Demo
 from ziggurat.workspace.studio.evaluations import Evaluations
 from ziggurat.workspace.studio.exports import Exports
 from ziggurat.workspace.studio.images import WebPictures
@@ -26,6 +29,7 @@ from ziggurat.workspace.studio.measurements import MEASUREMENTS_FILE, Measuremen
 from ziggurat.workspace.studio.models import Models, Published
 from ziggurat.workspace.studio.network_graphs import GraphCache, NetworkGraphs
 from ziggurat.workspace.studio.networks import Networks
+from ziggurat.workspace.studio.next_steps import NextSteps
 from ziggurat.workspace.studio.paths import studio_paths
 from ziggurat.workspace.studio.programs import Programs
 from ziggurat.workspace.studio.retraining import Retrainings
@@ -52,6 +56,7 @@ class StudioParts:
         graphs: of networks that are not trained.
         graph_boards: a TensorBoard for each of those that is looked at.
         machine: devices, memory, disk.
+        read_job: reads the folder of a job that is restored.
         remarks: what people should know of the workspace, one sentence each.
     """
 
@@ -63,6 +68,7 @@ class StudioParts:
     graphs: GraphCache
     graph_boards: TensorBoards
     machine: Machine
+    read_job: Callable[[Path], JobOnDisk]
     remarks: tuple[str, ...] = ()
 
 
@@ -85,6 +91,8 @@ class Studio(Workspace[Jobs]):
         evaluations: models on whole splits and on many images.
         maps: features of the samples of datasets, and where they place them.
         box_proposals: boxes that models find in the images of datasets.
+        next_steps: what to do after each result.
+        demo: handwritten digits to try it with.
         programs: programs that are submitted.
         retrainings: trainings that are repeated on another version of their dataset.
         exports: trained models in formats of other programs.
@@ -97,6 +105,7 @@ class Studio(Workspace[Jobs]):
         notices: news for pages that are open.
         paths: that people may name.
         uploads: files that people sent.
+        signing_keys: that sign exports.
         web_pictures: images that people name by their address.
         remarks: what people should know of the workspace, as it was when the studio was opened; one sentence each.
     """
@@ -112,7 +121,7 @@ class Studio(Workspace[Jobs]):
         store, supervisor = parts.store, parts.supervisor
         root = settings.workspace.expanduser()
         self.tensorboards, self.paths = parts.tensorboards, studio_paths(root, store.settings)
-        jobs = Jobs(store, supervisor, clock, lambda job_id: self.tensorboards.release(job_id))
+        jobs = Jobs(store, supervisor, clock, parts.read_job, lambda job_id: self.tensorboards.release(job_id))
         super().__init__(settings, jobs, offered=lambda: self.paths.roots, clock=clock)
         self._store = store
         self.people = parts.people
@@ -123,12 +132,13 @@ class Studio(Workspace[Jobs]):
         self.machine = parts.machine
         self.remarks = parts.remarks
         self.uploads = Uploads(root / "uploads", clock)
+        self.signing_keys = SigningKeys(root)
         self.web_pictures = WebPictures(settings.picture_hosts, is_on=settings.picture_urls)
         self.datasets = StudioDatasets(
             jobs, store, supervisor, Tasks(settings), root / "datasets", clock, lambda: self.paths.roots
         )
         kept = Measurements(root / MEASUREMENTS_FILE, clock)
-        self.training = Training(jobs, supervisor, self.tasks, root / "jobs", clock, parts.machine, kept)
+        self.training = Training(jobs, supervisor, self.tasks, root / "jobs", clock, parts.machine, kept, self.weights)
         self.networks = Networks(jobs, self.tasks, kept)
         self.models = Models(jobs, self.tasks, parts.inference, root / "jobs", clock)
         self.graphs = NetworkGraphs(parts.graphs, self.networks.describe, parts.graph_boards)
@@ -140,6 +150,8 @@ class Studio(Workspace[Jobs]):
                 ModelProposals(jobs, self.models, self.datasets),
             ]
         )
+        self.next_steps = NextSteps(jobs, store, self.training, self.evaluations)
+        self.demo = Demo(jobs, self.datasets, self.training, parts.machine.frameworks, root / "uploads" / "demo-digits")
         self.maps = DatasetMaps(jobs, self.datasets, self.weights, maker)
         self.programs = Programs(jobs, maker, self.paths)
         self.retrainings = Retrainings(jobs, self.datasets, self.training, self.evaluations)

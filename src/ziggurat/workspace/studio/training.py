@@ -14,6 +14,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from ziggurat.entities import Job, JobFilter
+from ziggurat.entities.pretrained_weights import weights_name
 from ziggurat.errors import JobError, SpecError, UsageError, ZigguratError
 from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder
@@ -31,6 +32,7 @@ from ziggurat.workspace.studio.recipes import CardFigures, NetworkCard, better_r
 from ziggurat.workspace.tasks import Tasks
 from ziggurat.workspace.training_checks import DIGITS, KnownData, Pending, known_data, obstacle_of
 from ziggurat.workspace.training_estimates import with_times
+from ziggurat.workspace.weights import Weights
 from ziggurat.zoo.backends import with_backend
 
 __all__ = ["Training", "command_line", "short_content", "spec_document"]
@@ -57,6 +59,7 @@ class Training:
         clock: seconds since 1970.
         machine: what it has.
         kept: what descriptions and test batches found.
+        weights: pretrained weights of the workspace.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Training:
         clock: Callable[[], float],
         machine: Machine,
         kept: Measurements,
+        weights: Weights,
     ) -> None:
         self._jobs = jobs
         self._supervisor = supervisor
@@ -76,6 +80,7 @@ class Training:
         self._clock = clock
         self._machine = machine
         self._kept = kept
+        self._weights_folder = weights
         self._preflight = Preflight(tasks, machine, self._finished, kept)
         self.test_batches = StudioTestBatches(tasks, machine, kept)
 
@@ -150,7 +155,7 @@ class Training:
         obstacle, specs = self._obstacle(complete), _specs(complete)
         if obstacle is not None:
             return self._preflight.refuse(specs[0], jobs=len(specs), problems=obstacle.details["problems"])
-        dataset = self._jobs.get(request.dataset) if request.dataset else None
+        dataset = self._jobs.get(complete.dataset) if complete.dataset else None
         return self._preflight.check(with_backend(specs[0]), jobs=len(specs), dataset=dataset, describe=describe)
 
     def test_batch(
@@ -184,6 +189,7 @@ class Training:
         complete = self._complete(request)
         self._refuse(complete)
         spec = with_backend(_specs(complete)[0])
+        self._weights_folder.add_named(spec.pretrained)
         return self.test_batches.run(spec, find_rate=find_rate, ticket=ticket, time_limit_s=time_limit_s)
 
     def measured(self, request: JobRequest) -> dict[str, Any] | None:
@@ -215,10 +221,11 @@ class Training:
             JobError: where there is no such dataset.
         """
         source, data = self._known(dataset_id)
-        found = None if data is None else recommend(data, network=network)
+        known = self._weights_folder.names()
+        found = None if data is None else recommend(data, network=network, weights=known)
         if data is None or found is None or network is not None:
             return found
-        return recommend(data, earlier=better_run(self._finished(), source, found.network))
+        return recommend(data, earlier=better_run(self._finished(), source, found.network), weights=known)
 
     def cards(self, dataset_id: str | None, batch_size: int) -> list[NetworkCard]:
         """Return the standard networks with what each takes on a dataset, the recommended one first.
@@ -231,11 +238,13 @@ class Training:
             JobError: where there is no such dataset.
         """
         source, data = ("", None) if dataset_id is None else self._known(dataset_id)
-        chosen = None if data is None else recommend(data)
+        known = self._weights_folder.names()
+        chosen = None if data is None else recommend(data, weights=known)
         if data is None or chosen is None:
             return network_cards(data, {})
         figures = CardFigures(self._kept, self._machine.memory_bytes, self._finished())
-        return network_cards(data, figures.all(data, source, batch_size), chosen.network)
+        starts = chosen.network if weights_name(chosen.fields.get("pretrained")) else ""
+        return network_cards(data, figures.all(data, source, batch_size), chosen.network, pretrained=starts)
 
     def _known(self, dataset_id: str) -> tuple[str, KnownData | None]:
         """Return the source of a dataset, and what is known of it; None where it is not done."""
@@ -294,6 +303,8 @@ class Training:
         """
         complete, now = self._complete(request), self._clock()
         self._refuse(complete)
+        for pretrained in dict.fromkeys(content.get("pretrained") for content, _ in expand_sweep(complete)):
+            self._weights_folder.add_named(pretrained, added_by=owner)
         usable = sum(device.usable for device in self._machine.resources().devices)
         needs = functools.partial(train_needs, accelerators=usable)
         return make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=needs)
@@ -319,8 +330,13 @@ class Training:
         return next((each for each in found if each is not None), None)
 
     def _complete(self, request: JobRequest) -> JobRequest:
-        """Return a request whose spec has the places of dataset and weights."""
+        """Return a request whose spec has the places of dataset and weights, and which has their ids for names."""
         content = dict(request.spec)
+        request = dataclasses.replace(
+            request,
+            dataset=self._jobs.id_of(request.dataset, ("dataset",)),
+            model=self._jobs.id_of(request.model, ("train",)),
+        )
         if not request.dataset:
             self._refuse_id(content.get("data"))
         if request.dataset:

@@ -28,7 +28,7 @@ from ziggurat.backends.tensorflow.towers import (
     inference_feeds,
     make_placeholders,
 )
-from ziggurat.engine import standalone_prediction
+from ziggurat.dataflow import standalone_prediction
 from ziggurat.engine.backend import ArraySpec, ProgramRequest, single_arrays
 from ziggurat.engine.capabilities import DescribedGraph, ExportOrder, ExportResult, TensorDescription
 from ziggurat.engine.detection_parity import detection_rule

@@ -181,7 +181,13 @@ def inside_module(tensorflow: ModuleType) -> ModuleType:
         ),
         "layers": _part("layers", tf.layers),
         "pywrap_tensorflow": _part("pywrap_tensorflow", tensorflow, NewCheckpointReader=tf.train.NewCheckpointReader),
-        "ops": _part("ops", tensorflow, rnn_cell=tf.nn.rnn_cell, rnn=_part("ops.rnn", tensorflow.nn)),
+        "ops": _part(
+            "ops",
+            tensorflow,
+            constant_op=importlib.import_module("tensorflow.python.framework.constant_op"),
+            rnn_cell=tf.nn.rnn_cell,
+            rnn=_part("ops.rnn", tensorflow.nn),
+        ),
     }
     return StandInModule("tf.python", importlib.import_module("tensorflow.python"), tensorflow, names=parts)
 

@@ -14,7 +14,7 @@ from ziggurat.backends.torch.export.formats import FORMATS, ExportFormat, Runner
 from ziggurat.backends.torch.export.serving import ServingModule
 from ziggurat.backends.torch.network import source_of
 from ziggurat.backends.torch.trained import TrainedTorch, trained_network
-from ziggurat.engine import standalone_prediction
+from ziggurat.dataflow import standalone_prediction
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.engine.capabilities import ExportOrder, ExportResult
 from ziggurat.engine.detection_parity import detection_rule

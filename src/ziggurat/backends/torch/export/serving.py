@@ -66,7 +66,7 @@ class ServingModule(nn.Module):
 
         ``detections`` stands in the place of boxes and scores.
         """
-        found = named_outputs(self._network.predict(self._before(input)), scores=self._scores)
+        found = named_outputs(self._network.predict(self._network.laid_out(self._before(input))), scores=self._scores)
         if self._rule is None or self._rule.output not in found:
             return found
         rule, output = self._rule, found.pop(self._rule.output)

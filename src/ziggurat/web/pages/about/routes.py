@@ -16,7 +16,8 @@ from fastapi import Request, Response
 from fastapi.responses import PlainTextResponse
 
 from ziggurat.entities.backend_info import backend_infos
-from ziggurat.server.dependencies import AdminUser, StudioDep, ViewerUser
+from ziggurat.operations import weights
+from ziggurat.server.dependencies import AdminUser, StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import NotFoundError
 from ziggurat.server.permissions import new_router
 from ziggurat.web.caches import of_application
@@ -37,8 +38,9 @@ _PARTS: Final = {
     "weights": "Pretrained weights",
     "uploads": "Uploads without a dataset",
     "cache": "Thumbnails",
+    "features": "Features of samples",
     "temporary": "Graphs and measurements",
-    ".trash": "Deleted, removed soon",
+    ".trash": "Deleted, can be restored",
     "logs": "Logs",
 }
 
@@ -144,6 +146,13 @@ def disk(request: Request, studio: StudioDep, _who: ViewerUser) -> Response:
     if is_part(request):
         return part(request, "about/disk.html", parts=parts)
     return _page(request, studio, parts=parts)
+
+
+@router.post("/about/disk/features/delete", include_in_schema=False)
+def delete_features(request: Request, studio: StudioDep, who: TrainerUser) -> Response:
+    """Delete the stored features of samples."""
+    weights.delete_features(studio, who)
+    return disk(request, studio, who) if is_part(request) else see_other(request, "/about/disk")
 
 
 @router.get("/about/licences", include_in_schema=False)

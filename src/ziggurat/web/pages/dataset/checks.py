@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Form, Query, Request, Response
 
-from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
+from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.operations.datasets import create_again as again
 from ziggurat.operations.datasets import exclude
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.caches import BackgroundResult, background_results
-from ziggurat.web.pages.dataset.routes import dataset_frame, is_finished
+from ziggurat.web.pages.dataset.check_findings import MADE_BEFORE, finding_of, findings_of, places_of, problem_title
+from ziggurat.web.pages.dataset.routes import check_result, dataset_frame, is_finished
 from ziggurat.web.pages.dataset.view import next_name
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.workspace.studio import Studio
@@ -22,108 +21,6 @@ from ziggurat.workspace.studio import Studio
 __all__ = ["router"]
 
 router = new_router()
-
-
-_MADE_BEFORE: Final = "made-before"
-_TITLES: Final[Mapping[str, str]] = {
-    "duplicate": "Duplicates",
-    "duplicate-across-splits": "Duplicates across splits",
-    "duplicate-with-other-label": "Duplicates with different labels",
-    "near-duplicate": "Near duplicates",
-    "near-duplicate-with-other-label": "Near duplicates with different labels",
-    "leak": "Leaks between splits",
-    "zero-size-box": "Boxes of zero size",
-    "tiny-box": "Tiny boxes",
-    "box-outside": "Boxes outside the image",
-    "duplicate-box": "Duplicate boxes",
-    "unknown-class": "Unknown classes",
-    "no-objects": "Images without objects",
-    "empty-label": "Samples without label",
-    "small-class": "Classes with few samples",
-    "empty-class": "Empty classes",
-    "imbalance": "Class imbalance",
-    "changed-store": "Changed records",
-    "size-outlier": "Images of an unusual size",
-    "label-error": "Likely label errors",
-    "unreadable": "Unreadable samples",
-    "excluded": "Excluded by a user",
-    "no-label": "No label",
-    "bad-line": "Unreadable lines",
-    "no-picture": "Missing images",
-    "missing-value": "Missing values",
-    "duplicate-key": "Duplicate names",
-    "swapped-corners": "Boxes with swapped corners",
-    "box-of-outline": "Boxes made of outlines",
-    "exif-turned": "Images that EXIF turns",
-    "other-size": "Labels of another image size",
-    "other-name": "Files found by another name",
-    "same-name": "Classes of one name",
-    "no-split": "Missing splits",
-    "no-box": "Annotations without boxes",
-    "two-splits": "Images in two splits",
-    _MADE_BEFORE: "Made by an earlier release",
-}
-_AT_CREATION: Final = "at-creation-"
-_SEVERITIES: Final[Mapping[str, str]] = {"error": "Error", "warning": "Warning", "note": "Note"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckFinding:
-    """A finding as the page shows it.
-
-    Args:
-        finding: as ``ziggurat.datasets.checks.Finding`` has it.
-        title: for people.
-        severity: for people.
-        exclude_count: samples without which it would be gone; 0 where leaving some out does not mend it.
-        problem: kind of problem to look at in the explorer; empty for none.
-    """
-
-    finding: Any
-    title: str
-    severity: str
-    exclude_count: int
-    problem: str
-
-
-def findings_of(report: Any) -> list[CheckFinding]:
-    """Return the findings of a check, the severe ones first."""
-    return [_shown(finding) for finding in report.findings]
-
-
-def finding_of(report: Any, kind: str) -> Any:
-    """Return the finding of a kind.
-
-    Raises:
-        UnknownNameError: where nothing of this kind was found.
-    """
-    for finding in report.findings:
-        if finding.kind == kind:
-            return finding
-    raise UnknownNameError("finding of this check", kind, [finding.kind for finding in report.findings])
-
-
-def places_of(finding: Any) -> list[str]:
-    """Return the samples without which a finding would be gone, as ``SPLIT/ROW``."""
-    excluded: Mapping[str, Sequence[int]] = finding.exclude
-    return [f"{split}/{row}" for split, rows in excluded.items() for row in rows]
-
-
-def problem_title(kind: str) -> str:
-    """Return the name of a kind of problem for people."""
-    return _TITLES.get(kind) or kind.replace("-", " ").capitalize()
-
-
-def _shown(finding: Any) -> CheckFinding:
-    problem = finding.kind.removeprefix(_AT_CREATION) if finding.kind.startswith(_AT_CREATION) else ""
-    title = problem_title(problem or finding.kind)
-    return CheckFinding(
-        finding=finding,
-        title=f"At creation: {title}" if problem else title,
-        severity=_SEVERITIES[finding.severity],
-        exclude_count=sum(len(rows) for rows in finding.exclude.values()),
-        problem=problem,
-    )
 
 
 _AT_ONCE_S: Final = 0.1
@@ -150,7 +47,7 @@ def check(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str, ve
 @router.post("/datasets/{job_id}/check", include_in_schema=False)
 def verify(request: Request, studio: StudioDep, _who: TrainerUser, job_id: str) -> Response:
     """Begin to read every record and file of a dataset."""
-    _begin(request, studio, job_id, verify=True)
+    check_result(request, studio, job_id, verify=True)
     return see_other(request, f"/datasets/{job_id}/check", {"verify": "true"})
 
 
@@ -216,17 +113,10 @@ def leave_out(
     return see_other(request, f"/datasets/{job.id}")
 
 
-def _begin(request: Request, studio: Studio, job_id: str, *, verify: bool, wait_s: float = 0.0) -> BackgroundResult:
-    studio.datasets.folder(job_id)
-    return background_results(request).get(
-        ("check", job_id, verify), lambda: studio.datasets.check(job_id, verify=verify), wait_s=wait_s
-    )
-
-
 def _found(request: Request, studio: Studio, job_id: str, *, verify: bool, wait_s: float) -> BackgroundResult | None:
     """Return the result of a check; None if it is the thorough one and was not requested."""
     if not verify:
-        return _begin(request, studio, job_id, verify=False, wait_s=wait_s)
+        return check_result(request, studio, job_id, wait_s=wait_s)
     found = background_results(request).peek(("check", job_id, True))
     if found is not None:
         found.wait(wait_s)
@@ -243,7 +133,7 @@ def _values(studio: Studio, job_id: str, verify: bool, found: BackgroundResult |
         "findings": findings_of(report) if report is not None else [],
         "check_problem": found.error.as_dict() if found is not None and found.is_ready and found.error else None,
         "has_pictures": pictures is not None,
-        "may_be_again": report is not None and _MADE_BEFORE in report and not studio.datasets.why_not_again(job_id),
+        "may_be_again": report is not None and MADE_BEFORE in report and not studio.datasets.why_not_again(job_id),
         "next_name": next_name(studio.jobs.get(job_id).name),
     }
 

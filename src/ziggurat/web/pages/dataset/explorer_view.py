@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from ziggurat.web.pages.dataset.checks import problem_title
+from ziggurat.web.pages.dataset.check_findings import problem_title
 from ziggurat.web.pages.dataset.filters import DatasetFilter, Facet, facets_of
 from ziggurat.web.pages.dataset.listing import MOST_SIMILAR, Listing, Neighbours
 from ziggurat.web.pages.dataset.predicted import Predicted, SamplePrediction, predicted_of
@@ -323,3 +323,8 @@ def _legend(schema: Any, numbers: Iterable[int]) -> list[Legend]:
         name = "ignored" if number == schema.ignore_class else class_title(number, schema.class_names)
         found.append(Legend(name=name, colour=f"#{red:02x}{green:02x}{blue:02x}" if is_drawn else ""))
     return found
+
+
+def legend_of_masks(schema: Any) -> list[Legend]:
+    """Return the named classes of masks with their colors; none for data without masks."""
+    return _legend(schema, range(len(schema.class_names)))

@@ -17,6 +17,7 @@ from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.caches import BackgroundResult, background_results
 from ziggurat.web.flash import see_deleted
+from ziggurat.web.pages.dataset.overview import CHECKED_AT_ONCE, Health, health_of, shown_samples
 from ziggurat.web.pages.dataset.sample_images import mean_picture, places_of, sample_picture, tile_sheet
 from ziggurat.web.pages.dataset.view import (
     KIND_NAMES,
@@ -27,7 +28,6 @@ from ziggurat.web.pages.dataset.view import (
     dataset_problems,
     dataset_spec,
     retrain_offer,
-    seen_sentence,
     single_values,
     used_classes,
 )
@@ -38,7 +38,7 @@ from ziggurat.web.urls import address
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.training_checks import default_title, why_not_trainable
 
-__all__ = ["dataset_frame", "is_finished", "router", "statistics_result", "version_page"]
+__all__ = ["check_result", "dataset_frame", "is_finished", "router", "statistics_result", "version_page"]
 
 router = new_router()
 
@@ -97,17 +97,37 @@ def version_page(
     job = studio.jobs.get(job_id)
     found = statistics_result(request, studio, job_id, _AT_ONCE_S)
     about = dataset_about(studio, job)
+    health = _health(request, studio, job_id, about.described, _AT_ONCE_S)
     return page(
         request,
         "dataset/page.html",
-        **dataset_frame(studio, job, ""),
+        **dataset_frame(studio, job, "", about.described),
         about=about,
-        leaks=seen_sentence(studio, about.described, job_id),
+        health=health,
+        **_shown_samples(request, studio, job_id),
         projects=studio.projects.names(),
         retrain=retrain_offer(studio, job, evaluation) if about.parents else None,
         error=error,
         **_charts(request, job_id, found),
     )
+
+
+@router.get("/datasets/{job_id}/health", include_in_schema=False)
+def health(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the health of a dataset once its quick check is done, which runs in the background."""
+    if not is_part(request, "dataset-health") or not is_finished(studio.jobs.get(job_id)):
+        return see_other(request, f"/datasets/{job_id}")
+    found = _health(request, studio, job_id, studio.datasets.describe(job_id), _PATIENCE_S)
+    return part(request, "dataset/health.html", job=studio.jobs.get(job_id), health=found)
+
+
+@router.get("/datasets/{job_id}/shown", include_in_schema=False)
+def shown(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return other samples than those that the page of a dataset shows."""
+    if not is_part(request, "dataset-samples") or not is_finished(studio.jobs.get(job_id)):
+        return see_other(request, f"/datasets/{job_id}", dict(request.query_params))
+    values = _shown_samples(request, studio, job_id)
+    return part(request, "dataset/shown.html", job=studio.jobs.get(job_id), **values)
 
 
 @router.get("/datasets/{job_id}/charts", include_in_schema=False)
@@ -189,7 +209,7 @@ def delete(
         delete_job(studio, who, job_id, force)
     except ZigguratError as error:
         return _delete_page(request, studio, job_id, error=error)
-    return see_deleted(request, "/datasets", name)
+    return see_deleted(request, "/datasets", name, job_id)
 
 
 def dataset_frame(studio: Studio, job: Job, tab: str, described: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -216,6 +236,7 @@ def dataset_frame(studio: Studio, job: Job, tab: str, described: Mapping[str, An
         "tab": tab,
         "kind_title": KIND_NAMES.get(described["kind"], described["kind"]),
         "counts": ", ".join(counts),
+        "finding_count": studio.datasets.known_findings(job.id),
         "problem_count": sum(described["problems"].values()),
         "is_trainable": not why_not,
         "can_name_classes": bool(classes) or described["kind"] == "segmentation",
@@ -282,6 +303,31 @@ def _making_or_over(request: Request, studio: Studio, job_id: str) -> Response:
     return Response(status_code=204, headers={"HX-Refresh": "true"})
 
 
+def check_result(
+    request: Request, studio: Studio, job_id: str, *, verify: bool = False, wait_s: float = 0.0
+) -> BackgroundResult:
+    """Return the check of a dataset, which is begun in the background if it was not, and kept."""
+    studio.datasets.folder(job_id)
+    return background_results(request).get(
+        ("check", job_id, verify), lambda: studio.datasets.check(job_id, verify=verify), wait_s=wait_s
+    )
+
+
+def _health(request: Request, studio: Studio, job_id: str, described: Mapping[str, Any], wait_s: float) -> Health:
+    if sum(described["splits"].values()) <= CHECKED_AT_ONCE:
+        found = check_result(request, studio, job_id, wait_s=wait_s)
+    else:
+        found = background_results(request).peek(("check", job_id, False))
+    trains = not why_not_trainable(described["kind"], tuple(described["classes"] or ()))
+    return health_of(job_id, described, found, trains=trains)
+
+
+def _shown_samples(request: Request, studio: Studio, job_id: str) -> dict[str, Any]:
+    query = request.query_params
+    seed = int(text) if (text := query.get("draw", "")).isascii() and text.isdigit() and len(text) < 7 else 0
+    return {"shown": shown_samples(studio, job_id, seed=seed, by_class=query.get("by") == "class")}
+
+
 def statistics_result(request: Request, studio: Studio, job_id: str, wait_s: float) -> BackgroundResult:
     """Return the statistics of a dataset, which are counted in the background, once."""
     studio.datasets.folder(job_id)
@@ -309,4 +355,13 @@ def _delete_page(
         return see_other(request, f"/jobs/{job_id}/delete")
     users = studio.jobs.dependents(job_id)
     corrected = studio.datasets.boxes.places(job_id) if is_finished(job) else []
-    return page(request, "dataset/delete.html", status, job=job, users=users, corrected=corrected, error=error)
+    return page(
+        request,
+        "dataset/delete.html",
+        status,
+        job=job,
+        users=users,
+        corrected=corrected,
+        error=error,
+        trash_days=studio.settings.trash_days,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +29,6 @@ __all__ = [
     "dataset_spec",
     "next_name",
     "retrain_offer",
-    "seen_sentence",
     "single_values",
     "used_classes",
 ]
@@ -245,6 +244,19 @@ _MANY_CLASSES: Final = 15
 _MOST_COLUMNS: Final = 60
 
 
+_FOLDED: Final = (
+    "Widths of the images",
+    "Heights of the images",
+    "Aspect ratios",
+    "Most frequent sizes",
+    "Widths of the boxes",
+    "Heights of the boxes",
+    "Areas of the boxes",
+    "Sizes of the files",
+)
+"""Titles of charts that few look at."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class DatasetChart:
     """A chart with its table.
@@ -256,6 +268,7 @@ class DatasetChart:
         rows: of the table: cells, the first one a name.
         note: one sentence below; empty for none.
         wide: whether it needs the whole width.
+        folded: whether it is shown on request: sizes of images, files and boxes.
     """
 
     title: str
@@ -264,6 +277,7 @@ class DatasetChart:
     rows: Sequence[Sequence[str]]
     note: str = ""
     wide: bool = False
+    folded: bool = False
 
     @property
     def bars(self) -> list[list[tuple[int, float, float]]]:
@@ -287,7 +301,8 @@ def dataset_charts(statistics: Any) -> list[DatasetChart]:
     Args:
         statistics: as the studio's ``datasets.statistics`` returns them.
     """
-    return [chart for chart in _charts(statistics) if chart is not None and len(chart.rows) > 1]
+    charts = [chart for chart in _charts(statistics) if chart is not None and len(chart.rows) > 1]
+    return [replace(chart, folded=chart.title in _FOLDED) for chart in charts]
 
 
 def single_values(statistics: Any) -> list[str]:
@@ -504,18 +519,6 @@ def _bins(edges: Sequence[float], as_text: Any) -> list[str]:
 def _rounded(value: float, digits: int) -> str:
     text = f"{value:,.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def seen_sentence(studio: Studio, described: Mapping[str, Any], job_id: str) -> list[str]:
-    """Return a sentence for each split with samples whose content is in training too, which spoils its figures."""
-    with studio.datasets.opened(job_id) as dataset:
-        seen = dataset.catalogue.seen_in_training()
-    what = "image" if described["image"] else KIND_WORDS.get(described["kind"], "content")
-    return [
-        f"{as_count(count)} of {plural(described['splits'][split], 'sample')} of {split} "
-        f"{'has' if count == 1 else 'have'} the same {what} as a sample of train."
-        for split, count in seen.items()
-    ]
 
 
 KIND_WORDS: Final[Mapping[str, str]] = {"text-classification": "text", "table": "row"}

@@ -82,6 +82,7 @@ def evaluation(
     if isinstance(found, Found) and is_part(request, "evaluation-results"):
         return part(request, "evaluation/results.html", **{**values, "is_part": True})
     values |= _beside(studio, job, found)
+    values["next_step"] = studio.next_steps.of(job)
     if is_part(request, "evaluation"):
         return part(request, "evaluation/content.html", **values, brings_head=True)
     return page(request, "evaluation/page.html", topics=(f"job:{job_id}",), **values, brings_head=False)

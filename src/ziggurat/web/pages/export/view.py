@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,7 +13,7 @@ from ziggurat.errors import JobError, ZigguratError
 from ziggurat.formatting import plural
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.exports import Export, export_formats
+from ziggurat.workspace.studio.exports import EXPORTS_FOLDER, Export, export_formats
 from ziggurat.workspace.studio.models import PublishedModel
 
 __all__ = ["ARCHIVES", "FIRST_TYPED", "ExportLook", "TakeAway", "field_of", "take_away"]
@@ -43,6 +44,13 @@ _PREPROCESSING: Final = {
 }
 """What a network takes → what its preprocessing is, and where it goes by default."""
 
+_BODIES: Final = {
+    "image": "-F image=@image.png",
+    "row": """--json '{"rows": [{"COLUMN": 1}]}'""",
+    "text": """--json '{"texts": ["a text"]}'""",
+}
+"""What a network takes → options of curl that send it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExportLook:
@@ -53,12 +61,14 @@ class ExportLook:
         title: what people call its format.
         parity: its proof; empty while there is none.
         samples: ``100 samples of the split val``; empty while there is none.
+        serve_lines: commands that serve it, and ask it; empty if its format is not served.
     """
 
     export: Export
     title: str
     parity: Mapping[str, Any]
     samples: str
+    serve_lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,13 +112,14 @@ def take_away(studio: Studio, job_id: str) -> TakeAway:
     titles = {each.name: each.title for each in formats}
     checkpoints = checkpoint_choices(job)
     is_busy = job.is_active or job.state == "queued"
+    kind = _input_kind(studio, job_id) if checkpoints else "image"
     return TakeAway(
         job=job,
         checkpoints=checkpoints,
         formats=formats,
-        exports=[_look(each, titles) for each in studio.exports.of_job(job_id)],
+        exports=[_look(each, titles, _serve_lines(job, each, kind)) for each in studio.exports.of_job(job_id)],
         published=studio.published.of_job(job_id),
-        preprocessing=_PREPROCESSING[_input_kind(studio, job_id) if checkpoints else "image"],
+        preprocessing=_PREPROCESSING[kind],
         why_not_published="A model is published when its training has ended." if is_busy else "",
     )
 
@@ -130,7 +141,21 @@ def field_of(error: ZigguratError, action: str) -> str:
     return "format" if action == "export" and error.code == "unknown_name" else ""
 
 
-def _look(export: Export, titles: Mapping[str, str]) -> ExportLook:
+def _serve_lines(job: Job, export: Export, kind: str) -> tuple[str, ...]:
+    """Return the command that serves an export, and one that asks; nothing for formats that are not served."""
+    if export.format != "onnx":
+        return ()
+    folder = f"{job.folder}/{EXPORTS_FOLDER}/{export.name}"
+    return f"ziggurat serve {shlex.quote(folder)}", f"curl {_BODIES[kind]} http://127.0.0.1:8600/predict"
+
+
+def _look(export: Export, titles: Mapping[str, str], serve_lines: tuple[str, ...]) -> ExportLook:
     parity = export.result.get("parity", {})
     samples = f"{plural(parity['samples'], 'sample')} of the split {export.result['split']}" if parity else ""
-    return ExportLook(export=export, title=titles.get(export.format, export.format), parity=parity, samples=samples)
+    return ExportLook(
+        export=export,
+        title=titles.get(export.format, export.format),
+        parity=parity,
+        samples=samples,
+        serve_lines=serve_lines,
+    )

@@ -20,6 +20,9 @@ from ziggurat.workspace.studio.jobs import chosen_ids
 __all__ = ["Choice", "carry_out", "change_of"]
 
 
+_UNDONE: Final = 500
+"""So many deletions are taken back by one button; others are on the page of deleted jobs."""
+
 _SHOWN: Final = 20
 _DONE: Final = {
     "stop": ("was asked to stop", "were asked to stop"),
@@ -96,7 +99,12 @@ def carry_out(
     results = jobs.act(studio, who, audited, ids, force=force, does=does, is_one=len(ids) == 1)
     done = [each["id"] for each in results if each["done"]]
     refused = [_refused(each, known) for each in results if not each["done"]]
-    return Outcome(text=_text(action, done, known), refused=refused[:_SHOWN], refused_total=len(refused))
+    return Outcome(
+        text=_text(action, done, known),
+        deleted=done[:_UNDONE] if action == "delete" else (),
+        refused=refused[:_SHOWN],
+        refused_total=len(refused),
+    )
 
 
 def change_of(form: Mapping[str, str], job: Job) -> JobChange | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -13,10 +13,11 @@ from markupsafe import Markup
 from starlette.datastructures import FormData
 from starlette.responses import FileResponse, HTMLResponse
 
-from ziggurat.entities import Identity, Job
+from ziggurat.entities import RUN_KINDS, Identity, Job, JobFilter
 from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
 from ziggurat.formatting import as_ago
 from ziggurat.operations import jobs
+from ziggurat.operations.models import start_demo
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser, ViewerWriteUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import anyone, new_router
@@ -40,6 +41,7 @@ from ziggurat.web.rendering import is_part, page, part, part_html, see_other, st
 from ziggurat.web.static_files import STATIC
 from ziggurat.web.urls import NEW_PAGES, address
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.demo import demo_picture
 from ziggurat.workspace.training_checks import why_not_trainable
 
 __all__ = ["router"]
@@ -111,8 +113,55 @@ def _list_page(request: Request, studio: Studio, who: Identity, query: HomeQuery
         "remarks": studio.remarks,
         "published": published,
     }
+    first = _first_screen(studio, who, query, totals.kinds)
     values = {**seen, **home_values(request, results, found), "tabs": tabs, "list_html": shown.html}
-    return page(request, "home/page.html", 400 if results.problem else 200, **values)
+    status = 400 if results.problem else 200
+    return page(request, "home/page.html", status, **values, first=first, has_run=False)
+
+
+@dataclass(frozen=True)
+class _FirstScreen:
+    """What the first screen of a studio without a run says.
+
+    Args:
+        why_not: what must be installed for the digits; empty if nothing is missing.
+        dataset: the newest one that can be trained on; None for none.
+    """
+
+    why_not: str
+    dataset: Job | None
+
+
+def _first_screen(studio: Studio, who: Identity, query: HomeQuery, kinds: Mapping[str, int]) -> _FirstScreen | None:
+    """Return the first screen, for those who may train, while there is no run; else None."""
+    if query != HomeQuery() or any(kinds.get(each) for each in RUN_KINDS) or not who.may("trainer", "write"):
+        return None
+    chosen = JobFilter(kinds=("dataset",), states=("done",), limit=1)
+    datasets = studio.jobs.page(chosen).jobs if kinds.get("dataset") else ()
+    return _FirstScreen(studio.demo.why_not(), next(iter(datasets), None))
+
+
+@router.post("/first/digits", include_in_schema=False)
+def train_digits(request: Request, studio: StudioDep, who: TrainerUser) -> Response:
+    """Train on the built-in digits, and show the training; a second click shows the same one."""
+    try:
+        job = start_demo(studio, who)
+    except ZigguratError as error:
+        return see_other(request, "/", {"said": flash_messages(request).add(Outcome(error=error.as_dict()))})
+    return see_other(request, f"/models/{job.id}")
+
+
+@router.get("/first/digits.png", include_in_schema=False)
+def digits_picture(_who: ViewerUser) -> Response:
+    """Return some of the built-in digits."""
+    return Response(demo_picture(), media_type="image/png", headers={"Cache-Control": "private, max-age=86400"})
+
+
+@router.get("/parts/first", include_in_schema=False)
+def first_part(request: Request, studio: StudioDep, _who: ViewerUser) -> Response:
+    """Return what tells of a first run that was begun elsewhere."""
+    has_run = any(studio.jobs.totals().kinds.get(each) for each in RUN_KINDS)
+    return part(request, "home/first_live.html", has_run=has_run)
 
 
 @dataclass(frozen=True)

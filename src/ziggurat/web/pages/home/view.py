@@ -200,6 +200,7 @@ class Results:
         problem: what is wrong with the filter or the order; None for nothing.
         typed: what was typed as a new name, where it was not taken.
         name_problem: why not.
+        model: newest finished training, of an empty list without a filter: what such a list leads on with; else None.
     """
 
     query: HomeQuery
@@ -214,6 +215,7 @@ class Results:
     problem: FilterProblem | None = None
     typed: str | None = None
     name_problem: str = ""
+    model: Job | None = None
 
 
 def results_of(studio: Studio, query: HomeQuery) -> Results:
@@ -249,7 +251,12 @@ def results_of(studio: Studio, query: HomeQuery) -> Results:
         projects=studio.projects.names(),
         sweep=jobs.sweeps([query.group]).get(query.group) if query.group else None,
         problem=problem,
+        model=None if rows or query.is_filtered else _newest_model(studio),
     )
+
+
+def _newest_model(studio: Studio) -> Job | None:
+    return next(iter(studio.jobs.page(JobFilter(kinds=("train",), states=("done",), limit=1)).jobs), None)
 
 
 def _sort_problem(studio: Studio, query: HomeQuery) -> FilterProblem | None:

@@ -21,7 +21,9 @@ _PARTS: Final = {
     "machine-load": "job/machine_load.html",
     "sample-predictions": "job/sample_predictions.html",
     "events": "job/events.html",
+    "images": "job/images.html",
 }
+_SAFE: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-cache"}
 _KEPT: Final = {"Cache-Control": "private, max-age=86400"}
 
 
@@ -35,6 +37,14 @@ def live_part(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str
     except NotThereError:  # deleted while this page was open: the rest of the page says so
         return Response(status_code=204)
     return part(request, _PARTS[name], job=job, live=LiveView(studio, job))
+
+
+@router.get("/jobs/{job_id}/images/{name}", include_in_schema=False)
+def logged_image(
+    studio: StudioDep, _who: ViewerUser, job_id: str, name: Annotated[str, Path(max_length=200)]
+) -> Response:
+    """Return an image that the job logged."""
+    return Response(studio.outputs.image(job_id, name), media_type="image/png", headers=_SAFE)
 
 
 @router.get("/jobs/{job_id}/sample-predictions/{number}.png", include_in_schema=False)

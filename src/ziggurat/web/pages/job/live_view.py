@@ -14,6 +14,7 @@ from ziggurat.entities.sample_predictions import CLASSIFICATION, SamplePredictio
 from ziggurat.formatting import as_bytes, as_count, as_number, as_percent
 from ziggurat.web.spread import spread_indices
 from ziggurat.workspace.found_objects import count_found, object_colors
+from ziggurat.workspace.job_outputs import LoggedImage
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.job_timeline import TimelineEvent
 
@@ -214,6 +215,11 @@ class LiveView:
             return []
         times, lines = self.charts[0].times, [line for chart in self.charts for line in chart.lines]
         return [(times[row], [line.texts[row] or "–" for line in lines]) for row in spread_indices(len(times), _ROWS)]
+
+    @cached_property
+    def images(self) -> list[LoggedImage]:
+        """The newest image of each name that it logged."""
+        return self._studio.outputs.images(self.job.id)
 
     @cached_property
     def predictions(self) -> PredictionsView:

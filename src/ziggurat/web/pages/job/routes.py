@@ -192,7 +192,7 @@ def job_page(
         "job/page.html",
         topics=(f"job:{job_id}",),
         about=job_about(studio, now.job, studio.machine.strip()["frameworks"]),
-        log=job_log(studio, job_id) if tab == "log" else None,
+        log=job_log(studio, job_id) if tab == "log" or (tab, now.job.kind) == ("overview", "program") else None,
         program=program_view(studio, now.job, request.query_params.get("file", "")) if tab == "program" else None,
         live=live,
         marks=drawn_marks(live.events) if live is not None else [],
@@ -325,8 +325,8 @@ def ask_to_delete(request: Request, studio: StudioDep, _who: ViewerUser, job_id:
     """Return the dialog that asks before a job is deleted; for browsers without scripts, a page."""
     now = job_now(studio, job_id)
     if is_part(request, "job-dialog"):
-        return part(request, "job/delete_dialog.html", now=now, is_dialog=True)
-    return page(request, "job/delete.html", now=now, is_dialog=False)
+        return part(request, "job/delete_dialog.html", now=now, is_dialog=True, trash_days=studio.settings.trash_days)
+    return page(request, "job/delete.html", now=now, is_dialog=False, trash_days=studio.settings.trash_days)
 
 
 @router.post("/jobs/{job_id}/delete", include_in_schema=False)
@@ -334,12 +334,14 @@ def delete(
     request: Request, studio: StudioDep, who: TrainerUser, job_id: str, force: Annotated[bool, Form()] = False
 ) -> Response:
     """Delete a job and its folder."""
-    name = studio.jobs.get(job_id).name
+    name, days = studio.jobs.get(job_id).name, studio.settings.trash_days
     try:
         jobs.delete_job(studio, who, job_id, force)
     except ZigguratError as error:
-        return page(request, "job/delete.html", now=job_now(studio, job_id), error=error, is_dialog=False)
-    return see_deleted(request, "/", name)
+        return page(
+            request, "job/delete.html", now=job_now(studio, job_id), error=error, is_dialog=False, trash_days=days
+        )
+    return see_deleted(request, "/", name, job_id)
 
 
 @router.post("/jobs/{job_id}/checkpoints/{name}/delete", include_in_schema=False)

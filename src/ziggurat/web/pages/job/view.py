@@ -13,6 +13,7 @@ from typing import Any, Final
 from ziggurat.entities import RUN_KINDS, Attempt, Checkpoint, Job, ScalarSummary
 from ziggurat.entities.arithmetic import NOT_RECORDED
 from ziggurat.entities.best_checkpoint import BestCheckpoint, metric_title, primary_metric
+from ziggurat.entities.next_step import NextStep
 from ziggurat.errors import JobError, NonFiniteError, UnknownNameError
 from ziggurat.formatting import as_heading
 from ziggurat.layout import JobFolder
@@ -298,6 +299,7 @@ class JobNow:
         rate_asked: learning rate set by a user; None if there is none.
         why_no_rate: why the learning rate cannot be set now; empty where it can.
         users: jobs that need this one.
+        next_step: what to do after it; None before it has ended, and where nothing is to be said.
     """
 
     job: Job
@@ -318,6 +320,7 @@ class JobNow:
     rate_asked: float | None
     why_no_rate: str
     users: list[Job]
+    next_step: NextStep | None
 
     @property
     def has_curves(self) -> bool:
@@ -412,6 +415,7 @@ def job_now(studio: Studio, job_id: str) -> JobNow:
         rate_asked=held.get("learning_rate"),
         why_no_rate=why_no_learning_rate(job),
         users=studio.jobs.dependents(job_id),
+        next_step=studio.next_steps.of(job),
     )
 
 
@@ -439,7 +443,7 @@ def job_about(studio: Studio, job: Job, frameworks: Sequence[Any]) -> JobAbout:
         source=str(data.get("source", "")) if isinstance(data, dict) else "",
         differences=spec_differences(job),
         spec_text=spec_text(job),
-        tensorboard=f"tensorboard --logdir {JobFolder(Path(job.folder)).tensorboard}/",
+        tensorboard=f"tensorboard --logdir {JobFolder(Path(job.folder)).tensorboard_root}/",
         framework_problem=next((each["sentence"] for each in frameworks if each["backend"] == job.framework), ""),
         arguments=shlex.join(job.spec.get("arguments", ())) if job.kind == "program" else "",
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request, Response
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
@@ -69,6 +70,15 @@ def _previews(request: Request, studio: StudioDep) -> Previews:
 _Shown = Annotated[Previews, Depends(_previews)]
 
 
+class _Begin(BaseModel):
+    """What an address says that the form begins with."""
+
+    clone: str = Field("", max_length=200)
+    source: str = Field("", max_length=4096)
+    name: str = Field("", max_length=200)
+    method: str = Field("", max_length=200)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Seen:
     """What is known of the source when the page is shown."""
@@ -84,16 +94,20 @@ def new_dataset(
     studio: StudioDep,
     previews: _Shown,
     _who: TrainerUser,
-    clone: Annotated[str, Query(max_length=200)] = "",
-    source: Annotated[str, Query(max_length=4096)] = "",
+    begin: Annotated[_Begin, Query()],
 ) -> Response:
-    """Return the form: a clone or a source that the address names, else the draft, else an empty one."""
+    """Return the form: a clone or a source that the address names, else the draft, else an empty one.
+
+    A clone may get another method of splitting, as a warning about leaks offers it.
+    """
     draft = load_draft(request, _DRAFT)
     kept = sent_texts(draft.form()) if draft is not None else start_texts()
-    if clone and kept["parent"] != clone:
-        kept = cloned_texts(studio, clone)
-    elif source and kept["source"] != source:
-        kept = {**start_texts(), "source": source}
+    if begin.clone and kept["parent"] != begin.clone:
+        kept = cloned_texts(studio, begin.clone)
+        if begin.method in {method for method, *_ in METHODS}:
+            kept["splits.method"] = begin.method
+    elif begin.source and kept["source"] != begin.source:
+        kept = {**start_texts(), "source": begin.source, "name": begin.name}
     elif draft is not None:
         form = fill_form(studio, kept, is_sent=False)
         return _page(request, form, _known(previews, form), saved_at=draft.saved_at)

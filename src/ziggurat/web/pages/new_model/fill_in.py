@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ziggurat.entities.backend_info import StandardNetwork, backend_infos
+from ziggurat.entities.pretrained_weights import weights_name
 from ziggurat.errors import ZigguratError
 from ziggurat.web.forms import json_or_text
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm, field_id, first_form, model_fields, text_of
@@ -217,6 +218,9 @@ def _texts_of(recipe: Recipe) -> dict[str, str]:
 def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
     found = {}
     for path, value in fields.items():
+        if name := weights_name(value) if path == "pretrained" else "":
+            found.update(weights="pretrained", pretrained_weights=name)
+            continue
         owner = path.rpartition(".")[0]
         variant = str(fields.get({"schedule": "schedule.policy", "optimizer": "optimizer.name"}.get(owner, ""), ""))
         names = (_TAGS.get(path, ""), field_id(path), field_id(path, variant) if variant else "")

@@ -160,8 +160,13 @@ def _optimizer(form: ModelForm) -> str:
 def _fine_tuning(form: ModelForm) -> str:
     if not form.starts_from_model:
         return "Only with pretrained weights, or those of a model"
-    frozen, backbone, decay = (form[name].strip() for name in _below("fine_tuning"))
-    parts = (
+    frozen, backbone, decay = (
+        form[f"fine_tuning-{name}"].strip() for name in ("frozen_epochs", "backbone_rate", "layer_decay")
+    )
+    parts = ["last layer fitted in the first epoch"] if form["fine_tuning-fit_head"] == "true" else []
+    if parts and form["epochs"].strip() == "1":
+        return _sentence(parts, "")
+    parts += (
         [f"last layer alone for {frozen} {'epoch' if frozen == '1' else 'epochs'}"] if frozen not in ("", "0") else []
     )
     parts += [f"other layers at {backbone} of its rate"] if backbone not in ("", "1") else []

@@ -123,7 +123,10 @@ def choices_of(
 
 def _weights(studio: Studio, chosen: str) -> list[tuple[str, str]]:
     """Return value and text of the pretrained weights that can be chosen; the chosen ones also where they are gone."""
-    known = [(each.name, f"{each.title} ({each.network or each.name})") for each in studio.weights.all()]
+    there = studio.weights.all()
+    names = {each.name for each in there}
+    to_add = [each for each in studio.weights.public if each.can_be_added and each.name not in names]
+    known = [(each.name, f"{each.title} ({each.network or each.name})") for each in (*there, *to_add)]
     gone = [(chosen, f"{chosen} (deleted)")] if chosen and chosen not in dict(known) else []
     return [("", "Choose weights"), *known, *gone]
 

@@ -25,7 +25,7 @@ __all__ = [
     "take_upload",
 ]
 
-FIELDS: Final = ("name", "arguments", "script", "gpus", "memory_gb", "seed", "project", "tags", "priority")
+FIELDS: Final = ("name", "arguments", "script", "gpus", "memory_gb", "seed", "capture", "project", "tags", "priority")
 _ORIGINS: Final = ("file", "text")
 _ENDINGS: Final = (".py", ".zip")
 _MOST_GPUS: Final = 64
@@ -79,6 +79,7 @@ def cloned_form(studio: Studio, job_id: str) -> ProgramForm:
         "gpus": str(spec.get("gpus") or ""),
         "memory_gb": f"{spec['memory_gb']:g}" if spec.get("memory_gb") else "",
         "seed": str(spec.get("seed") or ""),
+        "capture": ", ".join(spec.get("capture", ())),
         "project": job.project,
         "tags": ", ".join(job.tags),
         "priority": str(job.priority or ""),
@@ -132,6 +133,7 @@ def request_of(form: ProgramForm) -> JobRequest:
     spec["gpus"] = whole_number(form.typed, "gpus", 0, 0, _MOST_GPUS)
     spec["seed"] = whole_number(form.typed, "seed", 0, 0, 2**32 - 1)
     spec["memory_gb"] = at_field("memory_gb", _number, form["memory_gb"])
+    spec["capture"] = [each.strip() for each in form["capture"].split(",") if each.strip()]
     for name in ("name", "script"):
         if form[name].strip():
             spec[name] = form[name].strip()

@@ -57,6 +57,13 @@ def _problem_text(error: ZigguratError) -> str:
     return " ".join(filter(None, (error.rule, error.advice))).replace("`", "")
 
 
+@router.post("/settings/signing-key/rotate", include_in_schema=False)
+def rotate_signing_key(request: Request, studio: StudioDep, who: AdminUser) -> Response:
+    """Make a new key for exports."""
+    administration.rotate_signing_key(studio, who)
+    return see_other(request, "/settings", {"saved": "key"})
+
+
 @router.post("/settings/limits", include_in_schema=False)
 async def choose_limits(request: Request, studio: StudioDep, who: AdminUser) -> Response:
     """Choose the numbers, all of them or none."""
@@ -82,12 +89,18 @@ def _page(request: Request, studio: Studio, status: int = 200, **values: Any) ->
         "saved": "",
         "problems": {},
         "folder": "",
+        "signing_key": "",
+        "signing_key_problem": "",
         "folders": [(root, os.path.isdir(root)) for root in studio.paths.chosen],
         "limits": limit_fields(studio.limits.all()),
         **values,
     }
     process = [start_up_setting(each, held) for each in describe_settings()]
     has_accounts = studio.people.has_accounts()
+    try:
+        shown["signing_key"] = studio.signing_keys.fingerprint
+    except ZigguratError as error:  # such as a package that is missing: the other settings must stay in reach
+        shown["signing_key_problem"] = _problem_text(error)
     return page(request, "settings/page.html", status, process=process, has_accounts=has_accounts, **shown)
 
 

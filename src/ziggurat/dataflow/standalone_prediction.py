@@ -1,10 +1,12 @@
 """Predictions with an exported model without Ziggurat: an export contains this file as ``predict.py``.
 
     python predict.py FILE... [--top 5] [--score 0.3] [--json] [--out FOLDER]
+    python predict.py --self-test [--json]
 
 The files are images; tables (CSV with the names of the columns in the first line, or JSON, a list of objects); or
 texts, one in each line: what the model takes. Predicted masks and images, and images with the boxes that were found,
-are written as PNG files.
+are written as PNG files. The self-test runs the samples that the export brings, and says whether the model gives the
+same on this machine.
 
 It needs NumPy, OpenCV or Pillow for images, and the runtime of the model's format. ``preprocessing.json`` describes the
 preprocessing, ``task.json`` what the outputs mean, ``labels.txt`` lists the names of the classes, and ``model.json``
@@ -26,36 +28,55 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["best_detections", "drawn", "finish", "fit", "load_model", "main", "placement", "read_picture"]
+__all__ = [
+    "Reader",
+    "Run",
+    "TaskRules",
+    "best_detections",
+    "check_samples",
+    "drawn",
+    "finish",
+    "fit",
+    "load_model",
+    "main",
+    "placement",
+    "read_picture",
+    "stored_values",
+]
 
 Run = Callable[[np.ndarray], "dict[str, np.ndarray]"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Predict for the inputs in files; return 0, or 4 where one of them cannot be read."""
+    """Predict for the inputs in files; return 0, 4 if one of them cannot be read, or 1 if the self-test fails."""
     parser = argparse.ArgumentParser(description="Predict with the model in this folder.")
-    parser.add_argument("files", nargs="+", metavar="FILE", help="images, tables (CSV, JSON), or texts line by line")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="images, tables (CSV, JSON), or texts line by line")
+    parser.add_argument("--self-test", action="store_true", help="run the samples of the export, and compare")
     parser.add_argument("--top", type=int, default=5, metavar="N", help="classes that are shown for each input")
     parser.add_argument("--score", type=float, default=0.3, metavar="S", help="least score of boxes that are shown")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--out", default=".", metavar="FOLDER", help="where masks and images go")
     given = parser.parse_args(arguments)
+    if bool(given.files) == given.self_test:
+        parser.error("name files, or give --self-test")
     folder = Path(__file__).resolve().parent
     model, inside = load_model(folder)
-    reader = _Reader(folder, inside)
-    task = _Task(folder)
+    if given.self_test:
+        return _self_test(folder, model, as_json=given.json)
+    reader = Reader(folder, inside)
+    task = TaskRules(folder)
     predictions: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
     for path in given.files:
-        for name, batch in reader.inputs(path):
+        for name, batch, original in reader.inputs(path):
             if isinstance(batch, str):
                 failures.append({"file": name, "message": batch})
                 continue
             outputs = {output: np.asarray(values[0]) for output, values in model(batch).items()}
-            found = {"file": name, **task.described(outputs, given.top, reader.picture)}
+            found = {"file": name, **task.described(outputs, given.top, original)}
             picture = task.picture(outputs)
             if "boxes" in found:
-                picture = drawn(reader.picture, [each for each in found["boxes"] if each["score"] >= given.score])
+                picture = drawn(original, [each for each in found["boxes"] if each["score"] >= given.score])
             if picture is not None:
                 found["picture"] = _written(picture, Path(given.out), Path(path).stem)
             predictions.append(found)
@@ -66,55 +87,86 @@ def main(arguments: Sequence[str] | None = None) -> int:
 # ---- inputs
 
 
-class _Reader:
-    """Reads inputs of the model's kind.
+_NO_PICTURE = np.zeros((0, 0, 3), np.uint8)
+
+
+class Reader:
+    """Reads inputs of the model's kind. Threads may share it.
 
     Args:
         folder: of the export.
         inside: whether the model preprocesses by itself.
 
     Attributes:
-        picture: the newest image, (H, W, C) uint8; without a pixel where the model takes none.
+        kind: ``image``, ``table`` or ``text``.
+        columns: names of a table's columns, the target among them.
+        target: name of the column that a row need not have; empty for none.
     """
 
     def __init__(self, folder: Path, inside: bool) -> None:
-        self.picture = np.zeros((0, 0, 3), np.uint8)
         self._folder = folder
         self._inside = inside
         self._content = json.loads((folder / "preprocessing.json").read_text(encoding="utf-8"))
         self._model = json.loads((folder / "model.json").read_text(encoding="utf-8"))["input"]
-        self._kind = self._content.get("kind", "image")
-        if self._kind != "image":
-            self._rules = _module(folder / "standalone_preprocessing.py")
+        self.kind = self._content.get("kind", "image")
+        self.columns = [column["name"] for column in self._content.get("columns", ())]
+        self.target = self._content.get("target", "")
+        if self.kind != "image":
+            self._rules = _preprocessing_rules(folder)
             self._encode = self._rules.encoder(self._content)
 
-    def inputs(self, path: str) -> Iterator[tuple[str, Any]]:
-        """Yield name and batch of one of each input in a file; in place of a batch, why it cannot be used."""
+    def inputs(self, path: str) -> Iterator[tuple[str, Any, np.ndarray]]:
+        """Yield name, batch of one and image (H, W, C) of each input in a file; in place of a batch, why there is none.
+
+        The image has no pixel if the model takes none.
+        """
         try:
             data = Path(path).read_bytes()
-            if self._kind == "image":
-                yield path, self._image(data)
+            if self.kind == "image":
+                yield (path, *self.image(data))
                 return
             samples = list(self._samples(path, data.decode("utf-8-sig")))
         except Exception as error:  # whatever a decoder raises is about this file alone
-            yield path, f"It cannot be read as {_NOUNS[self._kind]}: {error}"
+            yield path, f"It cannot be read as {_NOUNS[self.kind]}: {error}", _NO_PICTURE
             return
         for number, sample in enumerate(samples, 1):
             name = f"{path}:{number}"
             try:
-                yield name, self._encoded(sample)
+                yield name, self.encoded(sample), _NO_PICTURE
             except ValueError as error:
-                yield name, f"It cannot be used: {error}"
+                yield name, f"It cannot be used: {error}", _NO_PICTURE
 
-    def _image(self, data: bytes) -> np.ndarray:
-        self.picture = read_picture(data, self._content["channels"], self._content.get("bits", 16))
-        fitted = fit(self.picture, self._content["size"], self._content["resize_mode"])[None]
-        taken = fitted if self._inside else finish(fitted, self._content, self._folder)
+    def image(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """Return the batch of one that the model takes of an image file's bytes, and the image, (H, W, C) uint8."""
+        picture = read_picture(data, self._content["channels"], self._content.get("bits", 16))
+        fitted = fit(picture, self._content["size"], self._content["resize_mode"])[None]
         # A model for pairs gets the image twice: it gives the place of each.
-        return np.concatenate([taken] * self._model["images"], axis=3).astype(self._model["dtype"])
+        return self.prepared(np.concatenate([fitted] * self._model["images"], axis=3)), picture
+
+    def encoded(self, sample: Any) -> np.ndarray:
+        """Return the batch of one of a text, a row (name → value, or a list), or the names and cells of a file's row.
+
+        Raises:
+            ValueError: if the sample is not as the model needs it.
+        """
+        if isinstance(sample, tuple):  # the cells of a file; what was JSON has its values already
+            names, cells = sample
+            if len(names) != len(cells):
+                raise ValueError(f"it has {len(cells)} cells instead of {len(names)}.")
+            sample = self._rules.row_of_texts(self._content, dict(zip(names, cells)))
+        return self.prepared(self._encode(sample)[None])
+
+    def prepared(self, batch: np.ndarray) -> np.ndarray:
+        """Return a batch of fitted images or encoded samples as the model takes it."""
+        if not self._inside and self.kind != "image":
+            batch = self._rules.finish(self._content, batch)
+        elif not self._inside:
+            images = np.split(batch, self._model["images"], axis=3)
+            batch = np.concatenate([finish(each, self._content, self._folder) for each in images], axis=3)
+        return np.ascontiguousarray(batch, self._model["dtype"])
 
     def _samples(self, path: str, text: str) -> Iterator[Any]:
-        if self._kind == "text":
+        if self.kind == "text":
             return (line for line in text.splitlines() if line.strip())
         if Path(path).suffix.lower() == ".json":
             content = json.loads(text)
@@ -122,15 +174,7 @@ class _Reader:
             if not all(isinstance(row, dict) for row in rows):
                 raise ValueError('it must hold a list of objects, such as [{"column": 1}].')
             return iter(rows)
-        return _csv_rows(text, [column["name"] for column in self._content["columns"]], self._content["target"])
-
-    def _encoded(self, sample: Any) -> np.ndarray:
-        if isinstance(sample, list):  # the cells of a file; what was JSON has its values already
-            if len(sample[0]) != len(sample[1]):
-                raise ValueError(f"it has {len(sample[1])} cells instead of {len(sample[0])}.")
-            sample = self._rules.row_of_texts(self._content, dict(zip(*sample)))
-        batch = self._encode(sample)[None]
-        return (batch if self._inside else self._rules.finish(self._content, batch)).astype(self._model["dtype"])
+        return _csv_rows(text, self.columns, self.target)
 
 
 _NOUNS = {"image": "an image", "table": "a table", "text": "lines of text"}
@@ -150,7 +194,7 @@ def _csv_rows(text: str, columns: Sequence[str], target: str) -> Iterator[Any]:
         header = next((each for each in (list(columns), without_target) if len(each) == len(header)), [])
     if not header or not rows:
         raise ValueError(f"it needs rows of the columns {', '.join(columns)}")
-    return ([header, row] for row in rows)
+    return ((header, row) for row in rows)
 
 
 def _module(path: Path) -> Any:
@@ -160,8 +204,15 @@ def _module(path: Path) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module  # its dataclasses look themselves up
-    spec.loader.exec_module(module)
+    # Compiled here: the loader would leave bytecode in the folder, which no manifest lists.
+    exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     return module
+
+
+def _preprocessing_rules(folder: Path) -> Any:
+    """Return the rules for rows and texts: the file beside this one, or, within Ziggurat, the module of the same."""
+    beside = Path(__file__).with_name("standalone_preprocessing.py")
+    return _module(beside if beside.is_file() else folder / beside.name)
 
 
 # ---- the image
@@ -273,7 +324,11 @@ def load_model(folder: Path) -> tuple[Run, bool]:
         "tflite": _load_tflite,
     }[description["format"]]
     names = list(description["outputs"])
-    return load(str(folder / description["file"]), names), description["preprocessing"] == "inside"
+    return load(str(folder / description["file"]), names), _is_inside(folder)
+
+
+def _is_inside(folder: Path) -> bool:
+    return json.loads((folder / "model.json").read_text(encoding="utf-8"))["preprocessing"] == "inside"
 
 
 def _load_onnx(path: str, names: list[str]) -> Run:
@@ -353,6 +408,93 @@ def _load_saved_model(path: str, names: list[str]) -> Run:
 def _session_run(session: Any, names: list[str]) -> Run:
     fetches = {name: f"{name}:0" for name in names}
     return lambda batch: session.run(fetches, {"input:0": batch})
+
+
+# ---- the self-test
+
+
+_OUTPUT = "output/"
+"""Before the name of an output in the file of the samples."""
+
+_MOST_VALUES = 4096
+"""Values of an output that are kept of a sample: of a large mask, some from all over it."""
+
+
+def stored_values(output: np.ndarray) -> np.ndarray:
+    """Return what is kept of an output of one sample, (N,): all its values, or 4,096 from all over it."""
+    flat = np.asarray(output).ravel()
+    if flat.size <= _MOST_VALUES:
+        return flat
+    return flat[np.linspace(0, flat.size - 1, _MOST_VALUES).astype(np.int64)]
+
+
+def check_samples(folder: Path, model: Run, reader: Reader) -> tuple[float, list[float]]:
+    """Run the samples of an export one by one, and compare their outputs with those that it brings.
+
+    Returns:
+        The largest difference that is allowed, and the one of each sample: of any output, as a share of the largest
+        value of that output where that is above 1. NaN and infinity are no numbers that equal others.
+
+    Raises:
+        ValueError: if the export brings no samples.
+    """
+    about = json.loads((folder / "model.json").read_text(encoding="utf-8")).get("self_test")
+    if not about:
+        raise ValueError("the export has no samples for a self-test; export the model again.")
+    with np.load(folder / about["file"], allow_pickle=False) as stored:
+        arrays = dict(stored)
+    names = [key[len(_OUTPUT) :] for key in arrays if key.startswith(_OUTPUT)]
+    differences = []
+    for number, sample in enumerate(arrays["inputs"]):
+        outputs = model(reader.prepared(sample[None]))
+        shares = [0.0]
+        for name in names:
+            expected = arrays[_OUTPUT + name][number]
+            if name == "detections":
+                expected = expected.reshape(-1, 6)
+                shares.append(_detections_apart(expected, np.asarray(outputs[name][0], np.float64)))
+                continue
+            found, largest = (
+                stored_values(outputs[name][0]),
+                np.abs(arrays[_OUTPUT + name].astype(np.float64)).max(initial=1),
+            )
+            is_alike = found.shape == expected.shape
+            shares.append(np.abs(found.astype(np.float64) - expected).max(initial=0) / largest if is_alike else np.inf)
+        worst = float(np.max(shares))
+        differences.append(worst if np.isfinite(worst) else float("inf"))
+    return float(about["tolerance"]), differences
+
+
+_LEAST_COMPARED = 0.05
+"""Detections of lower scores come and go with the last digit."""
+
+
+def _detections_apart(expected: np.ndarray, found: np.ndarray) -> float:
+    """Return the largest difference of detections (N, 6) from their nearest ones of the same class, px as shares."""
+    if not np.isfinite(found).all():
+        return float("inf")
+    extent = max(1.0, float(np.abs(expected[:, :4]).max(initial=0)))
+    worst = 0.0
+    for some, others in ((expected, found), (found, expected)):
+        for row in some[some[:, 4] >= _LEAST_COMPARED]:
+            same = others[(others[:, 5] == row[5]) & (others[:, 4] > 0)]
+            apart = np.abs(same[:, :5] - row[:5])
+            nearest = np.maximum(apart[:, :4].max(axis=1) / extent, apart[:, 4])
+            worst = max(worst, float(nearest.min(initial=1.0)))
+    return worst
+
+
+def _self_test(folder: Path, model: Run, *, as_json: bool) -> int:
+    allowed, differences = check_samples(folder, model, Reader(folder, _is_inside(folder)))
+    failed = [number for number, each in enumerate(differences, 1) if not each <= allowed]
+    if as_json:
+        shown = [each if np.isfinite(each) else None for each in differences]
+        sys.stdout.write(json.dumps({"holds": not failed, "allowed": allowed, "differences": shown}) + "\n")
+        return 1 if failed else 0
+    for number in failed:
+        sys.stdout.write(f"sample {number} differs by {differences[number - 1]:.3g}; allowed is {allowed:g}\n")
+    sys.stdout.write(f"{len(differences) - len(failed)} of {len(differences)} samples give the same on this machine.\n")
+    return 1 if failed else 0
 
 
 # ---- pixels
@@ -442,8 +584,8 @@ def _neighbours(before: int, after: int) -> tuple[np.ndarray, np.ndarray, np.nda
 # ---- predictions
 
 
-class _Task:
-    """What the outputs mean.
+class TaskRules:
+    """What the outputs mean. Threads may share it.
 
     Args:
         folder: of the export.

@@ -1,0 +1,79 @@
+"""REST route of imports of Caffe: ``POST /api/v1/imports/caffe``."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from fastapi import Response
+from pydantic import Field
+
+from ziggurat.api.responses import answer
+from ziggurat.api.schemas import Json, RequestBody
+from ziggurat.compat.caffe.client import import_network
+from ziggurat.entities.leftovers import temporary_folder
+from ziggurat.errors import UsageError
+from ziggurat.operations import weights as operations
+from ziggurat.server.dependencies import StudioDep, TrainerUser
+from ziggurat.server.permissions import new_router
+from ziggurat.workspace.studio.networks import turn
+from ziggurat.workspace.weights import NewWeights
+
+__all__ = ["router"]
+
+router = new_router(prefix="/api/v1", tags=["imports"])
+
+_WAIT_S: Final = 30.0
+_free = threading.BoundedSemaphore(1)
+"""One import at a time: the comparison takes all processors."""
+
+
+class _Import(RequestBody):
+    text: str = Field("", max_length=4 << 20, description="Text of a `.prototxt`; or give `source`.")
+    source: str = Field("", max_length=4096, description="A `.prototxt`, archive or folder on the studio's machine.")
+    weights: str = Field("", max_length=4096, description="A `.caffemodel`.")
+    mean: str = Field("", max_length=4096, description="A mean image (`.binaryproto`).")
+    labels: str = Field("", max_length=4096, description="Class names, one in each line.")
+    solver: str = Field("", max_length=4096, description="A `solver.prototxt`.")
+    until: str = Field("", max_length=300, description="Last layer that is imported; empty: all.")
+    input: str = Field("", max_length=40, description="Size of the images, such as `1x28x28`; empty: that of the file.")
+    color: Literal["BGR", "RGB"] = "BGR"
+    compare: bool = Field(True, description="Whether the network file is compared with Caffe's forward pass.")
+    name: str = Field("", max_length=100, description="Adds the weights under this name; empty: they are not kept.")
+
+
+@router.post("/imports/caffe", response_model=Json)
+def import_caffe(studio: StudioDep, who: TrainerUser, body: _Import) -> Response:
+    """Convert a network of Caffe to a network file for PyTorch, which is compared with it.
+
+    The answer has ``network`` (its text), ``layers``, ``done``, ``warnings``, ``training`` (fields of a spec) and
+    ``parity``; with ``name`` also ``pretrained``, by which a training starts from the weights. The line of an error is
+    ``details.line``.
+    """
+    if bool(body.text.strip()) == bool(body.source):
+        raise UsageError("An import has a `text` or a `source`.", details={"field": "text"})
+    request: dict[str, Any] = body.model_dump(exclude={"name"})
+    for field in ("source", "weights", "mean", "labels", "solver"):
+        request[field] = str(studio.paths.allowed(request[field])) if request[field] else ""
+    request["text"] = body.text or None
+    with turn(_free, _WAIT_S), temporary_folder("import") as folder:
+        if body.name:
+            studio.weights.folder.check_free(body.name)
+            request["out"] = str(folder / "out")
+        found = import_network(studio.settings, request)
+        found.pop("out", None)
+        if body.name:
+            found["pretrained"] = _added(studio, who, folder / "out", body, found)
+        return answer(found)
+
+
+def _added(studio: StudioDep, who: TrainerUser, folder: Path, body: _Import, found: dict[str, Any]) -> str:
+    """Add the weights of an import to those of the studio; return what names them in a spec."""
+    file = folder / "weights.safetensors"
+    if not file.is_file():
+        raise UsageError("An import without weights has none to keep.", received=body.name, details={"field": "name"})
+    labels = folder / "labels.txt"
+    classes = tuple(labels.read_text(encoding="utf-8").splitlines()) if labels.is_file() else ()
+    new = NewWeights(name=body.name, title=found["name"] or body.name, source="Caffe", classes=classes)
+    return operations.add(studio, who, file, new).reference

@@ -1,0 +1,123 @@
+"""Results of a Python session: attributes, one line of text, tables of pandas, and HTML without script."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import pytest
+
+from ziggurat.errors import MissingDependencyError
+from ziggurat.interactive import Curves, Evaluation, Prediction, Predictions
+from ziggurat.interactive.home import CurvePoints
+from ziggurat.interactive.markup import Line, line_chart
+
+EVALUATION = {
+    "split": "val",
+    "samples": 4,
+    "skipped": 1,
+    "step": 9,
+    "checkpoint": "step-00000009",
+    "scalars": {"cost": 0.5},
+    "accuracy": 0.75,
+    "top_5": 1.0,
+    "confusion": [[2, 1], [0, 1]],
+    "classes": [
+        {"class": "<cat>", "samples": 3, "predicted": 2, "precision": 1.0, "recall": 2 / 3},
+        {"class": "dog", "samples": 1, "predicted": 2, "precision": 0.5, "recall": None},
+    ],
+    "baselines": "",
+}
+
+
+def test_an_evaluation_has_its_numbers_and_shows_them():
+    found = Evaluation("pets", EVALUATION)
+
+    assert found.metrics == {"cost": 0.5, "accuracy": 0.75, "top_5": 1.0}
+    assert repr(found) == "Evaluation('pets', validation split, 4 samples, accuracy 75.0\u202f%, loss 0.5)"
+    html = found._repr_html_()
+    assert "&lt;cat&gt;" in html
+    assert "<cat>" not in html
+    assert "Top-5 accuracy" in html
+    assert "1 unreadable file" in html
+
+
+def test_curves_are_drawn_without_what_is_not_finite():
+    curves = Curves(
+        "pets",
+        {
+            "cost": CurvePoints(steps=[1, 2, 3, 4], values=[3.0, math.nan, math.inf, 1.0], epochs=[1, 1, 2, 2]),
+            "learning_rate": CurvePoints(steps=[1], values=[0.1], epochs=[1]),
+        },
+    )
+
+    html = curves._repr_html_()
+    assert html.count("<svg") == 1
+    assert "nan" not in html
+    assert repr(curves) == "Curves('pets': cost)"
+    assert curves.get("nothing") is None
+    assert line_chart("Loss", [Line(label="a", xs=[1], ys=[math.nan])]).count("no finite value yet") == 1
+
+
+def test_a_line_has_a_gap_where_a_value_is_not_finite():
+    path = line_chart("Loss", [Line(label="a", xs=[1, 2, 3, 4], ys=[1, 2, math.nan, 3])])
+
+    assert path.split('<path d="')[-2].split('"')[0].count("M") == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (
+            {"classes": [{"class": "cat", "number": 0, "probability": 0.9}]},
+            "Prediction('cat' 90.0\u202f%)",
+        ),
+        ({"labels": [{"class": "a", "probability": 0.9, "predicted": True}]}, "Prediction('a')"),
+        ({"labels": [{"class": "a", "probability": 0.1, "predicted": False}]}, "Prediction(no label)"),
+        ({"values": [{"name": "price", "value": 12.5}]}, "Prediction(price 12.5)"),
+        ({"size": [4, 4], "boxes": []}, "Prediction(0 boxes)"),
+        (
+            {"size": [4, 4], "classes": [{"class": "sky", "share": 1.0}]},
+            "Prediction(mask: sky 100.0\u202f%)",
+        ),
+        ({"outputs": {"output": {}}}, "Prediction(outputs)"),
+    ],
+)
+def test_a_prediction_of_every_task_has_one_line(data, text):
+    one = Prediction({"file": "1", **data}, "a <b>text</b>")
+
+    assert repr(one) == text
+    assert "a &lt;b&gt;text&lt;/b&gt;" in one._repr_html_()
+    assert Predictions([one])[0] is one
+    assert len(Predictions([one, one])[:1]) == 1
+
+
+def test_without_pandas_a_table_says_what_to_install():
+    code = (
+        "import sys; sys.modules['pandas'] = None\n"
+        "from ziggurat.interactive import Predictions\n"
+        "from ziggurat.errors import MissingDependencyError\n"
+        "try:\n    Predictions([]).to_pandas()\nexcept MissingDependencyError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "Install it with: pip install pandas." in done.stdout
+    assert MissingDependencyError.exit_code == 8
+
+
+def test_the_names_of_the_package_are_loaded_when_used():
+    code = (
+        "import sys, time\n"
+        "began = time.process_time()\n"
+        "import ziggurat as zig\n"
+        "spent = time.process_time() - began\n"
+        "assert 'train' in dir(zig) and 'Run' in dir(zig)\n"
+        "assert 'pydantic' not in sys.modules and 'ziggurat.interactive' not in sys.modules\n"
+        "zig.train, zig.Run\n"
+        "assert not {'torch', 'tensorflow', 'fastapi', 'pandas', 'tqdm.auto'} & set(sys.modules)\n"
+        "print(spent < 0.05, getattr(zig, 'trian', 'no such name'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert done.stdout == "True no such name\n", done.stderr
