@@ -4,7 +4,7 @@ import htmx from "../htmx-setup.js";
 import { areLettersOff } from "../keys.js";
 import { markOnce } from "../timeline.js";
 import { el } from "./curves/dom.js";
-import { classColors, coloring, colorsOf, draw, viewOf } from "./map/drawing.js";
+import { classColors, coloring, colorsOf, draw, MOST_RINGS, viewOf } from "./map/drawing.js";
 import { cellsOf, insideOf, nearestPoint, NO_CLASS, pointBeside, pointsOf } from "./map/points.js";
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -92,7 +92,9 @@ export function mount(place) {
     if (color() === "class" && points.count <= 5000) {
       state.splits.forEach((split, at) => rows.push(el("span", {}, swatch(colors.ink, at > 0), split)));
     }
-    if (points.marks.some((each) => each & 1)) rows.push(el("span", {}, swatch(colors.bad, true), "label-error candidate"));
+    const doubtful = points.marks.reduce((sum, each) => sum + (each & 1), 0);
+    const many = doubtful > MOST_RINGS ? `, up to ${MOST_RINGS} in view` : "";
+    if (doubtful) rows.push(el("span", {}, swatch(colors.bad, true), `label-error candidate${many}`));
     named("map-key").replaceChildren(...rows);
     for (const row of page.querySelectorAll(".facet-row[data-class]")) {
       row.querySelector("canvas")?.remove();

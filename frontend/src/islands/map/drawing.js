@@ -6,7 +6,7 @@ const COLORS = 9; // eight series and the ink; further classes are gray
 const CONTEXT = COLORS;
 const MANY = 5000; // from here on points are plain squares
 const MOST_NAMES = 24;
-const MOST_RINGS = 2000;
+export const MOST_RINGS = 400;
 const FAINT = 0.42;
 const FAINT_OF_MANY = 0.18;
 
@@ -88,7 +88,7 @@ export function draw(canvas, view, points, look) {
     groups.forEach((group, color) => paint(context, group, key.fills[color], put, radius, isMany, points, colors));
   }
   context.globalAlpha = 1;
-  ring(context, points, isFaint, put, radius, colors);
+  ring(context, points, isFaint, put, radius, colors, [width, height]);
   if (area.length) outline(context, area, view, colors);
   if (current >= 0) {
     const [x, y] = put(current);
@@ -129,15 +129,20 @@ function paint(context, group, fill, put, radius, isMany, points, colors) {
   }
 }
 
-function ring(context, points, isFaint, put, radius, colors) {
+// Rings that cover each other say nothing: of many, they are drawn once a zoom, a filter or an area leaves few.
+function ring(context, points, isFaint, put, radius, colors, [width, height]) {
+  const rings = [];
+  for (let each = 0; each < points.count; each++) {
+    if (!(points.marks[each] & CANDIDATE)) continue;
+    const [x, y] = put(each);
+    if (x >= 0 && y >= 0 && x <= width && y <= height) rings.push([x, y, isFaint(each)]);
+  }
+  const clear = rings.filter(([, , isBelow]) => !isBelow);
+  const drawn = rings.length <= MOST_RINGS ? rings : clear.length <= MOST_RINGS ? clear : [];
   context.strokeStyle = colors.bad;
   context.lineWidth = 1.8;
-  let left = MOST_RINGS;
-  for (let each = 0; each < points.count && left; each++) {
-    if (!(points.marks[each] & CANDIDATE)) continue;
-    left -= 1;
-    context.globalAlpha = isFaint(each) ? FAINT : 1;
-    const [x, y] = put(each);
+  for (const [x, y, isBelow] of drawn) {
+    context.globalAlpha = isBelow ? FAINT : 1;
     circle(context, x, y, radius + 3);
     context.stroke();
   }
