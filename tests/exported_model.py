@@ -12,7 +12,7 @@ import pytest
 
 from ziggurat.dataflow import standalone_prediction
 from ziggurat.dataflow.preprocessing import Preprocessing
-from ziggurat.entities.export_manifest import write_manifest
+from ziggurat.serving.manifest import write_manifest
 
 CLASSES = ("cat", "dog", "owl")
 SIDE = 4

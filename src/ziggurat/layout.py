@@ -113,7 +113,7 @@ KEYS_FOLDER: Final = "keys"
 """Folder of a workspace: the keys of ``ziggurat.workspace.signing_keys``."""
 
 MODELS_FOLDER: Final = "models"
-"""Folder of a workspace: versions of models for serving; see ``ziggurat.entities.model_versions``."""
+"""Folder of a workspace: versions of models for serving; see ``ziggurat.serving.versions``."""
 
 PLACE_FILE: Final = "place.json"
 """File of a workspace: where it is, and where it was before it was moved or copied."""

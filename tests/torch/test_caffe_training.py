@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from tests.caffe_files import (
     LENET,
@@ -34,6 +35,8 @@ pytestmark = pytest.mark.torch
 GRAY = LENET.replace("kernel_size: 5", "kernel_size: 3")
 """LeNet for the small digits, 8 x 8."""
 
+RULES = "param { lr_mult: 10 } param { lr_mult: 20 decay_mult: 0 }"
+
 
 def converted(folder, text, solver="", **options):
     (folder / "net.prototxt").write_text(text)
@@ -50,7 +53,7 @@ def module(text, classes=None, shape=(3, 8, 8)):
 def test_rates_and_decays_are_those_of_caffe(tmp_path):
     text = with_input(
         (3, 8, 8),
-        layer("c", "Convolution", "data", "num_output: 2 kernel_size: 3", more="param { lr_mult: 10 } param { lr_mult: 20 decay_mult: 0 }"),
+        layer("c", "Convolution", "data", "num_output: 2 kernel_size: 3", more=RULES),
         layer("f", "InnerProduct", "c", "num_output: 2", more="param { lr_mult: 0 } param { decay_mult: 2 }"),
     )  # fmt: skip
     net = module(converted(tmp_path, text, LENET_SOLVER).file.text)
@@ -116,10 +119,10 @@ def test_several_losses_have_their_weights(tmp_path):
     net = module(found.file.text, shape=(3, 64, 64))
     x, y = torch.rand(4, 3, 64, 64) * 255, torch.tensor([0, 3, 9, 1])
     main, side = net.train()(x)
-    expected = torch.nn.functional.cross_entropy(main, y) + 0.3 * torch.nn.functional.cross_entropy(side, y)
+    expected = functional.cross_entropy(main, y) + 0.3 * functional.cross_entropy(side, y)
     torch.testing.assert_close(net.loss([main, side], y), expected)
     assert isinstance(net.eval()(x), torch.Tensor)
-    torch.testing.assert_close(net.loss(main, y), torch.nn.functional.cross_entropy(main, y))
+    torch.testing.assert_close(net.loss(main, y), functional.cross_entropy(main, y))
     assert found.fields["preprocessing"] == {"crop": 64, "channels": 3}
     assert found.fields["augmentation"] == {"flip": "fliplr"}
 
@@ -128,7 +131,11 @@ def test_several_losses_have_their_weights(tmp_path):
     ("kind", "more", "expected"),
     [
         ("EuclideanLoss", "", lambda a, y: ((a - y) ** 2).sum() / 8),
-        ("SigmoidCrossEntropyLoss", "", lambda a, y: torch.nn.functional.binary_cross_entropy_with_logits(a, y, reduction="sum") / 4),
+        (
+            "SigmoidCrossEntropyLoss",
+            "",
+            lambda a, y: functional.binary_cross_entropy_with_logits(a, y, reduction="sum") / 4,
+        ),
         ("EuclideanLoss", "loss_weight: 0.5", lambda a, y: ((a - y) ** 2).sum() / 16),
     ],
 )  # fmt: skip

@@ -20,8 +20,8 @@ from torch_jobs import JOBS, digit_pictures, quick_job, save_pictures, task_job
 
 from tests.unit.datasets.small_task_datasets import COLUMNS, picture, row, shapes, text
 from ziggurat.backends.torch.export.formats import FORMATS
-from ziggurat.entities.export_manifest import check_export
 from ziggurat.errors import ConfigurationError, UnknownNameError
+from ziggurat.serving.manifest import check_export
 from ziggurat.worker.commands.evaluation import evaluate
 from ziggurat.worker.commands.exporting import export
 from ziggurat.worker.commands.prediction import predict

@@ -20,7 +20,7 @@ from ziggurat.workspace.passwords import PasswordCost, Passwords
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.bootstrap import open_studio
 
-__all__ = ["CHEAP", "add_arrays", "add_objects", "add_pets", "make_empty_workspace", "studio_in_copy"]
+__all__ = ["CHEAP", "add_arrays", "add_objects", "add_pets", "add_photos", "make_empty_workspace", "studio_in_copy"]
 
 CHEAP = Passwords(cost=PasswordCost(rounds=1, memory_kib=8, lanes=1))
 """Hashes passwords at once, for tests that are not about the cost."""
@@ -56,6 +56,22 @@ def add_pets(studio: Studio, source: Path, side_px: int = 20) -> str:
         picture = np.full((side_px, side_px * 3 // 2, 3), 25 * number, np.uint8)
         name.write_bytes(cv2.imencode(".png", picture)[1].tobytes())
     return _added(studio, source, "20260101-000000-0001", 0.2)
+
+
+def add_photos(studio: Studio, source: Path) -> str:
+    """Return the id of a dataset of twelve large colored images of two classes and of several sizes.
+
+    Args:
+        studio: gets it.
+        source: folder where the images are made.
+    """
+    noise = np.random.default_rng(1)
+    for number in range(12):
+        name = source / ("cat", "dog")[number % 2] / f"{number}.png"
+        name.parent.mkdir(parents=True, exist_ok=True)
+        picture = noise.integers(0, 255, (120 + number, 140, 3), np.uint8)
+        name.write_bytes(cv2.imencode(".png", picture)[1].tobytes())
+    return _added(studio, source, "20260101-000000-0009", 0.25)
 
 
 def add_objects(studio: Studio, source: Path) -> str:

@@ -139,16 +139,24 @@ class LazyGroup(Group):
         }
 
     def _loaded(self, name: str) -> Verb:
-        verb = self._catalog.load("verbs", name)
-        if not isinstance(verb, Verb):
-            raise PluginError(f"The verb `{name}` must be a `ziggurat.cli.commands.Verb`.", received=repr(verb))
-        return verb
+        return _loaded_verb(self._catalog, name)
 
     def _listed(self, name: str) -> Verb:
-        try:
-            return self._loaded(name)
-        except ZigguratError:  # the verb itself says why; the others must be found all the same
-            return Verb(name, "", f"does not load: `ziggurat {name}` says why", "Broken")
+        return _listed_verb(self._catalog, name)
+
+
+def _loaded_verb(catalog: PluginCatalogue, name: str) -> Verb:
+    verb = catalog.load("verbs", name)
+    if not isinstance(verb, Verb):
+        raise PluginError(f"The verb `{name}` must be a `ziggurat.cli.commands.Verb`.", received=repr(verb))
+    return verb
+
+
+def _listed_verb(catalog: PluginCatalogue, name: str) -> Verb:
+    try:
+        return _loaded_verb(catalog, name)
+    except ZigguratError:  # the verb itself says why; the others must be found all the same
+        return Verb(name, "", f"does not load: `ziggurat {name.replace('.', ' ')}` says why", "Broken")
 
 
 class OpenGroup(Group):
@@ -175,7 +183,14 @@ class OpenGroup(Group):
         if cmd_name not in self._added():
             return super().get_command(ctx, cmd_name)
         name = f"{self.name}.{cmd_name}"
-        return self._catalog.load("verbs", name, target=self._catalog.load("verbs", name).target)
+        return self._catalog.load("verbs", name, target=_loaded_verb(self._catalog, name).target)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands; those that were added are not imported."""
+        rows = [(name, command.get_short_help_str(60)) for name, command in self.commands.items()]
+        rows += [(word, _listed_verb(self._catalog, f"{self.name}.{word}").help) for word in self._added()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def _added(self) -> list[str]:
         prefix = f"{self.name}."

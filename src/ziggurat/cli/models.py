@@ -12,10 +12,10 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, OpenGroup
 from ziggurat.cli.job_folders import open_workspace
 from ziggurat.cli.output import table
-from ziggurat.entities.export_manifest import check_export
-from ziggurat.entities.model_versions import ModelVersions
 from ziggurat.errors import DataError, UsageError
 from ziggurat.plugins import PluginCatalogue
+from ziggurat.serving.manifest import check_export
+from ziggurat.serving.versions import ModelVersions
 from ziggurat.zoo.backends import AUTO
 
 __all__ = ["evaluate", "export", "model", "predict", "prediction_text"]

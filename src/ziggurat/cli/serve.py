@@ -12,8 +12,8 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
-from ziggurat.entities.export_manifest import public_key_of
 from ziggurat.errors import MissingDependencyError, UsageError
+from ziggurat.serving.manifest import public_key_of
 
 __all__ = ["serve"]
 

@@ -9,8 +9,8 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
-from ziggurat.entities.export_manifest import ExportCheck, check_export, public_key_of
 from ziggurat.errors import UnknownSignerError, UnsignedExportError, UsageError
+from ziggurat.serving.manifest import ExportCheck, check_export, public_key_of
 from ziggurat.workspace.signing_keys import SigningKeys
 
 __all__ = ["verify"]

@@ -1,1 +1,1 @@
-"""Serving of exported models over HTTP: ONNX Runtime and Starlette, without a framework and without the studio."""
+"""Exported models: manifest and signature, versions with aliases, and serving over HTTP without a framework."""

@@ -21,7 +21,7 @@ __all__ = ["BatchLimits", "Batcher", "QueueFullError"]
 
 Run = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 
-_INLINE_S: Final = 0.002
+_INLINE_S: Final = 0.0005
 """Longest expected time of a batch for which the event loop computes itself."""
 
 _SHARE: Final = 0.1

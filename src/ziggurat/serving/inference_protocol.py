@@ -26,6 +26,7 @@ _DATATYPES: Final = {
     "BOOL": "bool",
 }
 _NAMES: Final = {dtype: name for name, dtype in _DATATYPES.items()}
+_BY_DTYPE: Final = {np.dtype(dtype): name for name, dtype in _DATATYPES.items()}
 
 
 def metadata(name: str, version: str, model: ServedModel) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def answer_tensors(outputs: Mapping[str, np.ndarray], names: list[str]) -> list[
     found = []
     for name in names:
         values = np.asarray(outputs[name])
-        datatype = _NAMES.get(values.dtype.name, "FP64")
+        datatype = _BY_DTYPE.get(values.dtype, "FP64")
         found.append({"name": name, "datatype": datatype, "shape": list(values.shape), "data": values.ravel().tolist()})
     return found
 

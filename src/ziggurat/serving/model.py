@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.dataflow.standalone_prediction import Reader, TaskRules, check_samples
-from ziggurat.entities.export_manifest import check_export
 from ziggurat.errors import (
     ConfigurationError,
     DataError,
@@ -24,6 +23,7 @@ from ziggurat.errors import (
     UnknownSignerError,
     UnsignedExportError,
 )
+from ziggurat.serving.manifest import check_export
 
 __all__ = ["InputTensor", "ServedModel", "open_model"]
 

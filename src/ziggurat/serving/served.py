@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.entities.model_versions import ModelVersions
 from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.serving.batcher import Batcher, BatchLimits
 from ziggurat.serving.model import ServedModel, open_model
+from ziggurat.serving.versions import ModelVersions
 
 __all__ = ["ModelSource", "ServedName", "model_source"]
 

@@ -109,11 +109,12 @@ def serve_models(words: Sequence[str], workspace: Path, options: ServeOptions, l
     app = make_app(words, workspace, options, failed)
     listener = _listener(options.host, options.port)
     config = uvicorn.Config(
-        app.starlette(),
+        app.asgi(),
         log_config=None,
         access_log=False,
         lifespan="on",
         ws="none",
+        proxy_headers=False,  # nothing here asks where a request came from
         http=RequestDeadlines,
         server_header=False,
         date_header=False,

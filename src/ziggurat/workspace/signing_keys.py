@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.atomic import storage_errors
-from ziggurat.entities.export_manifest import cryptography_module, fingerprint_of, public_key_of
 from ziggurat.errors import ConfigurationError
 from ziggurat.layout import KEYS_FOLDER
+from ziggurat.serving.manifest import cryptography_module, fingerprint_of, public_key_of
 
 __all__ = ["SigningKeys"]
 

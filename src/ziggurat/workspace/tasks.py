@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
-from ziggurat.entities.export_manifest import SIGNATURE_NAME, sign_export
 from ziggurat.entities.leftovers import temporary_folder
 from ziggurat.entities.processes import processor_s, start_here
 from ziggurat.errors import JobError, MissingDependencyError, NetworkCodeError, error_of_family
 from ziggurat.formatting import as_bytes
 from ziggurat.layout import PLACE_FILE, workspace_of
+from ziggurat.serving.manifest import SIGNATURE_NAME, sign_export
 from ziggurat.settings import FOLDERS_VARIABLE, Settings
 from ziggurat.workspace.frameworks import worker_environment
 from ziggurat.workspace.job_folders import open_job

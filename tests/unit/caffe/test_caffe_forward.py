@@ -62,7 +62,7 @@ def test_a_scale_has_a_bias_where_it_is_asked_for():
     assert given(text, image, {"s": [[2, 3], [10, 20]]}).ravel().tolist() == [12, 23]
 
 
-def test_an_inner_product_flattens_channels_then_rows_then_columns():
+def test_an_inner_product_flattens_channels_first():
     image = np.arange(8).reshape(2, 2, 2)
     weight = np.zeros((1, 8))
     weight[0, 5] = 1  # channel 1, row 0, column 1

@@ -76,6 +76,7 @@ def archive(folder, kind):
 def test_a_downloaded_model_is_imported_whole(tmp_path, kind):
     (tmp_path / "in").mkdir()
     with given_files(ImportFiles(network=archive(tmp_path / "in", kind))) as found:
+        assert found.weights is not None
         assert (found.name, found.weights.name) == ("my lenet", "snapshot_iter_900.caffemodel")
         conversion = convert(found, ImportOptions())
     assert conversion.labels == list("0123456789")
@@ -93,6 +94,7 @@ def test_a_job_folder_finds_its_dataset_beside_it(tmp_path):
     arrays = files(job)
     (job / "status.pickle").write_bytes(pickle.dumps(ModelJob([TrainTask("caffe")]), protocol=2))
     with given_files(ImportFiles(network=job)) as found:
+        assert found.weights is not None
         assert (found.name, found.weights.name) == ("old lenet", "snapshot_iter_1200.caffemodel")
         assert found.labels == dataset / "labels.txt"
         conversion = convert(found, ImportOptions())

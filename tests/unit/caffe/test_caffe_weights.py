@@ -117,3 +117,11 @@ def test_layers_without_weights_begin_fresh(tmp_path):
     assert "Not in the weights, so they begin fresh: `ip2`." in found.warnings
     assert "Only in the weights, so left out: `renamed`." in found.warnings
     assert "ip2.weight" not in found.state
+
+
+def test_the_source_of_the_images_says_how_they_are_prepared(tmp_path):
+    text = 'layer { name: "l" type: "Data" top: "label" transform_param { scale: 9 } data_param { batch_size: 4 } }'
+    text += 'layer { name: "d" type: "Data" top: "data" transform_param { scale: 0.5 } }'
+    text += conv("c", "data", "num_output: 4 kernel_size: 1") + layer("loss", "SoftmaxWithLoss", "c label")
+    found = convert(ImportFiles(network=written(tmp_path / "n", text.encode())), ImportOptions(shape=(3, 8, 8)))
+    assert found.preparation.scale == 0.5

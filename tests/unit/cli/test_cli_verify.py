@@ -16,8 +16,8 @@ import pytest
 
 from tests.exported_model import make_export
 from ziggurat.cli.main import main
-from ziggurat.entities.export_manifest import check_export, sign_export
 from ziggurat.errors import ChangedExportError
+from ziggurat.serving.manifest import check_export, sign_export
 from ziggurat.workspace.signing_keys import SigningKeys
 from ziggurat.workspace.studio.archives import archive, files_below
 

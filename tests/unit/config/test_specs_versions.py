@@ -3,7 +3,17 @@
 import pytest
 
 from ziggurat.errors import SpecError
-from ziggurat.specs import SPEC_KINDS, DatasetSpec, EvaluateSpec, InferSpec, ProgramSpec, TrainSpec, parse_spec, upgrade
+from ziggurat.specs import (
+    SPEC_KINDS,
+    DatasetSpec,
+    EmbedSpec,
+    EvaluateSpec,
+    InferSpec,
+    ProgramSpec,
+    TrainSpec,
+    parse_spec,
+    upgrade,
+)
 
 
 def rename_max_epoch(content):
@@ -46,7 +56,7 @@ def test_a_version_that_no_step_leaves_is_refused():
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ({}, "A spec must say its `kind`. Known: `train`, `dataset`, `evaluate`, `infer`, `program`."),
+        ({}, "A spec must say its `kind`. Known: `train`, `dataset`, `evaluate`, `infer`, `program`, `embed`."),
         (
             {"kind": "trian"},
             "`kind` must be a kind of job that this release knows. Received: trian. Did you mean `train`?",
@@ -66,11 +76,13 @@ def test_a_spec_without_version_is_of_the_first():
     assert parse_spec({"kind": "dataset", "source": "pictures"}).version == 1
     assert parse_spec({"kind": "evaluate", "model": "job"}).version == 1
     assert parse_spec({"kind": "infer", "model": "job", "source": "pictures"}).version == 1
+    assert parse_spec({"kind": "embed", "dataset": "pets"}).version == 1
     kinds = {
         "train": TrainSpec,
         "dataset": DatasetSpec,
         "evaluate": EvaluateSpec,
         "infer": InferSpec,
         "program": ProgramSpec,
+        "embed": EmbedSpec,
     }
     assert kinds == SPEC_KINDS

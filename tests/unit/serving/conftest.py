@@ -54,7 +54,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         def start(*words: Any, workspace: Path = tmp_path, wait: bool = True, **options: Any) -> TestClient:
             errors: list[ZigguratError] = []
             app = make_app([str(word) for word in words], workspace, ServeOptions(**options), errors.append)
-            client = stack.enter_context(TestClient(app.starlette(), raise_server_exceptions=False))
+            client = stack.enter_context(TestClient(app.asgi(), raise_server_exceptions=False))
             if wait:
                 wait_until(
                     lambda: bool(errors) or client.get("/v2/health/ready").status_code == 200, what="it is ready"

@@ -239,7 +239,7 @@ def test_a_model_that_is_loading_is_503(exports: Path, serve: Serve) -> None:
 
     from ziggurat.serving.server import ServeOptions, make_app
 
-    client = TestClient(make_app([str(exports / "rows")], exports, ServeOptions()).starlette())
+    client = TestClient(make_app([str(exports / "rows")], exports, ServeOptions()).asgi())
 
     for answer in (
         client.post("/predict", json={"rows": [[1, 2]]}),

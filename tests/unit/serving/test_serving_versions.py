@@ -10,8 +10,6 @@ import pytest
 from tests.exported_model import make_export
 from tests.unit.serving.conftest import Serve
 from tests.waiting import wait_until
-from ziggurat.entities.export_manifest import sign_export
-from ziggurat.entities.model_versions import ModelVersions
 from ziggurat.errors import (
     ChangedExportError,
     ConfigurationError,
@@ -22,6 +20,8 @@ from ziggurat.errors import (
     UnsignedExportError,
     UsageError,
 )
+from ziggurat.serving.manifest import sign_export
+from ziggurat.serving.versions import ModelVersions
 
 ROW = {"rows": [[1.0, 2.0]]}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ziggurat.entities.export_manifest import check_export
+from ziggurat.serving.manifest import check_export
 from ziggurat.settings import load_settings
 from ziggurat.workspace.signing_keys import SigningKeys
 from ziggurat.workspace.tasks import Tasks
@@ -17,7 +17,7 @@ pytest.importorskip("cryptography", reason="cryptography is not installed")
 EXPORTS = """
 import json, sys
 from pathlib import Path
-from ziggurat.entities.export_manifest import write_manifest
+from ziggurat.serving.manifest import write_manifest
 out = Path(json.load(sys.stdin)["out"])
 out.mkdir()
 (out / "model.onnx").write_text("model")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.unit.checkpoint_samples import write_checkpoint
+from tests.unit.studio_samples import add_photos
 from tests.unit.web.html_page import html_of
 from ziggurat.entities import JobFilter, NewJob
 from ziggurat.entities.baselines import JobBaseline, JobBaselines, write_baselines
@@ -151,6 +152,22 @@ def test_a_finished_training_has_one_next_step(visit, visit_as, store, begun, va
     assert viewed.one("#next-step")["data-rule"] == rule
     assert not viewed.has("#next-action"), "it would change something"
     assert [each["id"] for each in viewed.all(".primary")] == ["job-test"]
+
+
+def test_few_photos_from_scratch_lead_to_pretrained_weights(visit, studio, store, begun, tmp_path):
+    dataset = add_photos(studio, tmp_path / "photos")
+    if not studio.training.recipe(dataset).fields.get("pretrained"):
+        pytest.skip("needs the package with the weights of the recipe")
+    job = begun(dataset=dataset)
+    _with_result(job, 0.7, 0.1)
+    assert store.jobs.move(job.id, ("running",), "done", ended=20.0)
+
+    page = html_of(visit.get(f"/models/{job.id}"))
+
+    assert page.one("#next-step")["data-rule"] == "from_scratch"
+    assert page.one("#next-action")["href"] == f"/models/new?dataset={dataset}"
+    form = html_of(visit.get(page.one("#next-action")["href"]))
+    assert form.has('[name="weights"][value="pretrained"][checked]')
 
 
 def test_curves_tell_of_overfitting_and_of_improvement(visit, store, begun):

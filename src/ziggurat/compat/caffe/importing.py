@@ -274,7 +274,8 @@ def _prepared(
 ) -> tuple[Preparation, dict[str, Any]]:
     """Return what is done to images inside the network, and what the spec of a training does."""
     channels, height, width = graph.shapes[graph.image] if len(graph.shapes[graph.image]) == 3 else (0, 0, 0)
-    source: Layer | None = graph.sources[0] if graph.sources else None
+    blob = graph.names[graph.image]
+    source: Layer | None = next((each for each in graph.sources if blob in each.tops), None)
     fields: dict[str, Any] = {}
     values: tuple[float, ...] = ()
     scale = 1.0
@@ -301,22 +302,21 @@ def _prepared(
         line = source.transform.line_of("mean_value") if source else 0
         raise CaffeError(f"`mean_value` is given once, or {channels} times.", line=line, received=f"{len(values)}")
     values = values * channels if len(values) == 1 else values
-    image = None
+    mean_image = None
     if mean is not None:
         if values:
             raise CaffeError("A network has `mean_value` or a mean image, not both.", advice="Leave --mean out.")
-        image = _cut_mean(mean, (channels, height, width))
+        mean_image = _cut_mean(mean, (channels, height, width))
         if mean.shape[1:] == (1, 1):
-            values, image = tuple(round(float(each), 6) for each in mean.reshape(-1)), None
-        elif mean.shape != image.shape:
+            values, mean_image = tuple(round(float(each), 6) for each in mean.reshape(-1)), None
+        elif mean.shape != mean_image.shape:
             notes.append("The mean image was cut in the center, as Caffe does in the test; in the training, too.")
     if color == "BGR" and channels in (3, 6):
         notes.append("Colors: the network takes BGR, and turns the studio's RGB around by itself.")
     if channels in (1, 3):
-        fields.setdefault("preprocessing", {})["channels"] = channels
-        if "crop" not in fields["preprocessing"]:
-            fields["preprocessing"]["size"] = [height, width]
-    return Preparation(color=color, mean=values, mean_image=image, scale=scale), fields
+        cut = fields.get("preprocessing", {"size": [height, width]})
+        fields["preprocessing"] = {**cut, "channels": channels}
+    return Preparation(color=color, mean=values, mean_image=mean_image, scale=scale), fields
 
 
 def _cut_mean(mean: np.ndarray, shape: Shape) -> np.ndarray:

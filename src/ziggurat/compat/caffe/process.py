@@ -34,7 +34,13 @@ def import_caffe(request: Mapping[str, Any]) -> dict[str, Any]:
         until=request.get("until") or "",
         color=request.get("color") or "BGR",
     )
-    given = ImportFiles(network=Path(request.get("source") or "network.prototxt"), **paths)
+    given = ImportFiles(
+        network=Path(request.get("source") or "network.prototxt"),
+        weights=paths.get("weights"),
+        mean=paths.get("mean"),
+        labels=paths.get("labels"),
+        solver=paths.get("solver"),
+    )
     with given_files(given) as files:
         conversion = convert(files, options, text=request.get("text"))
         report: dict[str, Any] = {

@@ -1,4 +1,15 @@
-"""Map of a dataset as a job: features of its samples, where each stands by them, and what they say of labels."""
+"""Map of a dataset as a job: features of its samples, where each stands by them, and what they say of labels.
+
+Its folder of results (see ``ziggurat.worker.results``) has ``summary.json`` and arrays of N samples, in catalog order:
+
+- ``numbers`` (N) int64: catalog numbers; ``features`` (N, D) float32
+- ``pca`` and, where it was asked for, ``tsne`` (N, 2) float32: places
+- ``neighbor`` (N) int32 and ``neighbor_cosine`` (N) float32: place of the most similar other sample
+- ``near`` (M) int32: places of near duplicates, the most similar first
+- of datasets with classes ``predicted`` (N) int32, ``score`` and ``own_score`` (N) float32: class number, its
+  probability and that of the label, by heads that did not see the sample
+- ``candidates`` (M) int32, likewise: places whose label is probably wrong, the least probable first
+"""
 
 from __future__ import annotations
 

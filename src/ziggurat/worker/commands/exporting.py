@@ -21,10 +21,10 @@ from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.text_preprocessing import TextPreprocessing
 from ziggurat.engine.capabilities import ExportOrder, ExportResult, SupportsExport
 from ziggurat.entities.backend_info import backend_info
-from ziggurat.entities.export_manifest import write_manifest
 from ziggurat.errors import ConfigurationError, DataError, DatapointError, StorageError
 from ziggurat.layout import JobFolder
 from ziggurat.records.manifest import Manifest
+from ziggurat.serving.manifest import write_manifest
 from ziggurat.tasks import TaskContext
 from ziggurat.tasks.base import named_targets
 from ziggurat.worker.commands.model_card import input_images, model_card

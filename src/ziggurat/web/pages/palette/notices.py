@@ -22,6 +22,7 @@ _KINDS: Final = {
     "dataset": "Dataset",
     "evaluate": "Evaluation",
     "infer": "Predictions",
+    "embed": "Map",
 }
 
 

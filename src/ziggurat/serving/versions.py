@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ziggurat.atomic import atomic_write_text, storage_errors
-from ziggurat.entities.export_manifest import MANIFEST_NAME, check_export
 from ziggurat.errors import ConfigurationError, MissingEntryError, UnknownNameError
 from ziggurat.layout import MODELS_FOLDER
+from ziggurat.serving.manifest import MANIFEST_NAME, check_export
 
 __all__ = ["CHAMPION", "ModelVersion", "ModelVersions"]
 
