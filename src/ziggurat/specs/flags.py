@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from ziggurat.errors import SpecError
 from ziggurat.specs.dataset import DatasetSpec
@@ -14,6 +15,9 @@ from ziggurat.specs.problems import comma_question
 from ziggurat.specs.train import TrainSpec
 
 __all__ = ["dataset_spec_from_flags", "json_or_text", "spec_from_flags"]
+
+
+_LEADING_POINT: Final = re.compile(r"^\s*(?P<sign>-?)\.(?=\d)")
 
 
 def spec_from_flags(
@@ -86,8 +90,11 @@ def _value(text: str, field: FieldDescription | None) -> Any:
 
 
 def json_or_text(text: str) -> Any:
-    """Return the JSON value of a text, or the text itself if it is not JSON: the spec then reports the error."""
+    """Return the JSON value of a text, or the text itself if it is not JSON: the spec then reports the error.
+
+    Unlike in JSON, a number may begin with its point.
+    """
     try:
-        return json.loads(text)
+        return json.loads(_LEADING_POINT.sub(r"\g<sign>0.", text))
     except (ValueError, RecursionError):  # deeply nested brackets
         return text

@@ -110,3 +110,9 @@ def test_gpus_have_one_name() -> None:
     named = parse_spec({"kind": "train", "network": "lenet", "data": "digits", "devices": ["cuda:0", "gpu:1"]})
     assert isinstance(named, TrainSpec)
     assert named.devices == ["gpu:0", "gpu:1"]
+
+
+@pytest.mark.parametrize(("text", "rate"), [(".01", 0.01), ("0.01", 0.01), (".5e-2", 0.005)])
+def test_a_number_may_begin_with_its_point(text, rate):
+    spec = spec_from_flags({"network": "lenet", "data": "digits", "learning_rate": text})
+    assert spec.learning_rate == rate
