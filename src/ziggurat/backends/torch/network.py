@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 from torch.nn.modules.lazy import LazyModuleMixin
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from ziggurat.backends.torch import digits
@@ -521,7 +521,7 @@ def source_of(request: ProgramRequest) -> tuple[str, str]:
 def _make_contiguous(module: nn.Module) -> None:
     """Give all weights the usual order in memory; `contiguous` would leave kernels of one channel as they are."""
     for each in (*module.parameters(), *module.buffers()):
-        if not isinstance(each, UninitializedTensorMixin) and each.ndim == 4:
+        if not is_lazy(each) and each.ndim == 4:
             each.data = each.data.clone(memory_format=torch.contiguous_format)
 
 

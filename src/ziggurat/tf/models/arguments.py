@@ -143,7 +143,7 @@ def activated(outputs: Any, activation: Any) -> Any:
             "`activation` is a function of a tensor, or None.", received=repr(activation), advice="Use `tf.nn.relu`."
         )
     if activation is not None and _needs_name(activation):
-        named = activation(outputs, name="output")
+        named: Any = activation(outputs, name="output")
         is_output = named.op.name == f"{tf.get_default_graph().get_name_scope()}/output"
         return named if is_output else tf.identity(named, name="output")
     return tf.identity(outputs if activation is None else activation(outputs), name="output")
