@@ -142,7 +142,7 @@ def _by_sklearn(trained: Measured) -> Measured:
             with Pipeline(source, data_options(job.spec), job.context).evaluation(split) as flow:
                 rows = [(network.features(batch[0]), batch[1]) for batch in flow]  # pyright: ignore
             splits[split] = [np.concatenate(part) for part in zip(*rows, strict=True)]
-    strengths = np.logspace(-4, 0, 5)
+    strengths: Any = np.logspace(-4, 0, 5)
     model = make_pipeline(
         StandardScaler(), LogisticRegressionCV(Cs=strengths, cv=5, max_iter=300, scoring="neg_log_loss")
     )

@@ -107,7 +107,7 @@ CACHE_FOLDER: Final = "cache"
 """Folder of a workspace: what can be made again, such as thumbnails."""
 
 FEATURES_FOLDER: Final = "features"
-"""Folder of a workspace: features of samples; see ``ziggurat.engine.feature_store``."""
+"""Folder of a workspace: features of samples; see ``ziggurat.records.feature_store``."""
 
 KEYS_FOLDER: Final = "keys"
 """Folder of a workspace: the keys of ``ziggurat.workspace.signing_keys``."""

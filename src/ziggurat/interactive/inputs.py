@@ -108,7 +108,7 @@ def _as_png(image: Image.Image) -> bytes:
 
 
 def _image(given: Any, number: int) -> tuple[str, bytes]:
-    if isinstance(given, (Mapping, bytes)) or is_frame(given) or given is None:
+    if isinstance(given, (Mapping, bytes, int, float)) or is_frame(given) or given is None:
         raise _wrong("image", given)
     if isinstance(given, (str, Path)):
         return str(given), as_image_bytes(given)

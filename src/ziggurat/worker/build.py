@@ -40,7 +40,6 @@ from ziggurat.engine.capabilities import (
     TrainsOnMixedLabels,
 )
 from ziggurat.engine.checkpoints import CheckpointStore, with_averages
-from ziggurat.engine.feature_store import FeatureStore
 from ziggurat.engine.fine_tuning import BACKBONE_RATE, FineTuningRequest
 from ziggurat.engine.monitor import Monitor
 from ziggurat.engine.program import Program
@@ -52,6 +51,7 @@ from ziggurat.entities.pretrained_weights import no_model_to_tune, weights_name
 from ziggurat.errors import CheckpointError, ConfigurationError, MissingDependencyError, NetworkCodeError
 from ziggurat.layout import FEATURES_FOLDER, JobFolder, checkpoint_step, workspace_of
 from ziggurat.plugins import load
+from ziggurat.records.feature_store import FeatureStore
 from ziggurat.schedules.registry import make_schedule
 from ziggurat.settings import Settings
 from ziggurat.specs import FileNetwork, TrainSpec, save_spec

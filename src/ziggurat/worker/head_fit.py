@@ -16,7 +16,6 @@ from ziggurat.engine.arithmetic import arithmetic_of
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.capabilities import TakesLinearHead
-from ziggurat.engine.feature_store import FeatureKey, FeatureStore
 from ziggurat.engine.interruption import LeaveLoop
 from ziggurat.engine.linear_head import fit_linear_head
 from ziggurat.engine.monitor import say
@@ -24,6 +23,7 @@ from ziggurat.engine.program import Program
 from ziggurat.entities.pretrained_weights import no_head_to_fit
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
 from ziggurat.events import Progress
+from ziggurat.records.feature_store import FeatureKey, FeatureStore
 from ziggurat.tasks import TaskContext
 from ziggurat.tasks.preprocessing import InputPreprocessing
 from ziggurat.worker.oversampling import repeat_factors

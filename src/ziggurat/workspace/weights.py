@@ -7,16 +7,17 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.atomic import storage_errors
-from ziggurat.engine.feature_store import FeatureStore
 from ziggurat.entities.pretrained_weights import PretrainedWeights, WeightsUser, weights_name
 from ziggurat.errors import CheckpointError, JobError, UnknownNameError, UsageError
 from ziggurat.layout import FEATURES_FOLDER, WEIGHTS_FOLDER, WeightsFiles
 from ziggurat.net.ssrf import AllowedAddresses
+from ziggurat.records.feature_store import FeatureStore
 from ziggurat.settings import Settings
 from ziggurat.workspace.job_folders import JobRepository
 from ziggurat.workspace.tasks import Tasks
@@ -101,7 +102,7 @@ class Weights:
     ) -> None:
         self.public = tuple(public)
         self.folder = WeightsFolder(settings.workspace.expanduser() / WEIGHTS_FOLDER)
-        self._features = FeatureStore(settings.workspace.expanduser() / FEATURES_FOLDER)
+        self._features = settings.workspace.expanduser() / FEATURES_FOLDER
         self._tasks = tasks
         self._jobs = jobs
         self._clock = clock
@@ -241,10 +242,12 @@ class Weights:
 
     def delete_features(self) -> int:
         """Delete the stored features of samples; return the bytes that they took."""
-        entries = self._features.entries()
-        for entry in entries:
-            self._features.delete(entry.name)
-        return sum(entry.size for entry in entries)
+        size_bytes = 0
+        for path in (*self._features.glob("*.npy"), *self._features.glob("*.json")):
+            with suppress(FileNotFoundError):
+                size_bytes += path.stat().st_size
+                path.unlink()  # who reads it, reads on
+        return size_bytes
 
     def _placed(self, file: Path, digest: str, new: NewWeights, added_by: str) -> PretrainedWeights:
         with self.folder.adding() as folder:

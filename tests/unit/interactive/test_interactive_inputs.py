@@ -51,7 +51,7 @@ def test_files_of_a_folder_that_is_no_file_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "given"),
     [
-        ("image", {"width": 1}), ("image", None), ("image", b"bytes"), ("row", "a text"), ("row", [1, 2]),
+        ("image", {"width": 1}), ("image", None), ("image", b"bytes"), ("image", 5), ("row", "a text"), ("row", [1, 2]),
         ("text", {"a": 1}), ("text", 3), ("text", ["a", 3]),
     ],
 )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 from tests.unit.web.html_page import html_of
 from tests.waiting import wait_until
 from ziggurat import __version__
-from ziggurat.engine.feature_store import FeatureKey, FeatureStore
+from ziggurat.records.feature_store import FeatureKey, FeatureStore
 from ziggurat.web.pages.about.licences import licence_text, own_licence, python_licences
 from ziggurat.web.pages.about.routes import DoctorLook, disk_use
 from ziggurat.workspace.doctor import Finding

@@ -15,7 +15,6 @@ from safetensors.numpy import load_file
 
 from tests.unit.weights.weight_samples import add_entry, small_weights, weights_file
 from ziggurat.engine.backend import ProgramRequest
-from ziggurat.engine.feature_store import FeatureKey, FeatureStore
 from ziggurat.errors import (
     CheckpointError,
     ConfigurationError,
@@ -26,6 +25,7 @@ from ziggurat.errors import (
     UsageError,
 )
 from ziggurat.layout import JobFolder
+from ziggurat.records.feature_store import FeatureKey, FeatureStore
 from ziggurat.settings import Settings, load_settings
 from ziggurat.specs import TrainSpec, parse_spec
 from ziggurat.worker.build import data_of, program_request

@@ -2,18 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
+from ziggurat.backends.tensorflow.calls import explained
 from ziggurat.backends.tensorflow.runtime import tf
-from ziggurat.backends.tensorflow.towers import BuiltTower, names_behind
+from ziggurat.backends.tensorflow.towers import BuiltTower, inference_feeds, names_behind
 from ziggurat.engine.fine_tuning import FineTuningRequest, head_of, no_linear_head
 
-__all__ = ["head_input", "head_variables"]
+__all__ = ["LinearHeadProgram", "head_input", "head_variables"]
 
 _READS: Final = frozenset({"Cast", "Identity", "ReadVariableOp"})
 _VARIABLES: Final = frozenset({"VarHandleOp", "VariableV2"})
 _SUMS: Final = frozenset({"Add", "AddV2", "BiasAdd"})
+
+
+class LinearHeadProgram(ABC):
+    """Base of programs whose head can be fitted.
+
+    Args:
+        inference: tower for inference.
+        path: of the network file, for errors.
+        fine_tuning: names the head; None for the last layer with weights.
+    """
+
+    def __init__(self, inference: BuiltTower, path: str, fine_tuning: FineTuningRequest | None) -> None:
+        self._inference = inference
+        self._path = path
+        self._fine_tuning = fine_tuning
+
+    @property
+    @abstractmethod
+    def session(self) -> Any:
+        """The session."""
+
+    @abstractmethod
+    def assign(self, values: Mapping[str, np.ndarray]) -> None:
+        """Give some variables other values."""
+
+    @abstractmethod
+    def start_averages(self) -> None:
+        """Begin to average at the weights as they are now."""
+
+    @abstractmethod
+    def _use_averages(self, wanted: bool) -> None:
+        """Let the network compute with the averaged weights, or with those that are trained."""
+
+    def features(self, x: np.ndarray) -> np.ndarray:
+        """Return the inputs of the head of samples ``x: (N, …)``, (N, D) float32, computed as in inference.
+
+        Raises:
+            ConfigurationError: if the head is not one product of a vector for each sample.
+        """
+        fetched = head_input(self._inference, self._fine_tuning)
+        self._use_averages(True)
+        try:
+            return np.asarray(self.session.run(fetched, inference_feeds(self._inference, x, {})), np.float32)
+        except tf.errors.OpError as error:
+            raise explained(error, self._path, self._inference.outputs[0].graph) from error
+
+    def head_names(self) -> tuple[str, str]:
+        """Return the names of weights and bias of the head in ``state()``.
+
+        Raises:
+            ConfigurationError: if the output of the network is not that of one fully connected layer with a bias.
+        """
+        return head_variables(self._inference, self._fine_tuning)
+
+    def set_head(self, weights: np.ndarray, bias: np.ndarray) -> None:
+        """Replace the weights of the head by those of a linear classifier, (D, K) and (K,).
+
+        Raises:
+            ConfigurationError: if the output of the network is not that of one fully connected layer with a bias.
+        """
+        self.assign(dict(zip(self.head_names(), (weights, bias), strict=True)))
+        self.start_averages()
 
 
 def head_input(tower: BuiltTower, request: FineTuningRequest | None) -> Any:

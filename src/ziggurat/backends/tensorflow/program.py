@@ -25,7 +25,7 @@ from ziggurat.backends.tensorflow.calls import (
 )
 from ziggurat.backends.tensorflow.describe import light_graph
 from ziggurat.backends.tensorflow.graph import WEIGHTS, JobGraph
-from ziggurat.backends.tensorflow.linear_head import head_input, head_variables
+from ziggurat.backends.tensorflow.linear_head import LinearHeadProgram
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.backends.tensorflow.towers import Loss, inference_feeds, with_short_tags
 from ziggurat.backends.tensorflow.variables import check_state, loading
@@ -43,7 +43,7 @@ _ACCUMULATION: Final = " in part"
 """Behind the kind of a step that adds gradients of a part of a batch."""
 
 
-class TensorFlowProgram:
+class TensorFlowProgram(LinearHeadProgram):
     """Runs a job's graph. Calls are prepared once for each set of names, so that a step pays for no look-up.
 
     Args:
@@ -64,7 +64,7 @@ class TensorFlowProgram:
         fine_tuning: FineTuningRequest | None = None,
     ) -> None:
         self.graph = graph
-        self._fine_tuning = fine_tuning
+        super().__init__(graph.inference, graph.path, fine_tuning)
         self._prefetch = prefetch
         self._parts = batch_parts
         self._config = config
@@ -309,37 +309,6 @@ class TensorFlowProgram:
         self._use_averages(True)
         inference = self.graph.inference
         return self.session.run(inference.outputs, inference_feeds(inference, x, given or {}))
-
-    def features(self, x: np.ndarray) -> np.ndarray:
-        """Return the inputs of the head of samples ``x: (N, …)``, (N, D) float32, computed as in inference.
-
-        Raises:
-            ConfigurationError: if the head is not one product of a vector for each sample.
-        """
-        inference = self.graph.inference
-        fetched = head_input(inference, self._fine_tuning)
-        self._use_averages(True)
-        try:
-            return np.asarray(self.session.run(fetched, inference_feeds(inference, x, {})), np.float32)
-        except tf.errors.OpError as error:
-            raise explained(error, self.graph.path, self.graph.graph) from error
-
-    def head_names(self) -> tuple[str, str]:
-        """Return the names of weights and bias of the head in ``state()``.
-
-        Raises:
-            ConfigurationError: if the output of the network is not that of one fully connected layer with a bias.
-        """
-        return head_variables(self.graph.inference, self._fine_tuning)
-
-    def set_head(self, weights: np.ndarray, bias: np.ndarray) -> None:
-        """Replace the weights of the head by those of a linear classifier, (D, K) and (K,).
-
-        Raises:
-            ConfigurationError: if the output of the network is not that of one fully connected layer with a bias.
-        """
-        self.assign(dict(zip(self.head_names(), (weights, bias), strict=True)))
-        self.start_averages()
 
     def start_averages(self) -> None:
         """Begin to average at the weights as they are now; a session begins like that when it is opened."""

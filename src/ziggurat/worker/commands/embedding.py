@@ -45,11 +45,11 @@ from ziggurat.datasets.embeddings.projections import (
 from ziggurat.engine.arithmetic import arithmetic_of, usable_cores
 from ziggurat.engine.backend import ProgramRequest, class_arrays
 from ziggurat.engine.capabilities import GivesFeatures, SupportsInference
-from ziggurat.engine.feature_store import FeatureKey, FeatureStore
 from ziggurat.engine.linear_head import held_out_probabilities
 from ziggurat.errors import ConfigurationError, DataError, DatapointError
 from ziggurat.formatting import plural
 from ziggurat.layout import FEATURES_FOLDER, JobFolder, workspace_of
+from ziggurat.records.feature_store import FeatureKey, FeatureStore
 from ziggurat.settings import load_settings
 from ziggurat.specs import EmbedSpec
 from ziggurat.worker.commands.trained import open_network, open_trained_job, provider_of

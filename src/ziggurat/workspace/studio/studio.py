@@ -138,7 +138,7 @@ class Studio(Workspace[Jobs]):
             jobs, store, supervisor, Tasks(settings), root / "datasets", clock, lambda: self.paths.roots
         )
         kept = Measurements(root / MEASUREMENTS_FILE, clock)
-        self.training = Training(jobs, supervisor, self.tasks, root / "jobs", clock, parts.machine, kept, self.weights)
+        self.training = Training(jobs, supervisor, self.tasks, clock, parts.machine, kept, self.weights)
         self.networks = Networks(jobs, self.tasks, kept)
         self.models = Models(jobs, self.tasks, parts.inference, root / "jobs", clock)
         self.graphs = NetworkGraphs(parts.graphs, self.networks.describe, parts.graph_boards)

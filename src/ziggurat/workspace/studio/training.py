@@ -17,7 +17,7 @@ from ziggurat.entities import Job, JobFilter
 from ziggurat.entities.pretrained_weights import weights_name
 from ziggurat.errors import JobError, SpecError, UsageError, ZigguratError
 from ziggurat.jobs import Supervisor
-from ziggurat.layout import JobFolder
+from ziggurat.layout import JOBS_FOLDER, JobFolder
 from ziggurat.specs import FieldDescription, TrainSpec, ZooNetwork, describe_fields, spec_from_flags, spec_json
 from ziggurat.workspace.checkpoints import checkpoint_details
 from ziggurat.workspace.new_jobs import JobRequest, expand_sweep, make_jobs, train_needs, train_spec
@@ -55,7 +55,6 @@ class Training:
         jobs: of every kind.
         supervisor: takes new jobs.
         tasks: short processes around a training.
-        folder: where each training gets its folder.
         clock: seconds since 1970.
         machine: what it has.
         kept: what descriptions and test batches found.
@@ -67,7 +66,6 @@ class Training:
         jobs: Jobs,
         supervisor: Supervisor,
         tasks: Tasks,
-        folder: Path,
         clock: Callable[[], float],
         machine: Machine,
         kept: Measurements,
@@ -76,7 +74,7 @@ class Training:
         self._jobs = jobs
         self._supervisor = supervisor
         self._tasks = tasks
-        self._folder = folder
+        self._folder = weights.folder.path.parent / JOBS_FOLDER  # where each training gets its folder
         self._clock = clock
         self._machine = machine
         self._kept = kept

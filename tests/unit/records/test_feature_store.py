@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ziggurat.engine.feature_store import FeatureKey, FeatureStore
 from ziggurat.errors import DataError
+from ziggurat.records.feature_store import FeatureKey, FeatureStore
 
 
 def _key(samples: str = "a", **preprocessing: int) -> FeatureKey:

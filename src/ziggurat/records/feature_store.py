@@ -37,7 +37,7 @@ class FeatureKey:
         network: name of the network, or SHA-256 of its file.
         preprocessing: size, channels, resize mode, mean and all else that is done to a sample before the network.
         framework: that computes.
-        arithmetic: of the process that computes; see ``engine.arithmetic``.
+        arithmetic: of the process that computes; see ``ziggurat.engine.arithmetic``.
     """
 
     samples: str
