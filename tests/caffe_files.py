@@ -18,11 +18,11 @@ def blob(array, *, old_axes=False, double=False):
     return head + bytes_field(5, array.astype("<f4").tobytes())
 
 
-def caffemodel(arrays, *, form="layer", **options):
+def caffemodel(arrays, *, form="layer", old_axes=False, double=False):
     """Return a ``.caffemodel`` of layer → arrays; forms: ``layer``, ``V1`` and ``V0``."""
     whole = bytes_field(1, b"test")
     for name, each in arrays.items():
-        blobs = [blob(array, **options) for array in each]
+        blobs = [blob(array, old_axes=old_axes, double=double) for array in each]
         if form == "layer":
             whole += bytes_field(100, bytes_field(1, name.encode()) + b"".join(bytes_field(7, b) for b in blobs))
         elif form == "V1":

@@ -1,5 +1,7 @@
 """Each layer of Caffe as a line of a network file: PyTorch gives what the forward pass in NumPy gives."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -140,8 +142,9 @@ def test_double_weights_and_old_shapes_are_the_same_weights(tmp_path):
     source = np.random.default_rng(0)
     arrays = {"c": [source.normal(size=(2, 3, 3, 3)), source.normal(size=2)]}
     arrays["f"] = [source.normal(size=(4, 70)), source.normal(size=4)]
+    forms: list[dict[str, Any]] = [{}, {"form": "V1"}, {"form": "V0"}, {"double": True}, {"old_axes": True}]
     states = []
-    for number, options in enumerate(({}, {"form": "V1"}, {"form": "V0"}, {"double": True}, {"old_axes": True})):
+    for number, options in enumerate(forms):
         weights = tmp_path / f"{number}.caffemodel"
         weights.write_bytes(caffemodel(arrays, **options))
         states.append(convert(ImportFiles(network=path, weights=weights), ImportOptions()).state)

@@ -1,6 +1,7 @@
 """Trainings of networks of Caffe: update rule, fillers, batch normalization, several losses, and old weights."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def converted(folder, text, solver="", **options):
     return convert(files, ImportOptions(**options))
 
 
-def module(text, classes=None, shape=(3, 8, 8)):
+def module(text, classes=None, shape=(3, 8, 8)) -> Any:
     torch.manual_seed(0)
     return load_network(text, "network.py")(classes, list(shape))
 
