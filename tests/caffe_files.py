@@ -43,7 +43,9 @@ def unpacked(values, number):
 def with_input(shape, *layers, name="data"):
     """Return a network for images of a shape (C, H, W)."""
     dims = " ".join(f"dim: {side}" for side in (1, *shape))
-    return f'layer {{ name: "{name}" type: "Input" top: "{name}" input_param {{ shape {{ {dims} }} }} }}\n' + "\n".join(layers)
+    return f'layer {{ name: "{name}" type: "Input" top: "{name}" input_param {{ shape {{ {dims} }} }} }}\n' + "\n".join(
+        layers
+    )
 
 
 def layer(name, kind, bottoms="", options="", tops="", more=""):
@@ -235,7 +237,10 @@ def vgg():
     for block, counts in enumerate(((8, 8), (16, 16), (24, 24, 24)), start=1):
         for number, count in enumerate(counts, start=1):
             name = f"conv{block}_{number}"
-            lines += [conv(name, bottom, f"num_output: {count} pad: 1 kernel_size: 3"), relu(f"relu{block}_{number}", name)]
+            lines += [
+                conv(name, bottom, f"num_output: {count} pad: 1 kernel_size: 3"),
+                relu(f"relu{block}_{number}", name),
+            ]
             bottom = name
         lines.append(layer(f"pool{block}", "Pooling", bottom, "pool: MAX kernel_size: 2 stride: 2"))
         bottom = f"pool{block}"

@@ -76,7 +76,9 @@ def opencv_path():
     for path in ("", os.environ.get("OPENCV4_PATH", "")):
         code = "import cv2; print(hasattr(cv2.dnn, 'readNetFromCaffe'))"
         environment = {**os.environ, "PYTHONPATH": path}
-        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        )
         if done.stdout.strip() == "True":
             return path
     return None

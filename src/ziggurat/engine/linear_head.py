@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -55,7 +55,6 @@ def fit_linear_head(
     seed: int,
     folds: int = 5,
     sample_weights: np.ndarray | None = None,
-    strengths: Sequence[float] = STRENGTHS,
     note: Callable[[int, int], None] | None = None,
 ) -> LinearHead:
     """Return the head of the strength that loses least on samples that were left out, fitted on all samples.
@@ -70,7 +69,6 @@ def fit_linear_head(
         seed: decides which samples are left out together.
         folds: into which the samples are divided by class; fewer where there are fewer samples.
         sample_weights: (N,) factors of the loss, such as class weights; None for 1.
-        strengths: to choose from.
         note: called with the number of fits that are done and of all.
 
     Raises:
@@ -79,13 +77,13 @@ def fit_linear_head(
     """
     problem = _Problem(features, labels, classes, sample_weights)
     parts = _folds(problem.labels, folds, seed)
-    total = len(strengths) * len(parts) + 1
+    total = len(STRENGTHS) * len(parts) + 1
     done = 0
-    losses = dict.fromkeys(strengths, 0.0)
+    losses = dict.fromkeys(STRENGTHS, 0.0)
     for held_out in parts:
         kept = np.setdiff1d(np.arange(len(labels)), held_out, assume_unique=True)
         start = None
-        for strength in sorted(strengths, reverse=True):  # each fit begins where the stricter one ended
+        for strength in sorted(STRENGTHS, reverse=True):  # each fit begins where the stricter one ended
             start = problem.fit(kept, strength, start, _COARSE)
             losses[strength] += problem.loss_of(held_out, start)
             done += 1

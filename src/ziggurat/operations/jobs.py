@@ -84,14 +84,17 @@ def delete_job(call: Call, job_id: str, force: bool = False, forever: bool = Fal
     """Delete a job, which can be restored for some days. ``force`` ends it first where it runs; ``forever`` removes its
     folder from the disk at once, also that of a deleted one.
     """
-    call.studio.jobs.delete(job_id, force=force, forever=forever)
+    if forever and not call.studio.jobs.some([job_id]):
+        call.studio.deleted.remove(job_id)
+    else:
+        call.studio.jobs.delete(job_id, force=force, forever=forever)
     call.note(job_id, force=force, **({"forever": True} if forever else {}))
 
 
 @use_case("job.restore")
 def restore_job(call: Call, job_id: str) -> Job:
     """Put a deleted job back as it was, with its folder."""
-    job = call.studio.jobs.restore(job_id)
+    job = call.studio.deleted.restore(job_id)
     call.note(job.id)
     return job
 

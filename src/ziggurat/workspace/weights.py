@@ -17,7 +17,6 @@ from ziggurat.entities.pretrained_weights import PretrainedWeights, WeightsUser,
 from ziggurat.errors import CheckpointError, JobError, UnknownNameError, UsageError
 from ziggurat.layout import FEATURES_FOLDER, WEIGHTS_FOLDER, WeightsFiles
 from ziggurat.net.ssrf import AllowedAddresses
-from ziggurat.records.feature_store import FeatureStore
 from ziggurat.settings import Settings
 from ziggurat.workspace.job_folders import JobRepository
 from ziggurat.workspace.tasks import Tasks

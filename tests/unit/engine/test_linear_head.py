@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ziggurat.engine import linear_head
 from ziggurat.engine.linear_head import fit_linear_head, held_out_probabilities
 from ziggurat.errors import DataError
 
@@ -19,17 +20,18 @@ def _samples(count: int = 240, noise: float = 1.0) -> tuple[np.ndarray, np.ndarr
     return (features * 40 + 7).astype(np.float32), labels
 
 
-def test_a_head_agrees_with_logistic_regression_of_scikit_learn() -> None:
+def test_a_head_agrees_with_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     linear_model = pytest.importorskip("sklearn.linear_model", reason="scikit-learn is the reference")
+    monkeypatch.setattr(linear_head, "STRENGTHS", (0.01,))
     features, labels = _samples()
-    head = fit_linear_head(features, labels, 3, seed=1, strengths=(0.01,))
+    head = fit_linear_head(features, labels, 3, seed=1)
     standard = (features - features.mean(axis=0)) / features.std(axis=0)
     reference = linear_model.LogisticRegression(C=1 / (0.01 * len(labels)), tol=1e-8, max_iter=2000)
     expected = reference.fit(standard, labels).predict_proba(standard)
     np.testing.assert_allclose(head.probabilities(features), expected, atol=2e-3)
 
 
-def test_the_strength_is_the_one_that_loses_least_on_samples_left_out() -> None:
+def test_the_strength_loses_least_on_samples_left_out() -> None:
     features, labels = _samples(60, noise=3.0)
     head = fit_linear_head(features, labels, 3, seed=1)
     assert head.strength == min(head.scores, key=lambda each: head.scores[each])
@@ -42,15 +44,16 @@ def test_a_class_without_samples_gets_a_low_probability() -> None:
     assert fit_linear_head(features, labels, 5, seed=1).probabilities(features)[:, 3:].max() < 0.1
 
 
-def test_sample_weights_count_as_copies_of_samples() -> None:
+def test_sample_weights_count_as_copies_of_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear_head, "STRENGTHS", (0.1,))
     features, labels = _samples(90, noise=2.0)
     weights = np.where(labels == 0, 3.0, 1.0)
-    weighted = fit_linear_head(features, labels, 3, seed=1, sample_weights=weights, strengths=(0.1,))
-    plain = fit_linear_head(features, labels, 3, seed=1, strengths=(0.1,))
+    weighted = fit_linear_head(features, labels, 3, seed=1, sample_weights=weights)
+    plain = fit_linear_head(features, labels, 3, seed=1)
     assert (weighted.probabilities(features)[:, 0] > plain.probabilities(features)[:, 0]).mean() > 0.9
 
 
-def test_a_wrong_label_is_not_learned_by_the_head_that_judges_it() -> None:
+def test_a_wrong_label_is_not_learned_by_its_judge() -> None:
     features, labels = _samples()
     labels[0] = (labels[0] + 1) % 3
     found = held_out_probabilities(features, labels, 3, seed=1)

@@ -34,7 +34,8 @@ from ziggurat.server.permissions import new_router
 from ziggurat.workspace.job_outputs import LogPart
 from ziggurat.workspace.job_query import JobQuery
 from ziggurat.workspace.studio.archives import archive
-from ziggurat.workspace.studio.jobs import DeletedJob, clone_request
+from ziggurat.workspace.studio.deleted_jobs import DeletedJob
+from ziggurat.workspace.studio.jobs import clone_request
 
 __all__ = ["ArchiveFormat", "curves_router", "router"]
 
@@ -66,7 +67,7 @@ def queue(studio: StudioDep, _who: ViewerUser, part: Annotated[PageQuery, Query(
 @router.get("/trash", response_model=list[DeletedJob])
 def trash(studio: StudioDep, _who: ViewerUser) -> Response:
     """Return the deleted jobs that can be restored, the newest first."""
-    return answer(studio.jobs.trash())
+    return answer(studio.deleted.list())
 
 
 @router.get("/counts", response_model=dict[str, int])

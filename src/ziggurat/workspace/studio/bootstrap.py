@@ -98,18 +98,7 @@ def open_studio(
         machine = _machine(settings, store, environment)
         executor = LocalExecutor(worker_command, environment, log_limit_bytes=settings.log_limit_mib << 20)
         paths = studio_paths(root, store.settings)
-        supervisor = Supervisor(
-            store,
-            executor,
-            root,
-            resources=lambda: machine.resources(store.settings.all()),
-            environment=lambda _job: {
-                FOLDERS_VARIABLE: json.dumps(paths.roots),
-                THREADS_VARIABLE: str(machine.threads_of_a_job(store.settings.all())),
-            },
-            grace=StopGrace(stop_s=settings.stop_grace_s, kill_s=settings.kill_grace_s),
-            retention=Retention(trash_age_s=settings.trash_days * 86400.0),
-        )
+        supervisor = _supervisor(settings, store, executor, machine, paths)
         made.callback(supervisor.close)
         # Closed in reverse order: what asks the store ends before it.
         pool = made.enter_context(InferencePool(INFERENCE_COMMAND, environment, logs=_logs(root, "inference")))
@@ -143,6 +132,23 @@ def open_studio(
     if start:
         supervisor.start()
     return studio
+
+
+def _supervisor(
+    settings: Settings, store: Store, executor: LocalExecutor, machine: Machine, paths: Paths
+) -> Supervisor:
+    return Supervisor(
+        store,
+        executor,
+        settings.workspace,
+        resources=lambda: machine.resources(store.settings.all()),
+        environment=lambda _job: {
+            FOLDERS_VARIABLE: json.dumps(paths.roots),
+            THREADS_VARIABLE: str(machine.threads_of_a_job(store.settings.all())),
+        },
+        grace=StopGrace(stop_s=settings.stop_grace_s, kill_s=settings.kill_grace_s),
+        retention=Retention(trash_age_s=settings.trash_days * 86400.0),
+    )
 
 
 def _machine(settings: Settings, store: Store, environment: Mapping[str, str]) -> Machine:

@@ -9,7 +9,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ from ziggurat.errors import ConfigurationError, JobError, UnknownNameError, Usag
 from ziggurat.events import Message
 from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder
-from ziggurat.store import JobOnDisk, Store
+from ziggurat.store import Store
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.evaluation_results import evaluation_results
 from ziggurat.workspace.studio.job_names import JobNames
@@ -61,23 +61,6 @@ _NAMESAKES: Final = 5
 """A learning rate set by hand that is larger than so many times the present one must be confirmed."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeletedJob:
-    """A job that can be restored.
-
-    Args:
-        id: of the job.
-        kind: of the job.
-        name: of the job.
-        deleted: when, in seconds since 1970.
-    """
-
-    id: str
-    kind: str
-    name: str
-    deleted: float
-
-
 class Jobs:
     """Jobs of every kind.
 
@@ -85,7 +68,6 @@ class Jobs:
         store: what is known of them.
         supervisor: carries out what changes their state.
         clock: seconds since 1970.
-        read_job: reads the folder of a job that is restored.
         before_delete: called with the id of a job whose folder is about to go, such as to end its TensorBoard.
 
     Attributes:
@@ -97,14 +79,12 @@ class Jobs:
         store: Store,
         supervisor: Supervisor,
         clock: Callable[[], float],
-        read_job: Callable[[Path], JobOnDisk],
         before_delete: Callable[[str], None] = lambda _job_id: None,
     ) -> None:
         self.names = JobNames(store.names)
         self._store = store
         self._supervisor = supervisor
         self._clock = clock
-        self._read_job = read_job
         self._before_delete = before_delete
         self._refuse_deletion: Callable[[str, str], None] = lambda _job_id, _checkpoint: None
 
@@ -373,59 +353,17 @@ class Jobs:
         Args:
             job_id: of the job.
             force: end it first where it runs.
-            forever: remove its folder from the disk at once; also of one that is deleted already.
+            forever: remove its folder from the disk at once.
 
         Raises:
             JobError: where it runs (unless by force), another job needs it, or it is published; the message says
                 which.
         """
-        if forever and self._store.jobs.find(job_id) is None:
-            self._supervisor.remove_now(self._deleted(job_id))
-            return
         self._refuse_deletion(job_id, "")
         self._before_delete(self.get(job_id).id)
         self._supervisor.delete(job_id, force=force)
         if forever:
             self._supervisor.remove_now(job_id)
-
-    def trash(self) -> list[DeletedJob]:
-        """Return the deleted jobs that can be restored, the newest first."""
-        return [
-            DeletedJob(id=each.job_id, kind=each.kind, name=each.name, deleted=each.since)
-            for each in self._supervisor.trash()
-        ]
-
-    def restore(self, text: str) -> Job:
-        """Put a deleted job back as it was, and return it.
-
-        Args:
-            text: its id or, where no other deleted job has it, its name.
-
-        Raises:
-            UsageError: where several deleted jobs have the name.
-            JobError: where it is removed from the disk, or something else lies where it lay.
-            StorageError: where its folder cannot be moved.
-        """
-        folder = self._supervisor.restore(self._deleted(text))
-        on_disk = self._read_job(folder)
-        if on_disk.state == "queued":  # it never began: to be put back must not mean to be started
-            on_disk = replace(on_disk, state="stopped", fields={**on_disk.fields, "reason": "restored"})
-        self._store.take_in(on_disk)
-        self._supervisor.hub.publish("jobs", "added", folder.name)
-        return self.get(folder.name)
-
-    def _deleted(self, text: str) -> str:
-        """Return the id of the deleted job of an id or a name."""
-        found = self.trash()
-        named = [each.id for each in found if each.name == text]
-        if len(named) > 1 and all(each.id != text for each in found):
-            raise UsageError(
-                f"{len(named)} deleted jobs are called `{text}`.",
-                received=", ".join(named[:_NAMESAKES]),
-                advice="Give the id of one of them.",
-                details={"name": text, "ids": named},
-            )
-        return named[0] if named and all(each.id != text for each in found) else text
 
     def reorder(self, job_id: str, before: str | None = None) -> None:
         """Place a job of the queue before another one, or last."""

@@ -19,6 +19,7 @@ from ziggurat.workspace.signing_keys import SigningKeys
 from ziggurat.workspace.studio.box_proposals import BoxProposals, EvaluationProposals, ModelProposals
 from ziggurat.workspace.studio.dataset_maps import DatasetMaps
 from ziggurat.workspace.studio.datasets import StudioDatasets
+from ziggurat.workspace.studio.deleted_jobs import DeletedJobs
 from ziggurat.workspace.studio.demo import Demo
 from ziggurat.workspace.studio.evaluations import Evaluations
 from ziggurat.workspace.studio.exports import Exports
@@ -83,6 +84,7 @@ class Studio(Workspace[Jobs]):
 
     Attributes:
         curves: of the jobs, in the store.
+        deleted: jobs that can be restored.
         datasets: datasets.
         training: trainings that are asked for.
         networks: that are not trained.
@@ -121,10 +123,11 @@ class Studio(Workspace[Jobs]):
         store, supervisor = parts.store, parts.supervisor
         root = settings.workspace.expanduser()
         self.tensorboards, self.paths = parts.tensorboards, studio_paths(root, store.settings)
-        jobs = Jobs(store, supervisor, clock, parts.read_job, lambda job_id: self.tensorboards.release(job_id))
+        jobs = Jobs(store, supervisor, clock, lambda job_id: self.tensorboards.release(job_id))
         super().__init__(settings, jobs, offered=lambda: self.paths.roots, clock=clock)
         self._store = store
         self.people = parts.people
+        self.deleted = DeletedJobs(store, supervisor, parts.read_job)
         self.projects = store.projects
         self.saved = SavedItems(store)
         self.curves = store.curves

@@ -28,7 +28,7 @@ def trash(
     """Return the page."""
     outcome = flash_messages(request).take(said) if said else None
     days = studio.settings.trash_days
-    return page(request, "home/trash.html", deleted=studio.jobs.trash(), outcome=outcome, days=days)
+    return page(request, "home/trash.html", deleted=studio.deleted.list(), outcome=outcome, days=days)
 
 
 @router.post("/trash/restore", include_in_schema=False)
