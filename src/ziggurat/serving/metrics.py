@@ -21,11 +21,11 @@ class Metrics:
         self._times: dict[str, _Histogram] = {}
         self._batches: dict[str, _Histogram] = {}
 
-    def request(self, model: str, route: str, status: int, time_s: float) -> None:
+    def request(self, model: str, route: str, status: int, duration_s: float) -> None:
         """Count an answer."""
         key = (model, route, status)
         self._requests[key] = self._requests.get(key, 0) + 1
-        self._times.setdefault(model, _Histogram(_BOUNDS_S)).add(time_s)
+        self._times.setdefault(model, _Histogram(_BOUNDS_S)).add(duration_s)
 
     def batch(self, model: str, samples: int) -> None:
         """Count a batch."""
