@@ -35,7 +35,8 @@ def test_mutated_files_give_an_error_or_a_result(tmp_path):
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)
 def test_ten_thousand_mutated_files_of_each_kind(tmp_path):
-    assert sum(run(tmp_path, 1000, 50_000).values()) == 50_000
+    for first in range(1000, 51_000, 2500):
+        assert sum(run(tmp_path, first, 2500).values()) == 2500
 
 
 @pytest.mark.parametrize(
