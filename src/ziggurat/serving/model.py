@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ziggurat.dataflow.standalone_prediction import Reader, TaskRules, check_samples
+from ziggurat.dataflow.standalone_prediction import Reader, TaskRules
+from ziggurat.dataflow.standalone_self_test import check_samples
 from ziggurat.errors import (
     ConfigurationError,
     DataError,
@@ -161,7 +162,7 @@ class ServedModel:
             return found
 
         try:
-            allowed, differences = check_samples(self.folder, run, self._reader)
+            allowed, differences = check_samples(self.folder, run, self._reader.prepared)
         except (ValueError, KeyError, OSError) as error:
             raise DataError(
                 "The export has no sound samples for a self-test.",

@@ -76,17 +76,12 @@ class TensorFlowProgram(LinearHeadProgram):
         self._recorder: StepRecorder | None = None
         self._recordings: dict[str, tuple[list[Any], list[Any]]] = {}
         self._training = self._plain_steps()
-        self._threads = self._thread_choice()
+        self._threads = _thread_choice(config, len(graph.training))
         initial = {name: variable.initial_value for name, variable in graph.hyperparameters.items()}
         self._values = {name: float(tf2.get_static_value(value)) for name, value in initial.items()}
         self._calls: dict[tuple[str, tuple[str, ...]], Callable[..., Any]] = {}
-        fed = (("sample", graph.x), ("label", graph.y))
-        self._feeds = [Placeholder.of(noun, tensor) for noun, tensor in fed if tensor is not None]
         self._parts_of_cost = _parts_of_cost(graph.validation.losses)
-        self._training_feeds = self._feeds
-        if graph.mixed is not None:
-            beside = (("second label", graph.mixed.y), ("share", graph.mixed.share))
-            self._training_feeds = [*self._feeds, *(Placeholder.of(noun, tensor) for noun, tensor in beside)]
+        self._feeds, self._training_feeds = _placeholders(graph)
 
     @property
     def session(self) -> Any:
@@ -338,11 +333,6 @@ class TensorFlowProgram(LinearHeadProgram):
             found[_HEAD] = recorder.recording({**self.graph.train_values, **head.values}, head.train_op)
         return found
 
-    def _thread_choice(self) -> ThreadChoice:
-        # Who sets the number of threads, or has several towers, wants operations side by side.
-        is_chosen = self._config is not None and self._config.inter_op_parallelism_threads != 0
-        return ThreadChoice(not is_chosen and len(self.graph.training) == 1)
-
     def _open(self) -> None:
         if self._session is not None:
             return
@@ -486,3 +476,19 @@ def _parts_of_cost(losses: Sequence[Loss]) -> dict[str, Any]:
 
 def _named(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(names, values, strict=True)) if names else {}
+
+
+def _placeholders(graph: JobGraph) -> tuple[list[Placeholder], list[Placeholder]]:
+    """Return what evaluation is fed with, and what a step of training is."""
+    fed = (("sample", graph.x), ("label", graph.y))
+    feeds = [Placeholder.of(noun, tensor) for noun, tensor in fed if tensor is not None]
+    if graph.mixed is None:
+        return feeds, feeds
+    beside = (("second label", graph.mixed.y), ("share", graph.mixed.share))
+    return feeds, [*feeds, *(Placeholder.of(noun, tensor) for noun, tensor in beside)]
+
+
+def _thread_choice(config: Any, towers: int) -> ThreadChoice:
+    # Who sets the number of threads, or has several towers, wants operations side by side.
+    is_chosen = config is not None and config.inter_op_parallelism_threads != 0
+    return ThreadChoice(not is_chosen and towers == 1)
