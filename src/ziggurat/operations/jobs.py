@@ -88,7 +88,8 @@ def delete_job(call: Call, job_id: str, force: bool = False, forever: bool = Fal
         call.studio.deleted.remove(job_id)
     else:
         call.studio.jobs.delete(job_id, force=force, forever=forever)
-    call.note(job_id, force=force, **({"forever": True} if forever else {}))
+    further: dict[str, Any] = {"forever": True} if forever else {}
+    call.note(job_id, force=force, **further)
 
 
 @use_case("job.restore")

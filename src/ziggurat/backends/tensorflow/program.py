@@ -175,7 +175,7 @@ class TensorFlowProgram(LinearHeadProgram):
         kind = self._kind
         self._values[name] = float(value)
         if self._kind != kind:  # another kind of step, of another length
-            self._threads = self._thread_choice()
+            self._threads = _thread_choice(self._config, len(self.graph.training))
             self._forget_training_calls()
 
     def state(self) -> dict[str, np.ndarray]:
