@@ -53,7 +53,9 @@ class _Quiet:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what is asked for; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tools.measure_maps", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.measure_maps", description=(__doc__ or "").partition("\n")[0]
+    )
     commands = parser.add_subparsers(dest="what", required=True)
     speed = commands.add_parser("speed", help="minutes of the features and of t-SNE, seconds of the page")
     speed.add_argument("folder", type=Path)
