@@ -59,7 +59,7 @@ def make_export(folder: Path, *, seed: int = 0, kind: str = "image", bias: float
     (folder / "task.json").write_text(json.dumps(task))
     (folder / "labels.txt").write_text("".join(f"{name}\n" for name in CLASSES))
     shutil.copyfile(str(standalone_prediction.__file__), folder / "predict.py")
-    for name in ("standalone_preprocessing.py", "standalone_self_test.py"):
+    for name in ("standalone_preprocessing.py", "standalone_samples.py"):
         shutil.copyfile(Path(str(standalone_prediction.__file__)).with_name(name), folder / name)
     run, inside = standalone_prediction.load_model(folder)
     reader = standalone_prediction.Reader(folder, inside)

@@ -221,11 +221,13 @@ class _Writer:
 
 
 _own: _Writer | None = None
+_is_registered = False
+"""Whether forks and the end of the process are watched: from the first call in a job on."""
 
 
 def _writer(every_rank: bool) -> _Writer | None:
     """Return the writer of this process; None outside of a job, and where a rank above 0 is silent."""
-    global _own
+    global _own, _is_registered
     folder = os.environ.get(FOLDER_VARIABLE)
     if not folder:
         return None
@@ -234,6 +236,10 @@ def _writer(every_rank: bool) -> _Writer | None:
         return None
     if _own is None or _own.pid != os.getpid() or str(_own.folder) != folder:
         _own = _Writer(Path(folder), f"rank{rank}/" if rank else "")
+    if not _is_registered:
+        os.register_at_fork(after_in_child=_forget_parent)
+        atexit.register(finish)
+        _is_registered = True
     return _own
 
 
@@ -252,10 +258,6 @@ def _rank() -> int:
 def _forget_parent() -> None:
     global _own
     _own = None  # its lock may be held by a thread that the child does not have
-
-
-os.register_at_fork(after_in_child=_forget_parent)
-atexit.register(finish)
 
 
 def _flat(values: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

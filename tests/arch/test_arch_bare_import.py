@@ -12,7 +12,7 @@ SERVER_HOMES = (
         f"ziggurat.operations.{each}"
         for each in ("administration", "datasets", "jobs", "models", "use_case", "weights")
     ),
-    "ziggurat.compat.digits",
+    *("ziggurat.compat.digits", "ziggurat.compat.caffe.routes"),
     *("ziggurat.serving", "ziggurat.net.http_protocol"),
     *("ziggurat.workspace.doctor", "ziggurat.cli.doctor"),  # look into the store where that is installed
 )

@@ -24,7 +24,7 @@ from ziggurat.worker.commands.exporting import export
 from ziggurat.worker.commands.prediction import predict
 
 BESIDE = {"MODEL_CARD.md", "labels.txt", "mean.npy", "model.json", "parity.json", "predict.py", "preprocessing.json"}
-BESIDE |= {"task.json", "self-test.npz", "export-manifest.json", "standalone_self_test.py"}
+BESIDE |= {"task.json", "self-test.npz", "export-manifest.json", "standalone_samples.py"}
 MODEL = {
     "checkpoint": {"checkpoint", "model.ckpt.data-00000-of-00001", "model.ckpt.index", "model.ckpt.meta"},
     "pb": {"model.pb"},

@@ -39,7 +39,7 @@ METRICS = {
     "detection": "mAP 50:95",
 }
 BESIDE = {"MODEL_CARD.md", "labels.txt", "mean.npy", "model.json", "parity.json", "predict.py", "preprocessing.json"}
-BESIDE |= {"task.json", "self-test.npz", "export-manifest.json", "standalone_self_test.py"}
+BESIDE |= {"task.json", "self-test.npz", "export-manifest.json", "standalone_samples.py"}
 MODEL = {
     "pt2": {"model.pt2"},
     "onnx": {"model.onnx"},

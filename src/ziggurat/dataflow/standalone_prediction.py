@@ -412,7 +412,7 @@ def _session_run(session: Any, names: list[str]) -> Run:
 
 
 def _self_test(folder: Path, model: Run, *, as_json: bool) -> int:
-    rules = _module(folder / "standalone_self_test.py")
+    rules = _module(folder / "standalone_samples.py")
     allowed, differences = rules.check_samples(folder, model, Reader(folder, _is_inside(folder)).prepared)
     failed = [number for number, each in enumerate(differences, 1) if not each <= allowed]
     if as_json:

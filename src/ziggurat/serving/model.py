@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat.dataflow.standalone_prediction import Reader, TaskRules
-from ziggurat.dataflow.standalone_self_test import check_samples
+from ziggurat.dataflow.standalone_samples import check_samples
 from ziggurat.errors import (
     ConfigurationError,
     DataError,

@@ -10,7 +10,8 @@ from ziggurat.api.app import ROUTERS, every_router
 def test_the_routes_for_digits_come_last():
     own, added = every_router()[: len(ROUTERS)], every_router()[len(ROUTERS) :]
     assert own == ROUTERS
-    assert added == ("ziggurat.compat.digits.routes:router", "ziggurat.compat.digits.inference:router")
+    assert added[0] == "ziggurat.compat.caffe.routes:router"
+    assert added[1:] == ("ziggurat.compat.digits.routes:router", "ziggurat.compat.digits.inference:router")
 
 
 def test_a_router_that_does_not_load_is_named(tmp_path):

@@ -50,7 +50,8 @@ def _dataset(source: Path, folder: Path) -> Path:
 def test_obstacle_of_finds_nothing_against_a_sound_job(tmp_path):
     assert obstacle_of(_spec()) is None
     assert obstacle_of(_spec(network="lenet")) is None
-    assert obstacle_of(_spec(data=str(_class_folders(tmp_path / "pets")), network="convnet")) is None
+    pets = str(_class_folders(tmp_path / "pets"))
+    assert obstacle_of(_spec(data=pets, network="convnet", batch_size=2)) is None
 
 
 def test_obstacle_of_says_why_samples_are_not_mixed(tmp_path):

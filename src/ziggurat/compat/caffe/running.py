@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ziggurat.backends.torch.converted import run_converted
 from ziggurat.errors import NetworkCodeError
 
 __all__ = ["run_network"]
@@ -26,6 +25,9 @@ def run_network(
     Raises:
         NetworkCodeError: where the file does not run, which is a fault of the import.
     """
+    # Here: the door of the import is read where there is no PyTorch, too.
+    from ziggurat.backends.torch.converted import run_converted
+
     try:
         found: tuple[list[Any], dict[str, Any]] = run_converted(text, state, images)
     except NetworkCodeError as error:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from ziggurat import __version__
-from ziggurat.dataflow import standalone_prediction, standalone_preprocessing, standalone_self_test
+from ziggurat.dataflow import standalone_prediction, standalone_preprocessing, standalone_samples
 from ziggurat.dataflow.base import DataFlow
 from ziggurat.dataflow.image_codec import read_file
 from ziggurat.dataflow.indexed import IndexedFlow
@@ -117,7 +117,7 @@ def _write_beside(folder: Path, job: TrainedJob, result: ExportResult, order: Ex
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     shutil.copyfile(result.script, folder / "predict.py")
-    shutil.copyfile(str(standalone_self_test.__file__), folder / "standalone_self_test.py")
+    shutil.copyfile(str(standalone_samples.__file__), folder / "standalone_samples.py")
     if not isinstance(job.context.preprocessing, Preprocessing):
         shutil.copyfile(str(standalone_preprocessing.__file__), folder / "standalone_preprocessing.py")
     description["self_test"] = _self_test(folder, order, seed=job.spec.seed, split=split)
@@ -135,7 +135,7 @@ def _self_test(folder: Path, order: ExportOrder, *, seed: int, split: str) -> di
     # One by one, as predict.py runs them: a sum over a larger batch may have other last bits.
     found = [model(reader.prepared(sample[None])) for sample in inputs]
     arrays = {
-        f"output/{name}": np.stack([standalone_self_test.stored_values(each[name][0]) for each in found])
+        f"output/{name}": np.stack([standalone_samples.stored_values(each[name][0]) for each in found])
         for name in found[0]
     }
     with (folder / _TEST_FILE).open("wb") as file:
