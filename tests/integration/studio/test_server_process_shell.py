@@ -111,8 +111,9 @@ def test_a_mistyped_id_names_the_nearest(ziggurat, studio, known, words):
     assert studio.ids[1] in answer.stderr + answer.stdout
 
 
-def test_a_name_in_the_place_of_an_id_is_answered_with_the_id(ziggurat, studio, known):
-    answer = ziggurat("job", "show", "second", "--json")
+def test_a_name_stands_in_the_place_of_an_id(ziggurat, studio, known):
+    assert json.loads(ziggurat("job", "show", "second", "--json").stdout)["id"] == studio.ids[1]
+    answer = ziggurat("job", "show", "secnd", "--json")
     assert answer.returncode == 10
     assert json.loads(answer.stdout)["advice"] == f"Did you mean `{studio.ids[1]}` (second)?"
     assert "List them with: ziggurat job list" in ziggurat("job", "show", "zzz").stderr

@@ -185,7 +185,7 @@ def health_of(job_id: str, described: Mapping[str, Any], found: BackgroundResult
     return Health(
         is_waiting=False,
         was_asked=True,
-        items=[*items, *unknown],
+        items=[*_told(job_id, described, only_lost=True), *items, *unknown],
         notes=sum(each.finding.severity == "note" for each in findings),
     )
 
@@ -202,12 +202,22 @@ def _item(shown: CheckFinding, job_id: str, *, can_weigh: bool) -> HealthItem:
     )
 
 
-def _told(job_id: str, described: Mapping[str, Any]) -> list[HealthItem]:
-    """Return what was said when the dataset was made, until the check is done, which says it again."""
-    check = Remedy(title="Checks", path=f"/datasets/{job_id}/check", query={})
+def _told(job_id: str, described: Mapping[str, Any], *, only_lost: bool = False) -> list[HealthItem]:
+    """Return what was said when the dataset was made.
+
+    Args:
+        job_id: of the dataset.
+        described: as the studio's ``datasets.describe`` returns it.
+        only_lost: whether only what the source lost is meant: all else is said again by a check that is done.
+    """
+    lost = {each["text"] for each in described["losses"]}
+    check = Remedy(title="Problems", path=f"/datasets/{job_id}/problems", query={})
     return [
-        HealthItem(kind="told", level="warning", title="Warning", text=each, remedies=[check])
+        HealthItem(
+            kind="told", level="warning", title="Left out" if each in lost else "Warning", text=each, remedies=[check]
+        )
         for each in described["warnings"]
+        if each in lost or not only_lost
     ]
 
 
