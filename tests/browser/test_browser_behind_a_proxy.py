@@ -109,6 +109,7 @@ def test_the_studio_works_below_its_prefix(visitor: Page, proxy: str, server: Ru
     page.wait_for_url(f"{proxy}/")
     expect(page.locator("body")).to_have_attribute("data-live", "on")
     _check_places(page)
+    page.get_by_role("link", name="Datasets", exact=True).click()
     page.locator("main").get_by_role("link", name="New dataset").first.click()
     page.wait_for_url(f"{proxy}/datasets/new")
     page.locator("#source").fill(source)

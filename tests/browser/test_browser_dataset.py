@@ -23,6 +23,7 @@ def test_the_overview_draws_its_charts_and_has_their_tables(
 ) -> None:
     page.goto(f"{server.address}/datasets/{digits}")
     expect(page.locator("#class-bars tbody th")).to_have_count(10)
+    page.locator("#size-charts > summary").click()
     chart = page.get_by_role("img", name="Sizes of the files")
     expect(chart.locator("canvas")).to_be_visible()
     assert chart.locator("svg.bars").count() == 0
@@ -228,6 +229,7 @@ def test_the_page_of_a_new_data_set_becomes_its_overview(page: Page, server: Any
 
 def test_every_kind_of_chart_is_drawn(page: Page, server: Any, digits: str) -> None:
     page.goto(f"{server.address}/datasets/{digits}")
+    page.locator("#size-charts > summary").click()
     chart = page.get_by_role("img", name="Sizes of the files")
     expect(chart.locator("canvas")).to_be_visible()
     names = ["cat", "dog"]
@@ -252,6 +254,7 @@ def test_every_kind_of_chart_is_drawn(page: Page, server: Any, digits: str) -> N
 
 def test_a_cell_of_a_heat_map_leads_to_its_samples(page: Page, server: Any, digits: str) -> None:
     page.goto(f"{server.address}/datasets/{digits}")
+    page.locator("#size-charts > summary").click()
     chart = page.get_by_role("img", name="Sizes of the files")
     expect(chart.locator("canvas")).to_be_visible()
     link = f"/datasets/{digits}/explore?class_name={{row}}&split=val"

@@ -30,7 +30,7 @@ def test_from_pictures_to_a_model(page: Page, server: Any, digit_folders: Path, 
 
 
 def _make_data_set(page: Page, server: Any, folders: Path) -> None:
-    page.goto(server.address + "/")
+    page.goto(server.address + "/datasets")
     page.locator("main").get_by_role("link", name="New dataset").first.click()
     page.locator("#folder").set_input_files(folders)
     expect(page.locator("#upload")).to_contain_text("400 files sent")

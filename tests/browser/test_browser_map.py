@@ -100,6 +100,7 @@ def test_points_are_walked_by_keys_and_shown(page: Page, server: Any, mapped: st
     expect(page.locator("#similar li")).to_have_count(9)
     page.keyboard.press("Enter")
     page.wait_for_url("**/samples/**")
+    expect(page.locator("body")).to_have_attribute("data-live", "on")
     page.keyboard.press("s")
     page.wait_for_url("**similar=**")
     expect(page.locator(".tile").first).to_be_visible()
