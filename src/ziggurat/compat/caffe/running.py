@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,10 @@ def run_network(
     Raises:
         NetworkCodeError: where the file does not run, which is a fault of the import.
     """
-    # Here: the door of the import is read where there is no PyTorch, too.
-    from ziggurat.backends.torch.converted import run_converted
-
+    # By name: the door of the import is read where there is no PyTorch, too.
+    converted = import_module("ziggurat.backends.torch.converted")
     try:
-        found: tuple[list[Any], dict[str, Any]] = run_converted(text, state, images)
+        found: tuple[list[Any], dict[str, Any]] = converted.run_converted(text, state, images)
     except NetworkCodeError as error:
         raise NetworkCodeError(
             "The network file that the import wrote must run.",
