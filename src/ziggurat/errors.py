@@ -26,7 +26,7 @@ A message has three parts: the rule, what was received, and what to do. The tree
     ├── StorageError 11           the disk is full or not writable
     ├── ChangedExportError 12     a file of an export is not the one that its manifest lists
     ├── UnknownSignerError 13     an export is intact, and signed by a key that is not known here
-    ├── UnsignedExportError 14    an export is intact, and nobody signed it
+    ├── UnsignedExportError 14    an export is intact but not signed
     └── NotThereError             the named object does not exist; each such error is also of another family
 """
 
@@ -372,7 +372,7 @@ class UnknownSignerError(ZigguratError):
 
 
 class UnsignedExportError(ZigguratError):
-    """An export is intact, and nobody signed it."""
+    """An export is intact but not signed."""
 
     code = "unsigned_export"
     exit_code = 14

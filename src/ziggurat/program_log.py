@@ -288,7 +288,7 @@ def _short(value: Any) -> str:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that nobody reads half of it."""
+    """Write a file atomically: readers see the old or the whole new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     written = path.with_name(f".{path.name}.{os.getpid()}")
     written.write_bytes(content)

@@ -18,7 +18,8 @@ from ziggurat.compat.caffe.running import run_network
 from ziggurat.compat.caffe.sources import ImportFiles
 from ziggurat.compat.caffe.weights import random_arrays
 
-PUBLISHED = Path("/work/shared/data/caffe-prototxt")
+SHARED = Path(os.environ.get("ZIGGURAT_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
+PUBLISHED = SHARED / "caffe-prototxt"
 
 
 def converted(folder, text, **options):

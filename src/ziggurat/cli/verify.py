@@ -30,7 +30,7 @@ def verify(application: Application, folder: Path, key_file: Path | None) -> int
     """Check that the export in FOLDER has exactly the files that were exported, and who signed it.
 
     The exit code is 0 if it is intact and signed by a known key; 12 if a file was changed, removed or added; 13 if it
-    is intact and signed by an unknown key; 14 if it is intact and nobody signed it.
+    is intact and signed by an unknown key; 14 if it is intact but not signed.
     """
     found = check_export(folder, _known_keys(application, key_file))
     if not found.fingerprint:

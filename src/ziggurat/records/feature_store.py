@@ -36,7 +36,7 @@ class FeatureKey:
         weights: SHA-256 of the weights of the backbone or the model.
         network: name of the network, or SHA-256 of its file.
         preprocessing: size, channels, resize mode, mean and all else that is done to a sample before the network.
-        framework: that computes.
+        framework: name of the framework that computes the features.
         arithmetic: of the process that computes; see ``ziggurat.engine.arithmetic``.
     """
 
@@ -83,7 +83,7 @@ class FeatureStore:
 
     Args:
         folder: made when the first features are written.
-        most_bytes: that all features together may take.
+        most_bytes: limit of the size of all features together.
     """
 
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:

@@ -47,6 +47,9 @@ _KINDS: Final[dict[str, tuple[str, ...]]] = {
 JSON_LIMIT_BYTES: Final = 10_000_000
 """How much a request may send where its route names no other limit."""
 
+_ID: Final = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}")
+"""Shape of the ids that the studio gives to jobs."""
+
 _MAY_OVERFLOW = re.compile(rb"[eE]\+?[0-9]{3}|[0-9]{200}")
 """Without one of these, no number reaches 1e308; the parser makes infinity of those that go beyond."""
 
@@ -201,7 +204,9 @@ class GuardedRoute(APIRoute):
             for requirement in found:
                 await requirement(request)
                 check_announced(request.headers, requirement.limit_bytes)
-            if request.path_params.get("job_id") and request.url.path.startswith("/api/"):
+            given = request.path_params.get("job_id", "")
+            # What looks like an id is one: only a name costs a look-up before the route.
+            if given and not _ID.fullmatch(given) and request.url.path.startswith("/api/"):
                 await run_in_threadpool(_take_name, request)
             limit_bytes = min((requirement.limit_bytes for requirement in found), default=0)
             return await handle(GuardedRequest(request.scope, request.receive, limit_bytes=limit_bytes))

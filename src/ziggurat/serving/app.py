@@ -43,7 +43,7 @@ class ServingApp:
     """Routes over some models.
 
     Args:
-        models: that are served; the names differ.
+        models: served models, with different names.
         metrics: counts answers.
         budget: of the bodies in memory.
         decoders: threads that decode images.

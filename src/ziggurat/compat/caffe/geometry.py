@@ -74,7 +74,7 @@ def axis_of(layer: Layer, name: str, default: int, rank: int, least: int = 1) ->
     """Return an axis, counted with the batch as the first one.
 
     Args:
-        layer: whose option it is.
+        layer: layer with the option.
         name: of the option.
         default: where it is not given.
         rank: axes of the input, with the batch.

@@ -37,7 +37,7 @@ class StaticDynamicShape:
     """All sizes of a tensor; ``shape[axis]`` is one.
 
     Args:
-        tensor: whose.
+        tensor: tensor with the shape.
     """
 
     def __init__(self, tensor: Any) -> None:

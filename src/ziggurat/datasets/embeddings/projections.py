@@ -100,7 +100,7 @@ def tsne(
         features: (N, D) float32, such as 50 principal components.
         perplexity: neighbors that count, see ``fitting_perplexity``.
         seed: of the search for neighbors.
-        threads: that compute.
+        threads: number of threads.
         note: called with the number of steps that are done and of all; an error that it raises ends the work.
 
     Returns:
