@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -77,24 +77,11 @@ def fit_linear_head(
     """
     problem = _Problem(features, labels, classes, sample_weights)
     parts = _folds(problem.labels, folds, seed)
-    total = len(STRENGTHS) * len(parts) + 1
-    done = 0
-    losses = dict.fromkeys(STRENGTHS, 0.0)
-    for held_out in parts:
-        kept = np.setdiff1d(np.arange(len(labels)), held_out, assume_unique=True)
-        start = None
-        for strength in sorted(STRENGTHS, reverse=True):  # each fit begins where the stricter one ended
-            start = problem.fit(kept, strength, start, _COARSE)
-            losses[strength] += problem.loss_of(held_out, start)
-            done += 1
-            if note is not None:
-                note(done, total)
-    whole = float(problem.weights.sum())
-    scores = {strength: loss / whole for strength, loss in losses.items()}
-    # Of equal losses the stricter one: it is less sure where nothing is known.
-    strength = min(scores, key=lambda each: (scores[each], -each))
+    scores = _scores(problem, parts, note)
+    strength = _best(scores)
     weights, bias = problem.head(problem.fit(np.arange(len(labels)), strength, None, _FINE))
     if note is not None:
+        total = len(STRENGTHS) * len(parts) + 1
         note(total, total)
     return LinearHead(weights=weights, bias=bias, strength=strength, scores=scores)
 
@@ -110,10 +97,11 @@ def held_out_probabilities(
         DataError: where the samples are of fewer than two classes, or a feature is not finite.
         MissingDependencyError: if SciPy is not installed.
     """
-    strength = fit_linear_head(features, labels, classes, seed=seed, folds=folds).strength
     problem = _Problem(features, labels, classes, None)
+    parts = _folds(problem.labels, folds, seed)
+    strength = _best(_scores(problem, parts, None))
     found = np.empty((len(labels), classes), np.float32)
-    for held_out in _folds(problem.labels, folds, seed):
+    for held_out in parts:
         kept = np.setdiff1d(np.arange(len(labels)), held_out, assume_unique=True)
         weights, bias = problem.head(problem.fit(kept, strength, None, _COARSE))
         found[held_out] = np.exp(_log_softmax(problem.features[held_out] @ weights + bias))
@@ -187,6 +175,31 @@ class _Problem:
         matrix = flat.reshape(-1, self.classes)
         weights = matrix[:-1] / self.scale[:, None]
         return weights.astype(np.float32), (matrix[-1] - self.mean @ weights).astype(np.float32)
+
+
+def _scores(
+    problem: _Problem, parts: Sequence[np.ndarray], note: Callable[[int, int], None] | None
+) -> dict[float, float]:
+    """Return strength → mean cross-entropy of samples that were left out of the fit, in nats."""
+    everyone = np.arange(len(problem.labels))
+    losses = dict.fromkeys(STRENGTHS, 0.0)
+    done = 0
+    for held_out in parts:
+        kept = np.setdiff1d(everyone, held_out, assume_unique=True)
+        start = None
+        for strength in sorted(STRENGTHS, reverse=True):  # each fit begins where the stricter one ended
+            start = problem.fit(kept, strength, start, _COARSE)
+            losses[strength] += problem.loss_of(held_out, start)
+            done += 1
+            if note is not None:
+                note(done, len(STRENGTHS) * len(parts) + 1)
+    whole = float(problem.weights.sum())
+    return {strength: loss / whole for strength, loss in losses.items()}
+
+
+def _best(scores: Mapping[float, float]) -> float:
+    """Return the strength with the smallest loss; of equal ones the strictest, which is less sure of the unknown."""
+    return min(scores, key=lambda each: (scores[each], -each))
 
 
 def _folds(labels: np.ndarray, folds: int, seed: int) -> list[np.ndarray]:
