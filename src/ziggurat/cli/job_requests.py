@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from ziggurat.cli.application import Application, studio_module
 from ziggurat.cli.commands import Command
@@ -22,6 +23,7 @@ from ziggurat.cli.models import prediction_text
 from ziggurat.cli.output import table
 from ziggurat.cli.spec import DatasetFlagsCommand, SpecFlagsCommand, note_former_names
 from ziggurat.cli.training import studio_recipe, test_batch_text, with_fine_tuning, with_recipe
+from ziggurat.cli.value_completion import complete_job
 from ziggurat.errors import (
     DataError,
     JobError,
@@ -71,6 +73,10 @@ class JobId(click.ParamType):
                 "There is no such job.", received=repr(value), advice="List them with: ziggurat job list"
             )
         return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the newest jobs that begin with a text."""
+        return complete_job(ctx, param, incomplete)
 
 
 def reaches_studio(command: Callable[..., Any]) -> Callable[..., Any]:
