@@ -74,6 +74,8 @@ _BACKBONE_BACKENDS: Final = ("torch", "tensorflow")
 _BACKBONE_BATCH: Final = 32
 _FROZEN: Final = "fine_tuning.frozen_epochs"
 
+_MORE_EPOCHS: Final = "With more epochs, all layers are trained behind the fit, the first ones at the lowest rates."
+
 _FEW_PHOTOS: Final = 20_000
 """Below it, a fitted last layer is at least as good as the networks of the zoo from scratch."""
 
@@ -242,11 +244,12 @@ def _fine_tuned(data: KnownData, network: str, earlier: str) -> Recipe:
     known = backend_info(backend).network(name)
     title = name if known is None else known.title.partition(" (")[0]
     weighted = ", class weights" if "class_weights" in fields else ""
+    why = f"{train:,} photos: fine-tune; from scratch usually needs {_SMALL_SET:,}."
     return Recipe(
         network=network,
         fields=fields,
         summary=f"{title}: pretrained, last layer fitted, {BACKBONE_PX} px{weighted}.",
-        reason=f"{train:,} photos: fine-tune; from scratch usually needs {_SMALL_SET:,}. {earlier}".strip(),
+        reason=f"{why} {_MORE_EPOCHS} {earlier}".strip(),
     )
 
 
