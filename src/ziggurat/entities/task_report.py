@@ -30,12 +30,16 @@ class MetricInfo:
         unit: after the value; ``SHARE`` for percent.
         mode: whether large or small values are good; empty where neither is.
         help: what it says, in one sentence.
+        chart: name of the metric in whose chart the curve of a training is drawn; empty for a chart of its own.
+        is_usual: whether that chart is shown where nobody chose otherwise.
     """
 
     title: str
     unit: str = ""
     mode: Literal["", "min", "max"] = "max"
     help: str = ""
+    chart: str = ""
+    is_usual: bool = True
 
 
 @dataclass(frozen=True)

@@ -60,11 +60,17 @@ class Detection(Task):
     score = ScoreInfo("F1", SHARE)
     metric_info = {
         "map": MetricInfo("mAP 50:95", SHARE, help="Average precision, mean over classes and IoU from 0.50 to 0.95."),
-        "ap50": MetricInfo("AP50", SHARE, help="Average precision at an IoU of 0.50, mean over classes."),
-        "ap75": MetricInfo("AP75", SHARE, help="Average precision at an IoU of 0.75, mean over classes."),
-        "map_small": MetricInfo("mAP, small", SHARE, help="Of objects below 32 × 32 px of the original image."),
-        "map_medium": MetricInfo("mAP, medium", SHARE, help="Of objects from 32 × 32 to 96 × 96 px."),
-        "map_large": MetricInfo("mAP, large", SHARE, help="Of objects above 96 × 96 px."),
+        "ap50": MetricInfo("AP50", SHARE, help="Average precision at an IoU of 0.50, mean over classes.", chart="map"),
+        "ap75": MetricInfo("AP75", SHARE, help="Average precision at an IoU of 0.75, mean over classes.", chart="map"),
+        "map_small": MetricInfo(
+            "mAP small", SHARE, help="Of objects below 32 × 32 px of the original image.", is_usual=False
+        ),
+        "map_medium": MetricInfo(
+            "mAP medium", SHARE, help="Of objects from 32 × 32 to 96 × 96 px.", chart="map_small", is_usual=False
+        ),
+        "map_large": MetricInfo(
+            "mAP large", SHARE, help="Of objects above 96 × 96 px.", chart="map_small", is_usual=False
+        ),
         "recall": MetricInfo("Recall", SHARE, help="Largest recall with 100 detections, mean over classes and IoU."),
         "precision": MetricInfo(
             "Precision", SHARE, help="Share of the boxes of this confidence or more that are right."
