@@ -81,6 +81,10 @@ def evaluation(
     }
     if isinstance(found, Found) and is_part(request, "evaluation-results"):
         return part(request, "evaluation/results.html", **{**values, "is_part": True})
+    if isinstance(found, TaskFound) and is_part(request, "evaluation-results"):
+        asked_measures = [each for each in task_measures(found, None) if each.is_asked]
+        values |= {"is_part": True, "measures": asked_measures, "metric_text": metric_text}
+        return part(request, "evaluation/task_results.html", **values)
     values |= _beside(studio, job, found)
     values["next_step"] = studio.next_steps.of(job)
     if is_part(request, "evaluation"):
