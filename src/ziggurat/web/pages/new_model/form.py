@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from starlette.datastructures import FormData
 
-from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
+from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info, backend_infos
 from ziggurat.entities.pretrained_weights import weights_name
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.specs import (
@@ -224,6 +224,7 @@ OWN_FIELDS: Final[dict[str, str]] = {
     "published_model": "",
     "custom_framework": DEFAULT_BACKEND,
     "network_text": "",
+    "network_texts": "",
     "network_file": "network.py",
     "weights": "random",
     "pretrained_weights": "",
@@ -242,6 +243,7 @@ OWN_FIELDS: Final[dict[str, str]] = {
 
 
 _OF_THE_PAGE: Final = (
+    "network_texts",
     "picked",
     "recipe",
     "fine_tune",
@@ -294,6 +296,29 @@ class ModelForm:
         if self.parent is not None:
             return self.is_changed(name)
         return _same_lines(self.values[name]) != _same_lines(self.first_text(name))
+
+    def show_code(self, backend: str, text: str = "") -> None:
+        """Put the code for a framework into the editor; that of the framework before it is kept for the way back.
+
+        Args:
+            backend: of the code.
+            text: of the code; without one the kept code, or else the template of the framework.
+        """
+        kept = self._network_texts()
+        if self["custom_framework"] != backend:
+            kept[self["custom_framework"]] = self["network_text"]
+        shown = text or kept.pop(backend, "") or backend_info(backend).network_template
+        self.values.update(custom_framework=backend, network_text=shown, network_texts=json.dumps(kept) if kept else "")
+
+    def has_own_code(self) -> bool:
+        """Whether the code is another than the template of its framework."""
+        framework = backend_infos().get(self["custom_framework"])
+        return framework is None or _same_lines(self["network_text"]) != _same_lines(framework.network_template)
+
+    def _network_texts(self) -> dict[str, str]:
+        """Return backend → code, for those whose code the editor does not show."""
+        found = json_or_text(self["network_texts"])
+        return {str(name): str(text) for name, text in found.items()} if isinstance(found, dict) else {}
 
     @property
     def keeps_weights(self) -> bool:

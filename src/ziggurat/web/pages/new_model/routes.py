@@ -244,7 +244,20 @@ def change_framework(request: Request, studio: StudioDep, _who: TrainerUser, sen
         backend, name = str(sent["framework"]), form["standard_network"].rpartition("/")[2]
         chosen = name if info.network(name) is not None else info.networks[0].name
         form.values.update(standard_network=f"{backend}/{chosen}", method="standard")
+        if info.takes_network_files and not form.has_own_code():
+            form.show_code(backend)
         fill_in(studio, form)
+    return _back(request, form)
+
+
+@router.post("/models/new/code-framework", include_in_schema=False)
+def change_code_framework(request: Request, _who: TrainerUser, studio: StudioDep, sent: Sent) -> Response:
+    """Show the code for another framework: what was written for it, or else its template."""
+    form = posted_form(studio, sent)
+    info = backend_infos().get(str(sent.get("framework", "")))
+    if info is not None and info.takes_network_files:
+        form.show_code(str(sent["framework"]))
+        form.values["method"] = "custom"
     return _back(request, form)
 
 
@@ -352,7 +365,8 @@ def customize(request: Request, studio: StudioDep, _who: TrainerUser, sent: Sent
     error = None
     try:
         text, backend, name = _code(studio, str(sent.get("customize") or form["standard_network"]))
-        form.values.update(method="custom", network_text=text, custom_framework=backend, network_file=f"{name}.py")
+        form.show_code(backend, text)
+        form.values.update(method="custom", network_file=f"{name}.py")
         fill_in(studio, form)
     except ZigguratError as caught:
         error = caught.as_dict()
