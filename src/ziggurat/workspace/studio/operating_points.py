@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -115,10 +115,7 @@ class OperatingPoints:
         except JobError:
             current = None  # the model was deleted
         chosen = dict(current["thresholds"]) if current else {}
-        samples: list[ThresholdSamples | None] = list(
-            results.task.threshold_samples(results.summary, results.task_arrays) if results.has_samples else ()
-        )
-        samples = samples or [None] * len(names)
+        samples: Sequence[ThresholdSamples | None] = results.threshold_samples or [None] * len(names)
         least = results.task.least_threshold
         rows = []
         for name, each in zip(names, samples, strict=True):
