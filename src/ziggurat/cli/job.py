@@ -25,6 +25,7 @@ from ziggurat.cli.job_requests import (
     reaches_studio,
     studio_client,
 )
+from ziggurat.cli.job_threshold import job_threshold
 from ziggurat.cli.output import Output, table
 from ziggurat.entities import JOB_KINDS, JOB_STATES, RUN_KINDS
 from ziggurat.entities.arithmetic import NOT_RECORDED
@@ -116,7 +117,7 @@ def job_download(application: Application, job_id: str, target: Path, checkpoint
 for _command in (
     *(job_dataset, job_train, job_predict, job_evaluate, job_infer, job_checkpoints, job_download, job_rate),
     *(job_load, job_samples, job_timeline),
-    *(job_retrain, job_differences),
+    *(job_retrain, job_differences, job_threshold),
 ):
     job.add_command(_command)
 

@@ -372,6 +372,8 @@ def job_predict(
         found = client.models.predict(job_id, **inputs)
     lines = [prediction_text(each) for each in found["predictions"]]
     lines += [f"Not read: {each['message']}" for each in found["failures"]]
+    if problem := found.get("operating_point", {}).get("problem"):
+        lines.append(problem)
     if target is not None and found.get("grad_cam") is not None:
         lines.append(_save(found["grad_cam"], target))
     application.output.document(found, "\n".join(lines))

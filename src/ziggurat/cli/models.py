@@ -304,6 +304,8 @@ def _show_predictions(application: Application, found: dict[str, Any]) -> int:
         if pictures:
             written = sum(each is not None for each in pictures)
             output.note(f"{_files(written)} written." if written else "No prediction of this network is an image.")
+        if problem := found.get("operating_point", {}).get("problem"):
+            output.note(f"Note: {problem}")
         for note in found.get("notes", ()):
             output.note(f"Left out: {note}")
         for failure in failures:
@@ -318,7 +320,7 @@ def prediction_text(prediction: Mapping[str, Any]) -> str:
         return f"{prediction_text(rest)}\n  Note: {note}"
     if "classes" in prediction and all("probability" in each for each in prediction["classes"]):
         found = "  ".join(f"{each['class']} {each['probability']:.2%}" for each in prediction["classes"])
-        return f"{prediction['file']}: {found}"
+        return f"{prediction['file']}: {_decision(prediction)}{found}"
     if "outputs" not in prediction:
         said = {name: value for name, value in prediction.items() if name != "file" and value is not None}
         return f"{prediction['file']}: {'  '.join(_said(name, value) for name, value in said.items())}"
@@ -327,6 +329,12 @@ def prediction_text(prediction: Mapping[str, Any]) -> str:
     ]
     drawn = [f"image {prediction['picture']}"] if prediction.get("picture") else []
     return "\n  ".join([f"{prediction['file']}:", *lines, *drawn])
+
+
+def _decision(prediction: Mapping[str, Any]) -> str:
+    """Return which class an operating point decides for; empty if there is none."""
+    decision = prediction.get("decision")
+    return "" if decision is None else f"{decision['class'] or 'undecided'} (threshold {decision['threshold']:g}):  "
 
 
 def _evaluation_text(found: Mapping[str, Any]) -> str:
@@ -409,6 +417,9 @@ def _export_text(found: Mapping[str, Any]) -> str:
     source = f"{report['samples']} samples of {found['split']}"
     signer = f"Signed by the key {found['signed_by']}." if found["signed_by"] else f"Not signed. {found['unsigned']}"
     parts = [f"{found['out']}: {', '.join(found['files'])}", table(rows, ("parity", source)), f"{verdict}\n{signer}"]
+    if point := found.get("operating_point"):
+        shown = ", ".join(f"{name} {value:g}" for name, value in point["thresholds"].items())
+        parts.append(point["problem"] or f"Predictions obey the operating point: {shown}.")
     return "\n\n".join(parts)
 
 

@@ -179,6 +179,33 @@ class ModelClient:
         """Write a zip archive of an export that is done to ``target``."""
         return self._connection.save("GET", f"/models/{job_id}/exports/{name}/download", target)
 
+    def operating_point(self, job_id: str) -> dict[str, Any] | None:
+        """Return the thresholds that a model obeys: ``thresholds``, ``used``, ``problem``; None if none were chosen."""
+        return self._connection.ask("GET", f"/models/{job_id}/operating-point")
+
+    def set_operating_point(
+        self,
+        job_id: str,
+        threshold: float | None = None,
+        *,
+        thresholds: Mapping[str, float] | None = None,
+        evaluation: str = "",
+    ) -> dict[str, Any]:
+        """Choose the thresholds that predictions and exports of a model obey.
+
+        Args:
+            job_id: of a training.
+            threshold: of every class that ``thresholds`` does not name, from 0 to 1.
+            thresholds: name of a class → its threshold.
+            evaluation: id of an evaluation on the validation split; empty for the newest.
+        """
+        body = given({"threshold": threshold, "thresholds": thresholds, "evaluation": evaluation or None})
+        return self._connection.ask("PUT", f"/models/{job_id}/operating-point", json=body)
+
+    def clear_operating_point(self, job_id: str) -> None:
+        """Remove the operating point of a model."""
+        self._connection.ask("DELETE", f"/models/{job_id}/operating-point")
+
     def pretrained(self) -> list[dict[str, Any]]:
         """Return the published models by name: ``name``, ``job``, ``checkpoint``, ``notes``, …"""
         return self._connection.ask("GET", "/pretrained")

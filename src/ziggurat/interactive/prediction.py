@@ -88,7 +88,9 @@ class Prediction:
 
     @property
     def label(self) -> str | None:
-        """Name of the most likely class; None for other tasks."""
+        """Name of the most likely class, or of the one that an operating point decides for; None for other tasks."""
+        if "decision" in self.data:
+            return self.data["decision"]["class"]
         return self.classes[0].label if self.classes and "size" not in self.data and "labels" not in self.data else None
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ziggurat.entities import Job
@@ -11,6 +11,7 @@ from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.models import PublishedModel
 
 __all__ = [
+    "clear_operating_point",
     "create_evaluation",
     "create_inference",
     "create_program",
@@ -19,6 +20,7 @@ __all__ = [
     "publish",
     "remove_export",
     "retrain",
+    "set_operating_point",
     "start_demo",
     "start_export",
     "withdraw",
@@ -91,6 +93,32 @@ def export(call: Call, job_id: str, format: str, archive: str, **options: Any) -
     parts = call.studio.models.exported(job_id, format, archive, **options)
     call.note(job_id, format=format)
     return parts
+
+
+@use_case("operating-point.set")
+def set_operating_point(
+    call: Call,
+    job_id: str,
+    evaluation: str = "",
+    threshold: float | None = None,
+    thresholds: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """Choose the thresholds that predictions and exports of a model obey, on its evaluation of the validation split.
+
+    They hold for the checkpoint that was evaluated; of another one, answers say that they are not used.
+    """
+    found = call.studio.operating_points.set(
+        job_id, evaluation=evaluation, threshold=threshold, thresholds=thresholds, owner=call.who.name
+    )
+    call.note(job_id, thresholds=found["thresholds"], evaluation=found["evaluation"], checkpoint=found["checkpoint"])
+    return found
+
+
+@use_case("operating-point.clear")
+def clear_operating_point(call: Call, job_id: str) -> None:
+    """Remove the operating point of a model; predictions follow the defaults of its task again."""
+    call.studio.operating_points.clear(job_id)
+    call.note(job_id)
 
 
 @use_case("export.create")

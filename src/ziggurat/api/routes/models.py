@@ -68,6 +68,9 @@ _GradCam = Annotated[dict[str, str] | None, Depends(_asked_grad_cam)]
 """Which class and layer are looked at; None if not requested."""
 
 
+_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
 class _Evaluate(RequestBody):
     split: Literal["train", "val", "test"] = "val"
     checkpoint: str | None = None
@@ -206,6 +209,26 @@ def export(studio: StudioDep, who: TrainerUser, job_id: str, body: _ModelExport)
     options = body.model_dump(include={"preprocessing", "checkpoint"})
     parts = models.export(studio, who, job_id, body.format, body.archive, **options)
     return download(parts, f"{name}-{body.format}", body.archive)
+
+
+class _OperatingPoint(RequestBody):
+    evaluation: str = Field(
+        "", max_length=200, description="Evaluation on the validation split to choose on; empty: the newest."
+    )
+    threshold: float | None = Field(
+        None, ge=0, le=1, allow_inf_nan=False, description="Of every class that `thresholds` does not name."
+    )
+    thresholds: dict[str, _Share] | None = Field(None, description="Name of a class → its threshold.")
+
+
+@router.get("/models/{job_id}/operating-point", response_model=Json | None)
+def operating_point(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return ``thresholds`` (name → number), whether they are ``used``, and else the ``problem``; null without any."""
+    return answer(studio.operating_points.of_model(job_id))
+
+
+add_operation(router, models.set_operating_point, shape=Json, body=_OperatingPoint)
+add_operation(router, models.clear_operating_point, status=204)
 
 
 class _BackgroundExport(RequestBody):

@@ -46,7 +46,8 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
             predictions that are images).
 
     Returns:
-        ``folder``, ``checkpoint``, ``step``, ``epoch``, ``task``; ``predictions``, in the order of the inputs: ``file``
+        ``folder``, ``checkpoint``, ``step``, ``epoch``, ``task``; ``operating_point``, if one was chosen:
+            ``thresholds``, ``used`` and ``problem``; ``predictions``, in the order of the inputs: ``file``
         (for a row or text its number from 1, after its file; without inputs the number) and what
         ``ziggurat.tasks.base.Task.decode`` returns: of a classifier ``classes`` (class, number, probability; best
         first), with ``pictures`` also ``picture`` (path of a PNG file, None where it is no image), and ``note`` (a
@@ -77,7 +78,7 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
                 if pictures is not None:
                     found["picture"] = pictures.add(names[place], job.task.picture(job.context, one))
                 predictions.append({"file": names[place], **found, **note})
-    return {**job.summary(), "task": job.task.name, "predictions": predictions, "failures": failures, "notes": notes}
+    return {**job.prediction_summary(), "predictions": predictions, "failures": failures, "notes": notes}
 
 
 class ReadInput(NamedTuple):
@@ -354,5 +355,14 @@ def _summary(
         "scalars": {},
         "openings": None,
         "task": job.task.name,
+        **_unused_point(job),
         **job.task.summary_fields(job.context, True),
     }
+
+
+def _unused_point(job: TrainedJob) -> dict[str, Any]:
+    """Return that the results hold what the network gave, and obey no operating point; nothing if none was chosen."""
+    if not job.operating_point:
+        return {}
+    problem = "Predictions for many images name the most probable class; they do not obey the operating point."
+    return {"operating_point": {**job.operating_point, "used": False, "problem": problem}}

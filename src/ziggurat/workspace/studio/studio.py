@@ -31,6 +31,7 @@ from ziggurat.workspace.studio.models import Models, Published
 from ziggurat.workspace.studio.network_graphs import GraphCache, NetworkGraphs
 from ziggurat.workspace.studio.networks import Networks
 from ziggurat.workspace.studio.next_steps import NextSteps
+from ziggurat.workspace.studio.operating_points import OperatingPoints
 from ziggurat.workspace.studio.paths import studio_paths
 from ziggurat.workspace.studio.programs import Programs
 from ziggurat.workspace.studio.retraining import Retrainings
@@ -91,6 +92,7 @@ class Studio(Workspace[Jobs]):
         models: that trainings made.
         graphs: of networks that are not trained, in TensorBoard.
         evaluations: models on whole splits and on many images.
+        operating_points: thresholds that predictions of models obey.
         maps: features of the samples of datasets, and where they place them.
         box_proposals: boxes that models find in the images of datasets.
         next_steps: what to do after each result.
@@ -147,6 +149,7 @@ class Studio(Workspace[Jobs]):
         self.graphs = NetworkGraphs(parts.graphs, self.networks.describe, parts.graph_boards)
         maker = JobMaker(root / "jobs", supervisor.submit, clock)
         self.evaluations = Evaluations(jobs, maker, self.paths)
+        self.operating_points = OperatingPoints(jobs, self.evaluations, clock)
         self.box_proposals = BoxProposals(
             [
                 EvaluationProposals(jobs, self.evaluations, self.datasets),

@@ -13,7 +13,7 @@ from ziggurat.errors import JobError, ZigguratError
 from ziggurat.formatting import plural
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.exports import EXPORTS_FOLDER, Export, export_formats
+from ziggurat.workspace.studio.exports import EXPORTS_FOLDER, Export, export_formats, obeys
 from ziggurat.workspace.studio.models import PublishedModel
 
 __all__ = ["ARCHIVES", "FIRST_TYPED", "ExportLook", "TakeAway", "field_of", "take_away"]
@@ -62,6 +62,7 @@ class ExportLook:
         parity: its proof; empty while there is none.
         samples: ``100 samples of the split val``; empty while there is none.
         serve_lines: commands that serve it, and ask it; empty if its format is not served.
+        is_outdated: whether it obeys other thresholds than the model does now.
     """
 
     export: Export
@@ -69,6 +70,7 @@ class ExportLook:
     parity: Mapping[str, Any]
     samples: str
     serve_lines: tuple[str, ...] = ()
+    is_outdated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +119,7 @@ def take_away(studio: Studio, job_id: str) -> TakeAway:
         job=job,
         checkpoints=checkpoints,
         formats=formats,
-        exports=[_look(each, titles, _serve_lines(job, each, kind)) for each in studio.exports.of_job(job_id)],
+        exports=[_look(job, each, titles, _serve_lines(job, each, kind)) for each in studio.exports.of_job(job_id)],
         published=studio.published.of_job(job_id),
         preprocessing=_PREPROCESSING[kind],
         why_not_published="A model is published when its training has ended." if is_busy else "",
@@ -149,7 +151,7 @@ def _serve_lines(job: Job, export: Export, kind: str) -> tuple[str, ...]:
     return f"ziggurat serve {shlex.quote(folder)}", f"curl {_BODIES[kind]} http://127.0.0.1:8600/predict"
 
 
-def _look(export: Export, titles: Mapping[str, str], serve_lines: tuple[str, ...]) -> ExportLook:
+def _look(job: Job, export: Export, titles: Mapping[str, str], serve_lines: tuple[str, ...]) -> ExportLook:
     parity = export.result.get("parity", {})
     samples = f"{plural(parity['samples'], 'sample')} of the split {export.result['split']}" if parity else ""
     return ExportLook(
@@ -158,4 +160,5 @@ def _look(export: Export, titles: Mapping[str, str], serve_lines: tuple[str, ...
         parity=parity,
         samples=samples,
         serve_lines=serve_lines,
+        is_outdated=export.state == "done" and not obeys(export, job),
     )
