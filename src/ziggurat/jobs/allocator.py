@@ -125,8 +125,8 @@ class Allocator:
         if not self._rooms:
             return Waiting(reason="there is no machine to run on now")
         if not lacks:
-            there = "only this machine" if self._is_single else f"{len(self._rooms)} nodes"
-            return Waiting(reason=f"needs {job.needs.nodes} nodes; there is {there}")
+            there = "there is only this machine" if self._is_single else f"there are {len(self._rooms)}"
+            return Waiting(reason=f"needs {job.needs.nodes} nodes; {there}")
         return Waiting(reason=self._joined(lacks, job.needs.nodes, count).rule)
 
     def _joined(self, lacks: Sequence[tuple[NodeRoom, Shortage]], nodes: int, have: int) -> Shortage:
