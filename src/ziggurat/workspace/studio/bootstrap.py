@@ -96,7 +96,12 @@ def open_studio(
         store = made.enter_context(_open_store(settings, url))
         remarks = _settle(store, root, watched=start)
         machine = _machine(settings, store, environment)
-        executor = LocalExecutor(worker_command, environment, log_limit_bytes=settings.log_limit_mib << 20)
+        executor = LocalExecutor(
+            worker_command,
+            environment,
+            resources=lambda: machine.resources(store.settings.all()),
+            log_limit_bytes=settings.log_limit_mib << 20,
+        )
         paths = studio_paths(root, store.settings)
         supervisor = _supervisor(settings, store, executor, machine, paths)
         made.callback(supervisor.close)
@@ -141,7 +146,6 @@ def _supervisor(
         store,
         executor,
         settings.workspace,
-        resources=lambda: machine.resources(store.settings.all()),
         environment=lambda _job: {
             FOLDERS_VARIABLE: json.dumps(paths.roots),
             THREADS_VARIABLE: str(machine.threads_of_a_job(store.settings.all())),
