@@ -91,7 +91,12 @@ class Graph:
 
 
 def build_graph(
-    network: NetworkText, shape: Shape | None, *, until: str = "", sizes: Mapping[str, Sequence[int]] | None = None
+    network: NetworkText,
+    shape: Shape | None,
+    *,
+    until: str = "",
+    sizes: Mapping[str, Sequence[int]] | None = None,
+    usual: Shape | None = None,
 ) -> Graph:
     """Return what of a network is converted.
 
@@ -100,6 +105,7 @@ def build_graph(
         shape: of an image, (C, H, W); None for what the file says, or what fits the weights.
         until: name of the last layer that is converted; empty for all.
         sizes: layer → shape of its first array, where there are weights.
+        usual: shape of an image if neither file nor weights say it; None for an error.
 
     Raises:
         CaffeError: where a layer is not known, or does not fit what it takes; names the line.
@@ -117,7 +123,7 @@ def build_graph(
     graph = Graph(network.name, nodes, image, walk.names, {}, outputs, losses, walk.sources, notes=walk.notes)
     if not until and not losses:
         _without_softmax(graph)
-    graph.shapes = _shapes(graph, shape or _fitting_shape(graph, sizes or {}))
+    graph.shapes = _shapes(graph, shape or _fitting_shape(graph, sizes or {}, usual))
     _find_heads(graph)
     return graph
 
@@ -354,7 +360,7 @@ def _shapes(graph: Graph, shape: Shape) -> dict[int, Shape]:
     return shapes
 
 
-def _fitting_shape(graph: Graph, sizes: Mapping[str, Sequence[int]]) -> Shape:
+def _fitting_shape(graph: Graph, sizes: Mapping[str, Sequence[int]], usual: Shape | None) -> Shape:
     """Return the image that the file or the weights are for, where no one says it."""
     crop = next((c for s in graph.sources if (c := s.transform.integer("crop_size", 0, 0, 1 << 16))), 0)
     first = next((n for n in graph.nodes if n.layer.kind in ("Convolution", "InnerProduct")), None)
@@ -370,6 +376,8 @@ def _fitting_shape(graph: Graph, sizes: Mapping[str, Sequence[int]]) -> Shape:
         for side in (28, 32, 64, 96, 128, 224, 227, 256, 299, *range(8, 513)):
             if _fits(graph, (channels, side, side), sizes):
                 return (channels, side, side)
+    if usual is not None:
+        return usual
     line = graph.sources[0].line if graph.sources else 0
     raise CaffeError(
         "The file does not say how large its images are.",

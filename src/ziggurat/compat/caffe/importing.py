@@ -47,8 +47,10 @@ class ImportOptions:
         shape: of an image, (C, H, W); None for what the files say.
         until: last layer that is imported; empty for all.
         color: ``BGR`` or ``RGB``, the order in which the network takes colors.
+        usual_shape: of an image if the files do not say it, such as that of a dataset; None for an error.
     """
 
+    usual_shape: Shape | None = None
     shape: Shape | None = None
     until: str = ""
     color: str = "BGR"
@@ -117,7 +119,11 @@ def convert(files: ImportFiles, options: ImportOptions, *, text: str | None = No
     notes: list[str] = []
     shape = options.shape or _shape_of_mean(network, mean) or _deployed(files, options)
     graph = build_graph(
-        network, shape, until=options.until, sizes={name: each[0].shape for name, each in given.items()}
+        network,
+        shape,
+        until=options.until,
+        sizes={name: each[0].shape for name, each in given.items()},
+        usual=options.usual_shape,
     )
     warnings: list[str] = []
     preparation, fields = _prepared(graph, mean, options.color, warnings, notes)

@@ -31,6 +31,7 @@ def import_caffe(request: Mapping[str, Any]) -> dict[str, Any]:
     paths = {name: Path(request[name]) for name in ("weights", "mean", "labels", "solver") if request.get(name)}
     options = ImportOptions(
         shape=parse_shape(request["input"]) if request.get("input") else None,
+        usual_shape=parse_shape(request["usual_input"]) if request.get("usual_input") else None,
         until=request.get("until") or "",
         color=request.get("color") or "BGR",
     )

@@ -23,6 +23,7 @@ from ziggurat.specs import (
     parse_spec,
 )
 from ziggurat.web.forms import json_or_text
+from ziggurat.web.pages.new_model.network_tabs import network_tabs
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.jobs import clone_request
@@ -226,6 +227,7 @@ OWN_FIELDS: Final[dict[str, str]] = {
     "network_text": "",
     "network_texts": "",
     "network_file": "network.py",
+    "converted": "",
     "weights": "random",
     "pretrained_weights": "",
     "pretrained": "",
@@ -321,6 +323,11 @@ class ModelForm:
         return {str(name): str(text) for name, text in found.items()} if isinstance(found, dict) else {}
 
     @property
+    def has_code(self) -> bool:
+        """Whether the network is the code of the form: written, or converted from that of another tool."""
+        return self["method"] == "custom" or self["method"] in {tab.name for tab in network_tabs()}
+
+    @property
     def keeps_weights(self) -> bool:
         """Whether a changed network still starts from the weights of an earlier model: as in the job that is cloned."""
         return bool(self["previous_model"]) and self.parent is not None and self.parent["method"] == "custom"
@@ -359,7 +366,8 @@ def first_form() -> ModelForm:
 @cache
 def _first_texts() -> dict[str, str]:
     defaults = {each.id: each.default for each in model_fields().values()}
-    return {**OWN_FIELDS, "network_text": backend_info(DEFAULT_BACKEND).network_template, **defaults}
+    of_tabs = {field: "" for tab in network_tabs() for field in (tab.text_field, tab.input_field)}
+    return {**OWN_FIELDS, **of_tabs, "network_text": backend_info(DEFAULT_BACKEND).network_template, **defaults}
 
 
 def clone_form(studio: Studio, job_id: str) -> ModelForm:

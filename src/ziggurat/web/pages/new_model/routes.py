@@ -46,6 +46,7 @@ from ziggurat.web.pages.new_model.kept import (
     with_preset,
 )
 from ziggurat.web.pages.new_model.looks import network_look, preflight_look, preview_look, rate_look, words_look
+from ziggurat.web.pages.new_model.network_tabs import network_tabs
 from ziggurat.web.pages.new_model.request import Asked, problems_of, read_form
 from ziggurat.web.pages.new_model.view import checkpoints_of, choices_of, framework_choices, summary_of
 from ziggurat.web.rendering import is_part, page, part, see_other
@@ -54,7 +55,7 @@ from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.networks import network_text
 from ziggurat.zoo.backends import backend_for
 
-__all__ = ["router"]
+__all__ = ["router", "whole_page"]
 
 router = new_router()
 
@@ -166,11 +167,11 @@ def whole_page(
         asked: what that asks for.
         status: of HTTP.
         shows_problems: whether fields say what is wrong; an untouched form does not.
-        results: ``error``, ``network``, ``preview``, ``preflight``, ``words``: what a button asked for; ``draft``: of
-            the form; ``other_draft``: that a change of the form would replace.
+        results: ``error``, ``network``, ``preview``, ``preflight``, ``words``: what a button asked for;
+            ``conversion``: what another tool's network became; ``draft``: of the form; ``other_draft``: that a change of the form would replace.
     """
     problems = asked.problems if shows_problems else {}
-    shown = dict.fromkeys(("error", "network", "preview", "preflight", "words", "draft", "other_draft"))
+    shown = dict.fromkeys(("error", "network", "preview", "preflight", "words", "draft", "other_draft", "conversion"))
     return page(
         request,
         "new_model/page.html",
@@ -182,6 +183,7 @@ def whole_page(
             "asked": asked,
             "code_findings": _code_findings(form["network_text"], form["custom_framework"]),
             "form": form,
+            "network_tabs": network_tabs(),
             "presets": preset_names(studio, identity_of(request)),
             "preset_said": "",
             "rate": rate_look(studio, asked),
