@@ -1,4 +1,4 @@
-"""Tabs of the new-model page for networks of other tools: errors at their line, conversion, staleness, and what is sent."""
+"""Tabs of the new-model page for networks of other tools: errors at their line, conversion, and what is sent."""
 
 from __future__ import annotations
 
