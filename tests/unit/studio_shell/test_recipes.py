@@ -266,7 +266,17 @@ def test_time_is_guessed_from_operations_and_speed():
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(3, "10 s"), (44, "40 s"), (50, "1 min"), (94, "2 min"), (170, "3 min"), (1400, "25 min"), (7300, "2 h"), (9e4, "25 h"), (9e5, "10 d")],
+    [
+        (3, "10 s"),
+        (44, "40 s"),
+        (50, "1 min"),
+        (94, "2 min"),
+        (170, "3 min"),
+        (1400, "25 min"),
+        (7300, "2 h"),
+        (9e4, "25 h"),
+        (9e5, "10 d"),
+    ],
 )
 def test_a_guess_has_few_digits(seconds, text):
     assert as_rough_duration(seconds) == f"about {text}"
