@@ -17,7 +17,7 @@ from ziggurat.tasks.arrays import ArraySpec
 from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, as_color, constant_scores, raw_outputs
 from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.metric import Metric
-from ziggurat.tasks.report import SHARE, MetricInfo, ScoreInfo
+from ziggurat.tasks.report import SHARE, MetricInfo, Report, ReportChart, ScoreInfo, plain_report
 from ziggurat.tasks.segmentation_metrics import SegmentationMetric, sample_iou
 
 __all__ = ["SEGMENTATION", "class_colors", "palette"]
@@ -47,6 +47,7 @@ class Segmentation(Task):
     metric_info = {
         "mean_iou": MetricInfo("Mean IoU", SHARE, help="Intersection over union of each class over all pixels; mean."),
         "pixel_accuracy": MetricInfo("Pixel accuracy", SHARE, help="Share of pixels with the right class."),
+        "classes": MetricInfo("Classes"),
         "iou": MetricInfo("IoU", SHARE),
         "precision": MetricInfo("Precision", SHARE),
         "recall": MetricInfo("Recall", SHARE),
@@ -144,6 +145,17 @@ class Segmentation(Task):
         """Return the names and colors of the classes."""
         return {"classifier": False, "classes": list(context.class_names), "palette": palette(context.schema).tolist()}
 
+    def report(self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Report:
+        """Return metrics, the confusion of pixels, and a table of the classes, the worst first."""
+        metrics = summary.get("metrics") or {}
+        plain = plain_report(metrics, self.metric_info, self.primary_metric.name)
+        colors = ["#{:02x}{:02x}{:02x}".format(*each) for each in summary.get("palette") or ()]
+        tables = [
+            replace(each, rows=_worst_first(each.rows, colors), bar="iou") if each.name == "classes" else each
+            for each in plain.tables
+        ]
+        return Report(plain.values, tables, _confusion_charts(metrics))
+
     def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
         """Return that there are scores for each pixel, and the colors of the classes."""
         return {"form": "mask", "output": "output", "palette": palette(context.schema).tolist()}
@@ -189,6 +201,32 @@ class Segmentation(Task):
         found = {"image": as_color(arrays[0]), "target": np.concatenate([target, alpha], axis=2)}
         predicted = self.picture(context, outputs)
         return found if predicted is None else {**found, "predicted": predicted}
+
+
+def _worst_first(rows: Sequence[Mapping[str, Any]], colors: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return the rows of the classes with their colors, that of the smallest IoU first, those without one last."""
+    colored = [{**row, "color": color} for row, color in zip(rows, [*colors, *[""] * len(rows)], strict=False)]
+    return sorted(colored, key=lambda row: (row["iou"] is None, row["iou"] or 0.0))
+
+
+def _confusion_charts(metrics: Mapping[str, Any]) -> list[ReportChart]:
+    matrix, classes = metrics.get("confusion"), metrics.get("classes")
+    if not matrix or not classes:
+        return []
+    names = [str(each["class"]) for each in classes]
+    data = {
+        "kind": "heat",
+        "rows": names,
+        "columns": names,
+        "values": matrix,
+        "shares": [[value / max(1, sum(row)) for value in row] for row in matrix],
+        "x": "Predicted",
+        "y": "Actual",
+        "unit": "Pixels",
+        "is_percent": True,
+    }
+    note = "Percent: of the pixels of the actual class. Share: of all pixels that count."
+    return [ReportChart("confusion", "Confusion of pixels", data, note)]
 
 
 def palette(schema: Schema) -> np.ndarray:
