@@ -441,6 +441,15 @@ class Task(ChoosesSamples, ABC):
         """
         return {"form": "numbers", "output": "output"}
 
+    def sample_label(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> Any:
+        """Return what is true of such a sample, as JSON values; None where pages cannot show samples of the task.
+
+        Args:
+            context: of the job.
+            arrays: of the sample, as ``sample`` gave them, images cropped as the network gets them.
+        """
+        return None
+
     def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
         """Return the prediction for one of the few samples that are predicted for after each validation.
 

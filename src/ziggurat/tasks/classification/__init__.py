@@ -154,6 +154,10 @@ class Classification(Task):
             ]
         }
 
+    def sample_label(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> int:
+        """Return the class number."""
+        return int(arrays[1])
+
     def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return ``class`` and ``score``; the score is None where it is not finite."""
         row = outputs["probabilities"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.record_data import decode_mask
 from ziggurat.errors import DataError, DatapointError
@@ -27,6 +29,9 @@ _COLORS: Final = (
     *("ff8a3d", "8a5a2b", "00c2d7", "f4f466", "0b64a0", "ff5ad0", "8d979e", "b3201d"),
 )
 """RGB of the classes 1 to 16: ``--series-1`` to ``--series-8`` of the pages on dark ground, and eight more."""
+
+_SAMPLE_PX: Final = 96
+"""Longer side of the masks that are kept of each of the few samples after a validation."""
 
 _LOOKED_AT: Final = 2000
 """Masks that are looked at where a dataset does not name its classes."""
@@ -189,18 +194,36 @@ class Segmentation(Task):
         mask = _predicted(np.asarray(outputs["output"])[None], len(context.class_names))[0]
         return palette(context.schema)[mask]
 
+    def sample_label(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> dict[str, Any]:
+        """Return ``mask``: a small PNG in the colors of the classes, as base64; what counts for nothing is clear."""
+        return {"mask": _small_png(_true_colors(context.schema, np.asarray(arrays[1])))}
+
+    def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
+        """Return ``mask``, as for ``sample_label``."""
+        found = self.picture(context, outputs)
+        return None if found is None else {"mask": _small_png(found)}
+
     def pictures(
         self, context: TaskContext, arrays: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray]
     ) -> Mapping[str, np.ndarray]:
         """Return the image, and both masks in the colors of the classes; what counts for nothing is clear (RGBA)."""
-        colors, mask = palette(context.schema), np.asarray(arrays[1])
-        ignored = context.schema.ignore_class
-        counts = mask < len(colors) if ignored is None else (mask < len(colors)) & (mask != ignored)
-        target = colors[np.where(counts, mask, 0)]
-        alpha = np.where(counts, 255, 0).astype(np.uint8)[..., None]
-        found = {"image": as_color(arrays[0]), "target": np.concatenate([target, alpha], axis=2)}
+        found = {"image": as_color(arrays[0]), "target": _true_colors(context.schema, np.asarray(arrays[1]))}
         predicted = self.picture(context, outputs)
         return found if predicted is None else {**found, "predicted": predicted}
+
+
+def _true_colors(schema: Schema, mask: np.ndarray) -> np.ndarray:
+    """Return a mask in the colors of its classes, (H, W, 4) uint8; what counts for nothing is clear."""
+    colors, ignored = palette(schema), schema.ignore_class
+    counts = mask < len(colors) if ignored is None else (mask < len(colors)) & (mask != ignored)
+    alpha = np.where(counts, 255, 0).astype(np.uint8)[..., None]
+    return np.concatenate([colors[np.where(counts, mask, 0)], alpha], axis=2)
+
+
+def _small_png(colors: np.ndarray) -> str:
+    """Return a mask of at most 96 px as the text of a PNG: every n-th pixel, so that no new color comes in."""
+    step = -(-max(colors.shape[:2]) // _SAMPLE_PX)
+    return base64.b64encode(encode_image(np.ascontiguousarray(colors[::step, ::step]), "png")).decode("ascii")
 
 
 def _worst_first(rows: Sequence[Mapping[str, Any]], colors: Sequence[str]) -> list[Mapping[str, Any]]:
