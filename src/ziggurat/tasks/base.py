@@ -29,6 +29,7 @@ __all__ = [
     "constant_scores",
     "named_targets",
     "prediction",
+    "prediction_picture",
     "raw_outputs",
 ]
 
@@ -461,6 +462,20 @@ class Task(ChoosesSamples, ABC):
         """Return the prediction for one sample as an image (H, W, 3) uint8; None where it is none."""
         return None
 
+    def placed_picture(
+        self, context: TaskContext, outputs: Mapping[str, np.ndarray], original_size: tuple[int, int]
+    ) -> np.ndarray | None:
+        """Return the picture of a prediction on the original image, (H, W, 3) or, clear outside of it, (H, W, 4) uint8.
+
+        None where there is none, or it has no place on the original.
+
+        Args:
+            context: of the job.
+            outputs: name → values of this sample.
+            original_size: (height, width) of the image in px, before it was fitted.
+        """
+        return None
+
 
 def prediction(
     context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int, original_size: tuple[int, int] | None
@@ -475,6 +490,20 @@ def prediction(
     """
     found = context.task.decode(context, outputs, top=top)
     return found if original_size is None else context.task.placed(context, found, original_size)
+
+
+def prediction_picture(
+    context: TaskContext, outputs: Mapping[str, np.ndarray], original_size: tuple[int, int] | None
+) -> tuple[np.ndarray | None, bool]:
+    """Return the prediction for one sample as an image, None where it is none, and whether it lies on the original.
+
+    Args:
+        context: of the job.
+        outputs: name → values of this sample.
+        original_size: (height, width) in px of an image before it was fitted; None for other inputs.
+    """
+    placed = None if original_size is None else context.task.placed_picture(context, outputs, original_size)
+    return (context.task.picture(context, outputs), False) if placed is None else (placed, True)
 
 
 def as_color(image: np.ndarray) -> np.ndarray:

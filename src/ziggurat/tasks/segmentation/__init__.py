@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
+import cv2
 import numpy as np
 
 from ziggurat.dataflow.image_codec import encode_image
@@ -29,6 +30,9 @@ _COLORS: Final = (
     *("ff8a3d", "8a5a2b", "00c2d7", "f4f466", "0b64a0", "ff5ad0", "8d979e", "b3201d"),
 )
 """RGB of the classes 1 to 16: ``--series-1`` to ``--series-8`` of the pages on dark ground, and eight more."""
+
+_LONGEST_PX: Final = 4096
+"""Longer side of a predicted mask at most."""
 
 _SAMPLE_PX: Final = 96
 """Longer side of the masks that are kept of each of the few samples after a validation."""
@@ -194,6 +198,40 @@ class Segmentation(Task):
         mask = _predicted(np.asarray(outputs["output"])[None], len(context.class_names))[0]
         return palette(context.schema)[mask]
 
+    def placed(
+        self, context: TaskContext, prediction: Mapping[str, Any], original_size: tuple[int, int]
+    ) -> dict[str, Any]:
+        """Return the prediction with the size of the original image; shares are those of what the network saw."""
+        return {**prediction, "size": list(original_size)} if "classes" in prediction else dict(prediction)
+
+    def placed_picture(
+        self, context: TaskContext, outputs: Mapping[str, np.ndarray], original_size: tuple[int, int]
+    ) -> np.ndarray | None:
+        """Return the predicted mask on the original image: the class with the largest score, between pixels too."""
+        preprocessing, scores = context.preprocessing, np.asarray(outputs.get("output", ()), np.float32)
+        if (
+            scores.ndim != 3
+            or scores.shape[2] != len(context.class_names)
+            or not isinstance(preprocessing, Preprocessing)
+        ):
+            return None
+        shrink = min(1.0, _LONGEST_PX / max(original_size))
+        height, width = (max(1, round(side * shrink)) for side in original_size)
+        scale_y, scale_x, top, left = preprocessing.placement(original_size, is_cropped=True)
+        # Where the middle of each pixel of the original lies among those of the network.
+        rows = (np.arange(height) + 0.5) * (original_size[0] / height) * scale_y + top - 0.5
+        columns = (np.arange(width) + 0.5) * (original_size[1] / width) * scale_x + left - 0.5
+        across, down = (each.astype(np.float32) for each in np.meshgrid(columns, rows))
+        best, mask = np.full((height, width), -np.inf, np.float32), np.zeros((height, width), np.int64)
+        for number in range(scores.shape[2]):  # one class at a time: all of a large photo would take gigabytes
+            plane = np.ascontiguousarray(scores[..., number])
+            found = cv2.remap(plane, across, down, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+            is_better = found > best
+            best[is_better], mask[is_better] = found[is_better], number
+        colors = palette(context.schema)[mask]
+        is_seen = np.outer(_is_inside(rows, scores.shape[0]), _is_inside(columns, scores.shape[1]))
+        return colors if is_seen.all() else np.dstack([colors, np.where(is_seen, 255, 0).astype(np.uint8)])
+
     def sample_label(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> dict[str, Any]:
         """Return ``mask``: a small PNG in the colors of the classes, as base64; what counts for nothing is clear."""
         return {"mask": _small_png(_true_colors(context.schema, np.asarray(arrays[1])))}
@@ -210,6 +248,11 @@ class Segmentation(Task):
         found = {"image": as_color(arrays[0]), "target": _true_colors(context.schema, np.asarray(arrays[1]))}
         predicted = self.picture(context, outputs)
         return found if predicted is None else {**found, "predicted": predicted}
+
+
+def _is_inside(places: np.ndarray, side: int) -> np.ndarray:
+    """Return which places lie on pixels from 0 to ``side`` - 1, to their edges."""
+    return (places >= -0.5 - 1e-6) & (places <= side - 0.5 + 1e-6)
 
 
 def _true_colors(schema: Schema, mask: np.ndarray) -> np.ndarray:
