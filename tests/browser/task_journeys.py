@@ -233,17 +233,16 @@ class Walk:
         page.wait_for_url("**/evaluations/2*")
         expect(page.locator(self._journey.seen).first).to_be_visible(timeout=LONG_MS)
         self._check_page(page)
-        if page.locator("#report-fields").count():
+        if page.locator("#threshold-form").count():
             self._choose_samples()
 
     def _choose_samples(self) -> None:
         """Look at other figures, and at the images that have objects of a size."""
         page = self._page
         page.locator("#field-confidence").fill("0.5")
-        page.locator("#fields-go").click()
         page.wait_for_url("**confidence=0.5*")
-        expect(page.locator("[data-confidence-text]")).to_have_text(re.compile("50"))
-        expect(page.locator(".metrics")).to_contain_text("Precision")
+        expect(page.locator("#measure-precision")).to_contain_text("at 0.50")
+        expect(page.locator("#by-confidence text.at")).to_have_text("0.50")
         self._check_page(page)
         page.locator("#show-all").click()
         expect(page.locator("#field-confidence")).to_have_value("0.5")

@@ -90,13 +90,15 @@ class ReportTable:
         name: in the metrics.
         title: for people.
         columns: name and description of each; the first names the row.
-        rows: column → value.
+        rows: column → value; ``color`` (``#rrggbb``), where it is there, stands before the name of the row.
+        bar: column of shares that has a bar; empty for none.
     """
 
     name: str
     title: str
     columns: Sequence[tuple[str, MetricInfo]]
     rows: Sequence[Mapping[str, Any]]
+    bar: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ class ReportChart:
       ``note``, ``points`` ([x, y] each), ``dot`` (a point or None) and ``is_context`` (gray, without a name in the
       legend). ``at`` is the x of a vertical line, ``best`` a point that is ringed.
     - ``list``: ``titles`` of three columns, and ``rows`` of name, count and share (None where it is not known).
-    - ``heat`` of up to 40 rows becomes a table; ``is_hatched`` where last row and column stand for nothing.
+    - ``heat`` of up to 40 rows becomes a table; ``is_hatched`` where last row and column stand for nothing, ``unit`` of
+      the values, ``is_percent`` where shares are shown first, with the share of each row.
 
     Args:
         name: for ids.

@@ -14,7 +14,18 @@ from ziggurat.records.objects import ImageObject, objects_from_json
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
 from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, chosen_thresholds, raw_outputs
-from ziggurat.tasks.detection_arrays import COUNT, CROWD, IGNORED, ORIGINAL_SIZE, PLACE, ROW_LENGTH, SCALE, kept_rows
+from ziggurat.tasks.detection_arrays import (
+    CLASS,
+    COUNT,
+    CROWD,
+    IGNORED,
+    ORIGINAL_SIZE,
+    PLACE,
+    ROW_LENGTH,
+    SCALE,
+    corners_of_rows,
+    kept_rows,
+)
 from ziggurat.tasks.detection_boxes import best_detections, original_detections, original_targets
 from ziggurat.tasks.detection_charts import detection_charts
 from ziggurat.tasks.detection_choice import (
@@ -281,6 +292,14 @@ class Detection(Task):
             moved = (np.array(each["box"]) - (left, top, left, top)) / (scale_x, scale_y, scale_x, scale_y)
             boxes.append({**each, "box": np.clip(moved, 0, limits).round(2).tolist()})
         return {**prediction, "size": [height, width], "boxes": boxes}
+
+    def sample_label(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> dict[str, Any]:
+        """Return ``size`` (height, width), and box and class number of each object in px of it."""
+        boxes, numbers = corners_of_rows(arrays[1]).round(1).tolist(), arrays[1][1:, CLASS].astype(int).tolist()
+        return {
+            "size": list(arrays[0].shape[:2]),
+            "boxes": [{"box": box, "number": number} for box, number in zip(boxes, numbers, strict=False)],
+        }
 
     def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
         """Return the best boxes of one sample in px of the input, without what each class says of itself."""
