@@ -27,6 +27,13 @@ with TowerContext('', is_training=True):
     assert Conv2D('e', image, 4, 3, 'SAME', 2).shape.as_list() == [None, 4, 4, 4]
     assert Conv2D('g', image, 8 / 2, 3).shape.as_list() == [None, 8, 8, 4]
     assert FullyConnected('h', image, 6 / 2).shape.as_list() == [None, 3]
+    ones, twos = tf.ones_initializer(), tf.constant_initializer(2.0)
+    for number, behind in enumerate([(ones,), (ones, twos), (ones, twos, tf.nn.relu), (None, None, tf.nn.relu, False)]):
+        made = FullyConnected(f'k{number}', image, 4, *behind)
+        assert ('b' in vars(made.variables)) == (len(behind) < 4), behind
+        assert (made.op.inputs[0].op.type == 'Relu') == (len(behind) > 2), behind
+    assert FullyConnected('l', image, 4, ones, nl=tf.nn.relu).op.inputs[0].op.type == 'Relu'
+    assert FullyConnected('m', image, 4, tf.nn.relu, False).op.inputs[0].op.type == 'Relu'
     assert Deconv2D('i', image, [16, 16, 4], 3, 2).shape.as_list() == [None, 16, 16, 4]
     assert MaxPooling.symbolic_function(image, 2).shape.as_list() == [None, 4, 4, 3]
     try:
