@@ -27,6 +27,10 @@ with TowerContext('', is_training=True):
     assert Conv2D('e', image, 4, 3, 'SAME', 2).shape.as_list() == [None, 4, 4, 4]
     assert Conv2D('g', image, 8 / 2, 3).shape.as_list() == [None, 8, 8, 4]
     assert FullyConnected('h', image, 6 / 2).shape.as_list() == [None, 3]
+    class Model(ModelDesc):
+        def __init__(self, training):
+            self.training = training
+    assert (Model(False).training, ModelDesc().training) == (False, True)
     ones, twos = tf.ones_initializer(), tf.constant_initializer(2.0)
     for number, behind in enumerate([(ones,), (ones, twos), (ones, twos, tf.nn.relu), (None, None, tf.nn.relu, False)]):
         made = FullyConnected(f'k{number}', image, 4, *behind)
