@@ -1,5 +1,6 @@
 """What programs of other people for Tensorpack 0.8 and TensorFlow 1 rely on."""
 
+import json
 import textwrap
 
 import pytest
@@ -139,6 +140,25 @@ def test_names_and_orders_of_tensorpack_0_8_work(run, text, caplog):
     assert code == 0, said
     warnings = [each.getMessage() for each in caplog.records if "checkpoint" in each.getMessage()]
     assert warnings == (["In the checkpoint but not in the graph: W"] if text is COPIES else [])
+
+
+STATISTICS = """
+import json
+import tensorpack
+with open('stats.json') as file:
+    assert [each['epoch_num'] for each in json.load(file)] == [1, 2]
+with open('other.json') as file:
+    assert json.load(file) == {'a': 1}
+"""
+
+
+def test_statistics_are_a_list_for_a_program(run, tmp_path):
+    (tmp_path / "stats.json").write_text('{"epoch_num": 1, "cost": 0.5}\n{"epoch_num": 2, "cost": 0.25}\n', "utf-8")
+    (tmp_path / "other.json").write_text('{"a": 1}', "utf-8")
+    load = json.load
+    code, said = run(run_tensorpack, STATISTICS)
+    assert code == 0, said
+    assert json.load is load
 
 
 @pytest.mark.parametrize("command", [run_script, run_tensorpack])
