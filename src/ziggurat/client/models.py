@@ -179,6 +179,18 @@ class ModelClient:
         """Write a zip archive of an export that is done to ``target``."""
         return self._connection.save("GET", f"/models/{job_id}/exports/{name}/download", target)
 
+    def start_serving(self, job_id: str, name: str) -> dict[str, Any]:
+        """Start a server of an ONNX export on the studio's machine; return how it is, as ``serving`` does."""
+        return self._connection.ask("POST", f"/models/{job_id}/exports/{name}/server")
+
+    def serving(self, job_id: str, name: str) -> dict[str, Any] | None:
+        """Return ``state`` (``loading``, ``ready``, ``failed``), ``url``, ``requests``, …; None without a server."""
+        return self._connection.ask("GET", f"/models/{job_id}/exports/{name}/server")
+
+    def stop_serving(self, job_id: str, name: str) -> None:
+        """Stop the server of an export."""
+        self._connection.ask("DELETE", f"/models/{job_id}/exports/{name}/server")
+
     def operating_point(self, job_id: str) -> dict[str, Any] | None:
         """Return the thresholds that a model obeys: ``thresholds``, ``used``, ``problem``; None if none were chosen."""
         return self._connection.ask("GET", f"/models/{job_id}/operating-point")

@@ -23,6 +23,8 @@ __all__ = [
     "set_operating_point",
     "start_demo",
     "start_export",
+    "start_serving",
+    "stop_serving",
     "withdraw",
 ]
 
@@ -138,7 +140,26 @@ def start_export(
 @use_case("export.delete")
 def remove_export(call: Call, job_id: str, name: str) -> None:
     """Delete an export that is not under way."""
+    call.studio.serving.stop(job_id, name)
     call.studio.exports.remove(job_id, name)
+    call.note(job_id, name=name)
+
+
+@use_case("serving.start")
+def start_serving(call: Call, job_id: str, name: str) -> Any:
+    """Start a server of an ONNX export on the studio's machine, on a free port of 127.0.0.1; it ends with the studio.
+
+    One that runs is returned as it is. At most four run at the same time.
+    """
+    found = call.studio.serving.start(job_id, name)
+    call.note(job_id, name=name)
+    return found
+
+
+@use_case("serving.stop")
+def stop_serving(call: Call, job_id: str, name: str) -> None:
+    """Stop the server of an export; answers that are under way have five seconds to finish."""
+    call.studio.serving.stop(job_id, name)
     call.note(job_id, name=name)
 
 

@@ -160,6 +160,8 @@ _LISTED: Final = (
     ),
     Operation("export.create", "POST /models/{job_id}/exports", "models.start_export", audit=("model.export",)),
     Operation("export.delete", "DELETE /models/{job_id}/exports/{name}"),
+    Operation("serving.start", "POST /models/{job_id}/exports/{name}/server", "models.start_serving"),
+    Operation("serving.stop", "DELETE /models/{job_id}/exports/{name}/server", "models.stop_serving"),
     Operation("model.publish", "POST /pretrained", "models.publish"),
     Operation("model.withdraw", "DELETE /pretrained/{name:path}", "models.withdraw"),
     # Pretrained weights

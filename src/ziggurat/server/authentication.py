@@ -73,9 +73,9 @@ class Authenticator:
         found = None if secret is None else self._people.identity_of_session(secret)
         if found is not None:
             return found
-        return LOCAL if self._is_local(connection) and not self._people.has_accounts() else NOBODY
+        return LOCAL if self.is_local(connection) and not self._people.has_accounts() else NOBODY
 
-    def _is_local(self, connection: HTTPConnection) -> bool:
+    def is_local(self, connection: HTTPConnection) -> bool:
         """Return whether the client is a user of this machine.
 
         The address alone is not enough: the browser of a local user may show a page whose host name leads

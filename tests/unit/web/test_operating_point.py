@@ -220,7 +220,7 @@ def test_many_classes_have_a_confidence_and_masks_one_threshold(visit: Any, eval
     masks = html_of(visit.get(f"/evaluations/{evaluate('segmentation')}"))
 
     assert "less confidence are undecided" in many.one("#operating-point").text
-    assert "From this probability of dog <b> on" in masks.one("#operating-point").text
+    assert "From this probability on, dog <b> is predicted" in masks.one("#operating-point").text
 
 
 def test_who_may_only_look_gets_no_form(visit_as: Any, evaluate: Any) -> None:

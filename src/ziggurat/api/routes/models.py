@@ -267,6 +267,19 @@ def fetch(
     return download(parts, f"{studio.jobs.get(job_id).name or job_id}-{found.format}", format)
 
 
+add_operation(router, models.start_serving, shape=Json, status=202)
+add_operation(router, models.stop_serving, status=204)
+
+
+@router.get("/models/{job_id}/exports/{name}/server", response_model=Json | None, name="serving")
+def serving(studio: StudioDep, _who: ViewerUser, job_id: str, name: str) -> Response:
+    """Return ``state``, ``url``, ``requests``, ``self_test`` and ``log`` of the server of an export; null without one.
+
+    ``state`` is ``loading``, ``ready`` or ``failed``, then with the ``reason``.
+    """
+    return answer(studio.serving.state(job_id, name))
+
+
 class _Publish(RequestBody):
     name: str = Field(max_length=200, description="That no other published model has.")
     job: str = Field(max_length=200, description="Id of a training that has ended.")

@@ -23,6 +23,7 @@ from ziggurat.jobs.job_file import JobRecord, read_job_file
 from ziggurat.layout import WEIGHTS_FOLDER, JobFolder
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
+from ziggurat.services.model_servers import ModelServers
 from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import FOLDERS_VARIABLE, THREADS_VARIABLE, Settings
 from ziggurat.specs import Spec, TrainSpec, load_spec, parse_spec
@@ -116,6 +117,7 @@ def open_studio(
             )
         )
         graphs, graph_boards = _graphs(root, environment, prefix, made)
+        servers = made.enter_context(ModelServers(environment, _logs(root, "serving")))
         if start:
             graphs.remove_all()  # pages that are open can ask for them again
             made.enter_context(_janitor(supervisor, store, root, graphs))
@@ -129,6 +131,7 @@ def open_studio(
             tensorboards=boards,
             graphs=graphs,
             graph_boards=graph_boards,
+            servers=servers,
             machine=machine,
             read_job=job_reader(time.time),
             remarks=remarks,

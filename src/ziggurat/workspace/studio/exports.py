@@ -210,6 +210,15 @@ class Exports:
             )
         return (folder / file).read_text(encoding="utf-8")
 
+    def folder(self, job_id: str, name: str) -> Path:
+        """Return the folder of an export that is done.
+
+        Raises:
+            MissingEntryError: where the job has none of that name.
+            JobError: where it is not done.
+        """
+        return self._done(job_id, name)[1]
+
     def remove(self, job_id: str, name: str) -> None:
         """Delete an export that is not under way.
 

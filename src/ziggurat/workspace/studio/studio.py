@@ -10,6 +10,7 @@ from typing import Self
 
 from ziggurat.jobs import Supervisor
 from ziggurat.services.inference_pool import InferencePool
+from ziggurat.services.model_servers import ModelServers
 from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import Settings
 from ziggurat.store import JobOnDisk, Store
@@ -36,6 +37,7 @@ from ziggurat.workspace.studio.paths import studio_paths
 from ziggurat.workspace.studio.programs import Programs
 from ziggurat.workspace.studio.retraining import Retrainings
 from ziggurat.workspace.studio.saved_items import SavedItems
+from ziggurat.workspace.studio.serving import Serving
 from ziggurat.workspace.studio.training import Training
 from ziggurat.workspace.studio.uploads import Uploads
 from ziggurat.workspace.studio.weights_downloads import WeightsDownloads
@@ -57,6 +59,7 @@ class StudioParts:
         tensorboards: a TensorBoard for each job that is looked at.
         graphs: of networks that are not trained.
         graph_boards: a TensorBoard for each of those that is looked at.
+        servers: of exported models.
         machine: devices, memory, disk.
         read_job: reads the folder of a job that is restored.
         remarks: what people should know of the workspace, one sentence each.
@@ -69,6 +72,7 @@ class StudioParts:
     tensorboards: TensorBoards
     graphs: GraphCache
     graph_boards: TensorBoards
+    servers: ModelServers
     machine: Machine
     read_job: Callable[[Path], JobOnDisk]
     remarks: tuple[str, ...] = ()
@@ -100,6 +104,7 @@ class Studio(Workspace[Jobs]):
         programs: programs that are submitted.
         retrainings: trainings that are repeated on another version of their dataset.
         exports: trained models in formats of other programs.
+        serving: servers of exports, which end with the studio.
         weights_downloads: public weights that are on their way.
         published: models that others start from.
         limits: numbers that an admin chooses.
@@ -122,10 +127,10 @@ class Studio(Workspace[Jobs]):
         close: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        store, supervisor = parts.store, parts.supervisor
+        store, supervisor, self._servers = parts.store, parts.supervisor, parts.servers
         root = settings.workspace.expanduser()
         self.tensorboards, self.paths = parts.tensorboards, studio_paths(root, store.settings)
-        jobs = Jobs(store, supervisor, clock, lambda job_id: self.tensorboards.release(job_id))
+        jobs = Jobs(store, supervisor, clock, self._release)
         super().__init__(settings, jobs, offered=lambda: self.paths.roots, clock=clock)
         self._store = store
         self.people = parts.people
@@ -165,6 +170,7 @@ class Studio(Workspace[Jobs]):
         jobs.protect(self.published.refuse_deletion)
         self.weights_downloads = WeightsDownloads(self.weights, self.tell_of_weights, clock)
         self.exports = Exports(jobs, self.models.export, self._tell_of_job, clock)
+        self.serving = Serving(self.exports, parts.servers, self._tell_of_job)
         self.limits = Limits(store.settings, parts.machine.resources)
         self._close = close
 
@@ -182,6 +188,11 @@ class Studio(Workspace[Jobs]):
     def tell_of_weights(self) -> None:
         """Tell open pages that pretrained weights, or their downloads, have changed."""
         self.notices.publish("weights", "changed")
+
+    def _release(self, job_id: str) -> None:
+        """End the processes that use the folder of a job, which is going to be deleted."""
+        self.tensorboards.release(job_id)
+        self._servers.release(job_id)
 
     def _tell_of_job(self, job_id: str) -> None:
         self.notices.publish(f"job:{job_id}", "changed", job_id)
