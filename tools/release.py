@@ -27,8 +27,10 @@ from typing import Any, Final
 from tools.from_the_wheel import Machine, empty_machine, first_use
 
 __all__ = [
+    "Release",
     "ReleaseError",
     "bill_of_materials",
+    "build",
     "changelog_version",
     "check_sdist",
     "check_wheel",
@@ -217,7 +219,8 @@ def _tag(release: Release) -> str:
     return release.version
 
 
-def _build(release: Release) -> str:
+def build(release: Release) -> str:
+    """Build source archive and wheel of a release and repair the wheel; return their names."""
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder)
         environment = {"ZIGGURAT_RELEASE": "1", "PIP_CONSTRAINT": str(CONSTRAINTS)}
@@ -311,7 +314,7 @@ LINES: Final[dict[str, Callable[[Release], str]]] = {
     "one version everywhere": _versions,
     "tag": _tag,
     "Dockerfile": _dockerfile,
-    "built and repaired": _build,
+    "built and repaired": build,
     "source archive": _sdist,
     "wheel": _wheel,
     "oldest system": _floor,
