@@ -207,7 +207,7 @@ def test_a_server_of_another_version_keeps_its_database(settings):
         pass
 
 
-def test_an_executor_that_is_not_installed_is_refused_with_those_that_are(tmp_path):
+def test_an_unknown_executor_is_refused(tmp_path):
     settings = load_settings({"HOME": "/"}, flags={"workspace": tmp_path, "executor": "kubernetes"})
     with pytest.raises(UnknownNameError, match=r"kubernetes.*local"):
         open_studio(settings, start=False)
