@@ -1,7 +1,7 @@
 """Executor interface: starts workers on nodes, reports whether they are alive, and ends them.
 
-``ziggurat.testing.executor`` is the conformance suite for any implementation. Those of other packages are found by the
-entry-point group ``ziggurat.executors``.
+``ziggurat.testing.executor`` is the conformance suite for any implementation. Each is found by the entry-point group
+``ziggurat.executors``; an entry is called as ``LocalExecutor`` is.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class NodeRoom:
         self._memory_bytes = 0
         self._usable = sorted((each for each in node.devices if each.usable), key=lambda each: each.index)
 
-    def hold(self, job: Job, devices: Iterable[int]) -> None:
+    def hold(self, job: Job, devices: Sequence[int]) -> None:
         """Give a job its accelerators, its slot and its memory."""
         self._running.append(job)
         self._in_slots[slot_of(job)].append(job)

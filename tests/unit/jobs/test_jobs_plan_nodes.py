@@ -97,7 +97,7 @@ def test_a_job_that_runs_on_two_nodes_holds_both():
     assert made.waiting["j"].blockers == ("41",)
 
 
-def test_a_job_of_an_earlier_release_holds_devices_of_the_studios_machine():
+def test_a_job_without_placement_is_on_the_studios_machine():
     running = [a_job("old", "running", gpus=1, devices=(0,))]
     made = planned([a_job("j", gpus=1)], [studio(devices=gpus(1)), node("a", 1)], running)
     assert started(made) == {"j": (Share("a", (0,)),)}
@@ -162,7 +162,7 @@ def test_a_full_disk_of_a_node_is_no_place_to_start():
     assert started(planned(jobs, [studio(), node("a", 2), node("b", 1, **full)])) == {"j": (Share("a", (0,)),)}
 
 
-def test_small_jobs_do_not_take_what_the_first_waits_for_on_its_node():
+def test_small_jobs_leave_what_the_first_waits_for():
     running = [on("r", "a", 0, remaining_s=600)]
     jobs = [a_job("two", gpus=2, position=1), *(a_job(f"s{n}", gpus=1, position=2 + n) for n in range(2))]
     made = planned(jobs, [node("a", 2), node("b", 1)], running)
