@@ -197,7 +197,11 @@ class _Writer:
 
     def _filler_lines(self) -> list[str]:
         """Return lines that fill the arrays as Caffe did; layers that are filled alike share them."""
-        nodes = [node for node in self._makers.values() if node.layer.kind in _WEIGHTED]
+        nodes = [
+            node
+            for node in self._makers.values()
+            if node.layer.kind in _WEIGHTED or (node.layer.definition is not None and node.layer.definition.trained)
+        ]
         if not any(entry.name.endswith("filler") for node in nodes for entry in node.layer.options.entries):
             if nodes:
                 self.notes.append("The file has no fillers: without weights, layers begin as PyTorch begins them.")
@@ -304,7 +308,8 @@ class _Writer:
     def _forward_lines(self) -> tuple[list[str], bool, bool]:
         """Return the lines of ``forward``, whether it gives a list in the training, and whether it always does."""
         image = self._local(self.graph.image)
-        lines = self._prepared(image)
+        lines = [f"self.target = {image}  # what is learned"] if self.graph.label == "self.target" else []
+        lines += self._prepared(image)
         for node in self.graph.nodes:
             module = self.modules.get(node.layer.name, "")
             value = forward_line(

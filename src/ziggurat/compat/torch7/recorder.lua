@@ -408,13 +408,16 @@ local function write_fields(fields, depth)
   end
   put("}")
 end
-local function ops_of(value) return value and setmetatable({}, nil) and rawget(value, "ops") end
 local function plain_ops(value)
   local found = {}
-  for place, op in ipairs(ops_of(value)) do found[place] = { list = { op[1], op[2], op[3], op.line } } end
+  for place, op in ipairs(rawget(value, "ops")) do
+    local list = { op[1] }
+    for each = 2, #op do list[each] = op[each] end
+    list[#list + 1] = op.line
+    found[place] = { list = list }
+  end
   return { list = found }
 end
-local written_nodes
 local function write_module(module, depth)
   local args = {}
   for place = 1, module.count do
