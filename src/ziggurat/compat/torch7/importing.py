@@ -21,6 +21,8 @@ from ziggurat.compat.caffe.weights import state_of
 from ziggurat.compat.torch7.errors import TorchError
 from ziggurat.compat.torch7.lua import run_lua
 from ziggurat.compat.torch7.modules import build_torch_graph, modules_of
+from ziggurat.compat.torch7.saved import WEIGHTED, arrays_of, fitted_arrays, record_of, weighted_modules
+from ziggurat.compat.torch7.t7 import read_t7
 
 __all__ = ["convert_torch"]
 
@@ -44,10 +46,12 @@ def convert_torch(
         TorchError: if a file is damaged, or asks for what an import does not know; names the line.
     """
     labels = [] if files.labels is None else read_labels(files.labels)
-    source = read_text(files.network) if text is None else text
     try:
-        record, graph = _read(source, classes or len(labels), options)
+        source = _Source(files, text, classes or len(labels))
+        record, graph, owners = _read(source, options)
         conversion = _converted(files, options, record, graph)
+        if source.saved is not None:
+            conversion = _with_weights(conversion, source.saved, record, owners)
     except TorchError:
         raise
     except CaffeError as error:  # of parts that both imports share
@@ -66,38 +70,86 @@ def convert_torch(
     return replace(conversion, labels=labels)
 
 
-def _read(text: str, classes: int, options: ImportOptions) -> tuple[dict[str, Any], Graph]:
+class _Source:
+    """What is converted: a text in Lua, or a saved model.
+
+    Args:
+        files: of the import.
+        text: from an editor; None to read the file.
+        classes: ``params.nclasses``; 0 for nil.
+    """
+
+    def __init__(self, files: ImportFiles, text: str | None, classes: int) -> None:
+        is_saved = text is None and files.network.suffix.lower() == ".t7"
+        path = files.network if is_saved else files.weights
+        self.saved = None if path is None else read_t7(path)
+        self._record = record_of(self.saved) if is_saved else None
+        self._text = "" if is_saved else read_text(files.network) if text is None else text
+        self._classes = classes
+
+    def record(self, shape: Shape | None) -> dict[str, Any]:
+        """Return the record of the network for a size of images."""
+        if self._record is not None:
+            return self._record
+        return run_lua(self._text, classes=self._classes, shape=shape, hook=self.saved is not None)
+
+
+def _read(source: _Source, options: ImportOptions) -> tuple[dict[str, Any], Graph, dict[str, int]]:
     """Return record and layers, for the first size of images that fits."""
-    shapes = [options.shape] if options.shape else [*_shapes(text, classes, options)]
-    first: TorchError | None = None
+    shapes = [options.shape] if options.shape else [*_shapes(source, options)]
+    first: CaffeError | None = None
     for shape in shapes:
-        record = run_lua(text, classes=classes, shape=shape)
+        record = source.record(shape)
         try:
-            return record, build_torch_graph(record, shape)
+            return record, *build_torch_graph(record, shape)
         except CaffeError as error:
-            if len(shapes) == 1:
-                raise
-            first = first or TorchError(error.rule, received=error.received or "", advice=error.advice)
-            first.line = error.line
-            first.details.update({"line": error.line} if error.line else {})
+            first = first or error
     assert first is not None
     raise first
 
 
-def _shapes(text: str, classes: int, options: ImportOptions) -> Iterator[Shape]:
+def _shapes(source: _Source, options: ImportOptions) -> Iterator[Shape]:
     """Give sizes of images that the file may be for: that of ``croplen``, that of the dataset, and usual ones."""
     usual = options.usual_shape
-    record = run_lua(text, classes=classes, shape=usual)
+    record = source.record(usual)
     first = next((each for each in modules_of(record["model"]) if "Convolution" in str(each["kind"])), None)
     channels = first["args"][0] if first is not None else None
-    count = int(channels) if isinstance(channels, int | float) else usual[0] if usual else 3
+    counts = [int(channels)] if isinstance(channels, int | float) else [3, 1]
     crop = record.get("croplen")
     if isinstance(crop, int | float) and 0 < crop < 1 << 14:
-        yield count, int(crop), int(crop)
+        yield counts[0], int(crop), int(crop)
     if usual is not None:
         yield usual
     for side in _SIDES:
-        yield count, side, side
+        for count in counts:
+            yield count, side, side
+
+
+def _with_weights(
+    conversion: Conversion, saved: Any, record: Mapping[str, Any], owners: Mapping[str, int]
+) -> Conversion:
+    """Return a conversion with the arrays of a saved model, or of a tensor with all of its weights."""
+    own = record_of(saved)["model"]
+    modules = [(number, kind, arrays_of(each, kind)) for number, kind, each in weighted_modules(own)]
+    if "before" in record:  # the text has numbers of its own, in the same order
+        wanted = [(int(number), kind) for number, kind in record["before"] if kind in WEIGHTED]
+        if [_alike(kind) for _, kind in wanted] != [_alike(kind) for _, kind, _ in modules]:
+            raise TorchError(
+                "The weights are of another network.",
+                received=f"{len(modules)} modules with weights, and {len(wanted)} in the text",
+                advice="Give the network that they were trained with.",
+            )
+        modules = [(number, kind, arrays) for (number, kind), (_, _, arrays) in zip(wanted, modules)]
+    given = {number: arrays for number, _, arrays in modules}
+    arrays = fitted_arrays(conversion.graph, owners, given, conversion.warnings)
+    mean = conversion.preparation.mean_image
+    return replace(
+        conversion, arrays=arrays, state=state_of(conversion.graph, conversion.file.modules, arrays, mean)
+    )
+
+
+def _alike(kind: str) -> str:
+    return kind.removesuffix("MM")
 
 
 def _converted(
@@ -113,7 +165,11 @@ def _converted(
 
 def _told(record: Mapping[str, Any]) -> list[str]:
     """Return what was read, for people."""
-    notes = ["The file returns function(params)." if record.get("is_function") else "The file returns a network."]
+    if "is_function" not in record:
+        return ["The network was read from the saved model."]
+    notes = ["The file returns function(params)." if record["is_function"] else "The file returns a network."]
+    if record.get("hooked"):
+        notes.append("`fineTuneHook` changed the network that the weights are for.")
     if record.get("trainBatchSize"):
         notes.append("`trainBatchSize` became the batch size.")
     if record.get("validationBatchSize"):

@@ -41,8 +41,8 @@ def modules_of(module: _Module) -> list[_Module]:
     return found
 
 
-def build_torch_graph(record: Mapping[str, Any], shape: Shape) -> Graph:
-    """Return the layers of a recorded network.
+def build_torch_graph(record: Mapping[str, Any], shape: Shape) -> tuple[Graph, dict[str, int]]:
+    """Return the layers of a recorded network, and layer → id of the module that it was.
 
     Args:
         record: as ``run_lua`` returns it.
@@ -55,9 +55,9 @@ def build_torch_graph(record: Mapping[str, Any], shape: Shape) -> Graph:
     outputs = _flat(walk.run(record["model"], 0, 0))
     graph = Graph("", walk.nodes, 0, walk.names, walk.shapes, outputs, [], [], notes=walk.notes)
     graph.label = _label(record, graph)
-    _add_loss(record, graph, walk)
+    _add_loss(record, graph)
     find_heads(graph)
-    return graph
+    return graph, walk.owners
 
 
 class _Walk:
@@ -68,7 +68,7 @@ class _Walk:
         self.names: dict[int, str] = {0: "x"}
         self.shapes: dict[int, Shape] = {0: shape}
         self.notes: list[str] = []
-        self.layers: dict[str, int] = {}
+        self.owners: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self._numbers = self._weights = 0
         roots = [each.get("shares") or each["id"] for each in modules_of(model)]
@@ -124,7 +124,7 @@ class _Walk:
         check_size(layer, self._numbers, self._weights)
         self.nodes.append(Node(layer, tuple(inputs), outputs))
         if arrays:
-            self.layers.setdefault(name, module["id"])
+            self.owners[name] = module.get("shares") or module["id"]
         return list(outputs)
 
     def _rules(self, module: _Module, arrays: int) -> tuple[ParameterRule, ...]:
@@ -466,7 +466,8 @@ def _dropout(call: _Call, value: Value) -> Value:
     share = call.number(0, 0.5)
     if not 0 <= share < 1:
         raise call.wrong("leaves out a share from 0 to below 1", share)
-    return call.layer("Dropout" if call.kind == "Dropout" else "SpatialDropout", value, "drop", ("dropout_ratio", share))
+    options = [("dropout_ratio", share), *([("scale_train", False)] if call.setting("unscaled") else [])]
+    return call.layer("Dropout" if call.kind == "Dropout" else "SpatialDropout", value, "drop", *options)
 
 
 # ---- shapes
@@ -639,7 +640,7 @@ def _line(op: Sequence[Any]) -> int:
     return int(op[-1]) if op and isinstance(op[-1], int | float) else 0
 
 
-def _add_loss(record: Mapping[str, Any], graph: Graph, walk: _Walk) -> None:
+def _add_loss(record: Mapping[str, Any], graph: Graph) -> None:
     """Add the criterion; scores are taken before a softmax at the end."""
     criterion = record.get("loss")
     kind = str(criterion["kind"]) if criterion else ""

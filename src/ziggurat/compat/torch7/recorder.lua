@@ -512,7 +512,7 @@ local function run()
   local model = options.model or options.network
   if not is_module(model) then fail("the returned table has no network as `model`", 0) end
   local before = {}
-  for place, each in ipairs(model:listModules()) do before[place] = each.id end
+  for place, each in ipairs(model:listModules()) do before[place] = { list = { each.id, each.kind } } end
   local hooked = false
   if runs_hook and type(options.fineTuneHook) == "function" then
     model = options.fineTuneHook(model)
