@@ -15,7 +15,7 @@ from ziggurat.compat.caffe.errors import CaffeError
 from ziggurat.compat.caffe.geometry import Shape, array_shapes, output_shapes
 from ziggurat.compat.caffe.layers import LOSS_KINDS, Layer, NetworkText, select, stages_of
 
-__all__ = ["LABEL", "Graph", "Loss", "Node", "build_graph"]
+__all__ = ["LABEL", "Graph", "Loss", "Node", "build_graph", "check_size", "find_heads"]
 
 LABEL: Final = -1
 """Number of what is to be learned: it is no value of the network."""
@@ -74,6 +74,7 @@ class Graph:
         sources: layers that read data.
         heads: names of layers whose outputs are the classes.
         class_count: of these layers; 0 where there are none.
+        label: expression of what is to be learned.
         notes: what was left out, for people.
     """
 
@@ -87,6 +88,7 @@ class Graph:
     sources: list[Layer]
     heads: set[str] = field(default_factory=set)
     class_count: int = 0
+    label: str = "y"
     notes: list[str] = field(default_factory=list)
 
 
@@ -124,7 +126,7 @@ def build_graph(
     if not until and not losses:
         _without_softmax(graph)
     graph.shapes = _shapes(graph, shape or _fitting_shape(graph, sizes or {}, usual))
-    _find_heads(graph)
+    find_heads(graph)
     return graph
 
 
@@ -351,13 +353,27 @@ def _shapes(graph: Graph, shape: Shape) -> dict[int, Shape]:
             shapes[number] = each
         numbers += sum(math.prod(each) for each in found)
         weights += sum(math.prod(each) for each in array_shapes(node.layer, [shapes[n] for n in node.inputs]))
-        if numbers > _MOST_NUMBERS or weights > _MOST_WEIGHTS:
-            raise CaffeError(
-                f"A network has at most {_MOST_WEIGHTS:,} weights, and gives {_MOST_NUMBERS:,} numbers of an image.",
-                line=node.layer.line,
-                received=f"{weights:,} and {numbers:,} up to `{node.layer.name[:60]}`",
-            )
+        check_size(node.layer, numbers, weights)
     return shapes
+
+
+def check_size(layer: Layer, numbers: int, weights: int) -> None:
+    """Raise if a network is too large.
+
+    Args:
+        layer: layer up to which was counted.
+        numbers: all that the layers give of an image.
+        weights: of all layers.
+
+    Raises:
+        CaffeError: names the line of the layer.
+    """
+    if numbers > _MOST_NUMBERS or weights > _MOST_WEIGHTS:
+        raise CaffeError(
+            f"A network has at most {_MOST_WEIGHTS:,} weights, and gives {_MOST_NUMBERS:,} numbers of an image.",
+            line=layer.line,
+            received=f"{weights:,} and {numbers:,} up to `{layer.name[:60]}`",
+        )
 
 
 def _fitting_shape(graph: Graph, sizes: Mapping[str, Sequence[int]], usual: Shape | None) -> Shape:
@@ -402,7 +418,7 @@ def _fits(graph: Graph, shape: Shape, sizes: Mapping[str, Sequence[int]]) -> boo
     return found
 
 
-def _find_heads(graph: Graph) -> None:
+def find_heads(graph: Graph) -> None:
     """Find the layers whose outputs are classes: the last ones with weights before a softmax.
 
     A deconvolution that keeps their number, as at the end of a segmentation, is one too, and so is what it takes.

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import Json, RequestBody
-from ziggurat.compat.caffe.client import import_network
+from ziggurat.compat.import_client import import_network
 from ziggurat.compat.studio_imports import import_into_studio
 from ziggurat.errors import UsageError
 from ziggurat.server.dependencies import StudioDep, TrainerUser

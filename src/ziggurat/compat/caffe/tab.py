@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ziggurat.compat.caffe.client import import_network
+from ziggurat.compat.import_client import import_network
 from ziggurat.compat.studio_imports import free_name, import_into_studio
 from ziggurat.entities import Identity
 from ziggurat.web.pages.new_model.network_tabs import NetworkTab, TabFile
