@@ -124,7 +124,7 @@ def _train_digits(visit: _Visit) -> None:
 
 def _train_folder(visit: _Visit, folder: Path) -> None:
     visit.page.locator("#source").fill(str(folder))
-    visit.click("#start-images button")
+    visit.click("#start-images-go")
     visit.reach("preview", "#preview-stats")
     visit.click("#create")
     visit.reach("dataset", "#dataset-train")
