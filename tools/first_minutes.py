@@ -77,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         digit = Path(scratch) / "digit.png"
-        Image.fromarray((load_digits().images[0] * 15).astype("uint8")).resize((28, 28)).save(digit)
+        digits: Any = load_digits()
+        Image.fromarray((digits.images[0] * 15).astype("uint8")).resize((28, 28)).save(digit)
         print("\nhandwritten digits")
         _measure(Path(scratch) / "digits", _train_digits, digit)
         if given.folder:
@@ -124,7 +125,7 @@ def _train_digits(visit: _Visit) -> None:
 
 def _train_folder(visit: _Visit, folder: Path) -> None:
     visit.page.locator("#source").fill(str(folder))
-    visit.click("#start-images button")
+    visit.click("#start-images-go")
     visit.reach("preview", "#preview-stats")
     visit.click("#create")
     visit.reach("dataset", "#dataset-train")

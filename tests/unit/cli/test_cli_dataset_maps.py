@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
 import pytest
+from studio_stand_in import studio_stand_in
 
 JOB = {"id": "20260101-000000-abcd", "name": "pets by own features", "state": "queued"}
 SIMILAR = {
@@ -26,33 +23,17 @@ MISSING = {
 
 @pytest.fixture
 def studio():
-    """Give the address of the stand-in, and the method, path and body of each request."""
-    asked = []
+    """Give the address of the stand-in, and what it was asked."""
 
-    class Answers(BaseHTTPRequestHandler):
-        def answer(self):
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            asked.append((self.command, self.path.removeprefix("/api/v1"), json.loads(body or "null")))
-            is_missing = "/dogs/" in self.path
-            found = MISSING if is_missing else SIMILAR if "/similar" in self.path else {"jobs": [], "total": 0}
-            content = json.dumps(JOB if self.command == "POST" and not is_missing else found).encode()
-            self.send_response(404 if is_missing else 201 if self.command == "POST" else 200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    def answer(method, path):
+        if "/dogs/" in path:
+            return 404, MISSING
+        if method == "POST":
+            return 201, JOB
+        return 200, SIMILAR if "/similar" in path else {"jobs": [], "total": 0}
 
-        do_GET = do_POST = answer
-
-        def log_message(self, *_words):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", asked
-        server.shutdown()
-        thread.join()
+    with studio_stand_in(answer) as stand_in:
+        yield stand_in
 
 
 def test_a_map_is_asked_for_by_the_name_of_the_dataset(ziggurat, studio):

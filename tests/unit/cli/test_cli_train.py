@@ -9,6 +9,7 @@ import sys
 import psutil
 import pytest
 from dataset_folders import pets
+from studio_stand_in import studio_stand_in
 
 from tests.waiting import wait_until
 from ziggurat.cli.job_folders import train
@@ -90,6 +91,19 @@ def test_data_may_be_the_name_of_a_dataset(ziggurat, tmp_path):
         assert chosen.code == 0, chosen.err
         assert chosen.content["data"]["source"] == str(folder)
     assert ziggurat(*workspace, "train", "--data", "pet", "--dry-run").code == 4
+
+
+def test_a_dataset_of_a_studio_is_trained_by_its_recipe(ziggurat):
+    recipe = {"network": "null/mlp", "fields": {"epochs": 4}, "summary": "Perceptron: 4 epochs.", "reason": "Small."}
+    made = {"jobs": [{"id": "20260101-000000-abcd", "name": "mlp on pets", "state": "queued"}], "sweep": ""}
+    with studio_stand_in(lambda method, _: (201, made) if method == "POST" else (200, recipe)) as (address, asked):
+        answer = ziggurat("job", "train", "--data", "my pets", "--seed", "3", "--server", address)
+    assert answer.code == 0, answer.err
+    assert answer.err.splitlines() == ["No network is given: the recommended recipe is used. Perceptron: 4 epochs."]
+    assert [each[:2] for each in asked] == [("GET", "/datasets/my%20pets/recipe"), ("POST", "/trainings")]
+    body = asked[1][2]
+    assert (body["dataset"], body["spec"]["network"]["name"]) == ("my pets", "mlp")
+    assert (body["spec"]["epochs"], body["spec"]["seed"]) == (4, 3)
 
 
 def test_fine_tune_fills_in_what_was_not_given(ziggurat, tmp_path):
