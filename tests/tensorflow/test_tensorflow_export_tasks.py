@@ -81,6 +81,15 @@ def test_every_format_that_can_hold_a_task_does(jobs: dict[str, str], name: str,
             assert report["metric_after"] is None
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "network"), [("detection", "detector_lite0"), ("segmentation", "unet_lite0")])
+def test_a_network_on_a_backbone_is_exported(name: str, network: str, tmp_path: Path) -> None:
+    job = task_job(name, tmp_path, steps=2, network=network)
+    for form in FORMATS:
+        report = export({"folder": job, "format": form, "out": str(tmp_path / form)})["parity"]
+        assert report["holds"], report
+
+
 @pytest.mark.parametrize("name", ["classification of rows", "multi-label", "segmentation", "regression"])
 def test_the_metric_is_that_of_an_evaluation(jobs: dict[str, str], name: str, tmp_path: Path) -> None:
     report = export({"folder": jobs[name], "format": "pb", "out": str(tmp_path / "out")})["parity"]

@@ -76,11 +76,13 @@ _FROZEN: Final = "fine_tuning.frozen_epochs"
 
 _MORE_EPOCHS: Final = "With more epochs, all layers are trained behind the fit, the first ones at the lowest rates."
 _START: Final[Mapping[str, Any]] = {
-    **{path: value for path, value in fine_tune_fields("adamw").items() if path != "learning_rate"},
     "pretrained": f"{WEIGHTS_PREFIX}{BACKBONE}",
     "preprocessing.channels": 3,
+    "fine_tuning.backbone_rate": 0.3,
+    "epochs": 15,
 }
-"""Of networks with the backbone that find boxes and masks: all of their layers are trained, at a rate of their own."""
+"""Of networks with the backbone that find boxes and masks. All layers are trained from the first step: batch norms of a
+fresh head stand still in frozen epochs, and what it learns there is lost when they move."""
 
 _CLASSES: Final = "image-classification"
 _PHOTO_KINDS: Final = (_CLASSES, "detection", "segmentation")
