@@ -16,6 +16,7 @@ def test_two_tabs_have_a_draft_each(page: Page, context: BrowserContext, server:
 
     for tab, epochs in ((page, "31"), (other, "42")):
         tab.get_by_label("Epochs", exact=True).fill(epochs)
+        expect(tab.locator("#draft-state")).to_contain_text("Draft saved")
     for tab, epochs in ((page, "31"), (other, "42")):
         tab.reload()
         expect(tab.get_by_label("Epochs", exact=True)).to_have_value(epochs)
