@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
@@ -366,7 +367,7 @@ def stored_source(text: str) -> str:
     """Return a source as a spec keeps it: an address as it is, anything of this machine as an absolute path."""
     if is_remote(text):
         return text
-    return str(Path(unquote(urlsplit(text).path) if "://" in text else text).absolute())
+    return str(Path(unquote(urlsplit(text).path) if "://" in text else os.path.expanduser(text)).absolute())
 
 
 def source_name(source: str) -> str:

@@ -268,8 +268,9 @@ def test_samples_that_are_no_images_show_their_text_or_row(visit, studio, train,
 
     section = part_of(visit, job, "sample-predictions").one("#job-sample-predictions")
 
-    assert [each.text for each in section.all("li a")] == ["a <b>", "age 7", "c"]
-    assert not section.all("img")
+    assert [each.text for each in section.all(".task-text")] == ["a <b>", "c"]
+    assert section.one(".task-row").text == "age 7"
+    assert not section.all("img, li a")
     assert "3 validation samples" in section.text
 
 

@@ -170,6 +170,23 @@ def test_two_runs_are_compared_by_their_scores(visit: Any, priced: str, evaluati
     assert refused.status_code == 400
 
 
+def test_a_difference_whose_interval_has_both_signs_is_said_to_be_none(
+    visit: Any, priced: str, evaluation: Any, houses: str
+) -> None:
+    known, found = prices(1)
+    alike = known + np.random.RandomState(1).permutation(found - known)  # the same errors, on other samples
+    second = evaluation("second", table_context(), {"output": alike}, {"y": known}, dataset=houses)
+
+    assert "no significant difference: mean error" in html_of(visit.get(f"/evaluations/{second}")).one(".against").text
+    page = html_of(visit.get(f"/evaluations/{priced}/differences?other={second}"))
+    assert page.one("#mean-change").text == "No significant difference"
+    clearly = evaluation(
+        "third", table_context(), {"output": known + 3 * (found - known)}, {"y": known}, dataset=houses
+    )
+    page = html_of(visit.get(f"/evaluations/{priced}/differences?other={clearly}"))
+    assert page.one("#mean-change").text.endswith("worse")
+
+
 def test_scores_of_two_versions_are_one_page(
     visit: Any, studio: Any, priced: str, evaluation: Any, houses: str
 ) -> None:

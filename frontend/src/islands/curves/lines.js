@@ -1,10 +1,10 @@
 // What a chart draws: its lines, and their points in one table with a common x.
 import uPlot from "uplot";
+import { dashOf } from "./dom.js";
 import { baseOf, basesOf, partOf, titleOf } from "./groups.js";
 import { smooth } from "./smoothing.js";
 
 const COLOURS = 8;
-const DASHES = [[8, 4], [2, 4], [12, 4, 2, 4], [5, 2]];
 const PARTS = ["training", "validation", "test"];
 const NAMES = { training: "Training", validation: "Validation", test: "Test" };
 
@@ -46,8 +46,9 @@ function equalLines(tag, runs) {
 
 function lookOf(place) {
   const token = place < COLOURS ? `--series-${place + 1}` : "--series-context";
-  return { token, dash: place < 2 ? null : DASHES[(place - 2) % DASHES.length] };
+  return { token, dash: dashOf(place) };
 }
+
 
 // The table that uPlot draws: x, then two columns a line: as it is, and smooth.
 export function tableOf(lines, settings) {
