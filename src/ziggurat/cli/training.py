@@ -45,7 +45,7 @@ def with_recipe(
     texts |= {present_path(path.strip()): text for path, _, text in (each.partition("=") for each in assignments)}
     source = _part(texts, content, "data", "source")
     if not source:
-        raise UsageError("A recipe is for data.", received="no `--data`", advice="Name it: --data digits, or a folder.")
+        raise UsageError("`--recipe` is given without `--data`.", advice="Name the data: --data digits, or a folder.")
     recipe = recommended(source, _network(texts, content))
     if recipe is None:
         raise UsageError(

@@ -98,7 +98,7 @@ _ASKED: Final = (
 def no_such_job(job_id: str) -> MissingJobError:
     """Return the error for an id that no job has."""
     return MissingJobError(
-        "There is no such job.", received=job_id, advice="Look at the list of jobs; it may be deleted."
+        f"There is no job `{job_id}`.", advice="Look at the list of jobs; it may be deleted."
     )
 
 

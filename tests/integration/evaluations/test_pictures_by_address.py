@@ -119,7 +119,7 @@ def test_shell(address: str, made: dict[str, str], server: PictureServer, said: 
 
     found = predict("--url", server.url("/cat.png"))
     assert json.loads(found.stdout)["predictions"][0]["classes"] == said, found.stderr
-    assert json.loads(predict().stdout)["rule"] == "An image is named: IMAGE, or --url with its address."
+    assert json.loads(predict().stdout)["rule"] == "No image is named."
     assert predict("--url", server.url("/cat.png", "localhost")).returncode == UsageError.exit_code
 
 

@@ -132,7 +132,7 @@ def test_versions_lead_back_to_the_first(ziggurat, folder, tmp_path):
         (["split", "--method", "shares"], 3, "Did you mean `share`?"),
         (["split", "--val-share", "25"], 3, "It is a part of 1, not per cent"),
         (["split", "--val-share", "0.6", "--test-share", "0.6"], 3, "are 1 together at most"),
-        (["merge"], 2, "A merge takes two datasets or more."),
+        (["merge"], 2, "There is nothing to merge: a merge takes two datasets or more."),
     ],
 )
 def test_wrong_changes_are_refused_and_leave_no_folder(ziggurat, folder, tmp_path, words, code, said):

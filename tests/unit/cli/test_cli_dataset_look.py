@@ -45,7 +45,7 @@ def test_list_of_nothing(ziggurat, tmp_path):
     assert ziggurat("dataset", "list", "--json").content == []
     wrong = ziggurat("dataset", "list", tmp_path / "nowhere")
     assert wrong.code == 4
-    assert "Datasets are listed of a folder that exists." in wrong.err
+    assert "does not exist." in wrong.err
 
 
 def test_show_says_what_it_is(ziggurat, folder):
@@ -245,7 +245,7 @@ def test_every_format_is_written_or_refuses_the_kind(ziggurat, tmp_path, folder,
         (["--format", "class_folder"], 3, "Did you mean `class_folders`?"),
         (["--format", "idx", "--option", "compres=true"], 3, "Did you mean `compress`?"),
         (["--format", "class_folders", "--option", "a=1"], 3, "`a` is not a known option of an export as class_folder"),
-        (["--format", "tfrecord", "--option", "records_per_shard"], 2, "`--option` takes NAME=VALUE."),
+        (["--format", "tfrecord", "--option", "records_per_shard"], 2, "`records_per_shard` is not NAME=VALUE, which `--option` takes."),
         ([], 2, "Missing option '--format'"),
     ],
 )

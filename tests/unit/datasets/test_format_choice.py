@@ -195,6 +195,6 @@ def test_the_nearest_importer_says_its_reason(tmp_path, name, content, reason):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError) as caught:
         guess_format(tmp_path / name)
-    assert "none of the importers recognizes" in str(caught.value)
+    assert "No importer recognizes" in str(caught.value)
     assert reason in str(caught.value)
     assert caught.value.details["obstacles"]

@@ -79,7 +79,7 @@ def test_a_mistyped_script_names_the_nearest():
 
 
 def test_an_archive_without_a_script_is_refused():
-    with pytest.raises(ProgramCodeError, match="A program has a Python file that is run"):
+    with pytest.raises(ProgramCodeError, match="None of the . files is a Python file"):
         unpacked(zip_of({"readme.md": "", "x.txt": ""}))
 
 
@@ -105,7 +105,7 @@ def test_other_places_are_refused(tmp_path):
     (tmp_path / "x.tar").write_text("")
     with pytest.raises(DataError, match="a Python file, a zip archive or a folder"):
         program_at(tmp_path / "x.tar")
-    with pytest.raises(DataError, match="No such file"):
+    with pytest.raises(DataError, match="does not exist"):
         program_at(tmp_path / "gone.py")
 
 
