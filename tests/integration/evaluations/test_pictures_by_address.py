@@ -68,7 +68,7 @@ def test_page(browser: TestClient, made: dict[str, str], server: PictureServer, 
     [
         ("localhost", "/cat.png", 400, PRIVATE),
         ("127.0.0.1", "/gone.png", 422, "404 Not Found"),
-        ("127.0.0.1", "/page.html", 422, "a file that can be read as one"),
+        ("127.0.0.1", "/page.html", 422, "is no image that can be read"),
     ],
 )
 def test_page_says_at_its_field_what_is_wrong(

@@ -128,7 +128,7 @@ def test_a_rate_is_set_and_follows_its_schedule_again(ziggurat, studio):
         )
         code, _, err = ziggurat("job", "rate", place, "0.5")
         assert code == 3
-        assert "Received: 0.5; the present rate is 0.03125." in err
+        assert "The learning rate 0.5 is more than 10 times the present one, 0.03125" in err
         assert "`--yes`" in err
         assert ziggurat("job", "rate", place, "0.5", "--yes")[0] == 0
         assert client.set_hyperparameter(place, "learning_rate", 50, force=True)["id"] == place

@@ -30,7 +30,7 @@ def test_with_json_an_error_is_one_document(ziggurat, tmp_path):
     assert answer.err == ""
     assert answer.content["error"] == "job"
     assert answer.content["rule"].endswith("nowhere` does not exist.")
-    assert answer.content["received"] == str(tmp_path / "nowhere")
+    assert "received" not in answer.content
     mistyped = ziggurat("statsu", "--json")
     assert (mistyped.code, mistyped.content["error"]) == (2, "usage")
     wrong = ziggurat("--json", "--color", "nevr", "version")
@@ -40,7 +40,7 @@ def test_with_json_an_error_is_one_document(ziggurat, tmp_path):
 def test_debug_shows_the_traceback(ziggurat, tmp_path, monkeypatch):
     answer = ziggurat("--debug", "status", tmp_path / "nowhere")
     assert "Traceback (most recent call last):" in answer.err
-    assert answer.err.splitlines()[-1].startswith("Error: A job folder must")
+    assert answer.err.splitlines()[-1].endswith("ziggurat train --out FOLDER.")
     assert "Traceback" in ziggurat("status", tmp_path / "nowhere", "--debug").err
     monkeypatch.setenv("ZIGGURAT_DEBUG", "1")
     assert "Traceback" in ziggurat("status", tmp_path / "nowhere").err

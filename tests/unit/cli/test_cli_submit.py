@@ -17,7 +17,7 @@ def script(tmp_path):
     [
         (["--epochs", "3"], 2, "`--epochs` is no option of this command; those of the program stand behind `--`."),
         (["x", "y"], 2, "`x y` stands before `--`; arguments of the program stand behind it."),
-        (["--script", "other.py"], 5, "`other.py`, which is not among them"),
+        (["--script", "other.py"], 5, "`other.py` is not among the files of the program."),
         (["--gpus", "-1"], 2, "--gpus"),
         (["--", "--epochs", "3"], 10, "No studio serves"),
     ],

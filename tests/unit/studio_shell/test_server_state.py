@@ -170,5 +170,5 @@ def test_there_must_be_a_server_to_be_ended(tmp_path, state):
     with pytest.raises(JobError, match="No studio serves"):
         end_server(tmp_path)
     write_server(tmp_path, dataclasses.replace(state, host="elsewhere"))
-    with pytest.raises(JobError, match="the studio runs on elsewhere"):
+    with pytest.raises(JobError, match="The studio runs on elsewhere"):
         end_server(tmp_path)

@@ -882,7 +882,7 @@ def test_a_rate_far_above_the_present_one_is_confirmed(visit, studio, begun):
     assert page.status_code == 422
     assert studio.jobs.hyperparameters(job.id) == {}
     assert "is more than 10 times the present one" in _words(page.text)
-    assert "Received: 5; the present rate is 0.01." in _words(page.text)
+    assert "The learning rate 5 is more than 10 times the present one, 0.01" in _words(page.text)
     assert html_of(page).one("#rate-force")["name"] == "force"
     assert visit.post(place, data={"value": "5", "force": "true"}).status_code == 303
     assert studio.jobs.hyperparameters(job.id) == {"learning_rate": 5.0}
