@@ -68,8 +68,7 @@ def job_rate(
     """Set the learning rate of the running training ID to RATE; it holds until `--schedule` gives it back."""
     if schedule == (rate is not None):
         raise UsageError(
-            "The learning rate is set to RATE, or follows its schedule.",
-            received="both" if schedule else "neither",
+            "A rate and `--schedule` exclude each other." if schedule else "The new learning rate is missing.",
             advice="Give a number, such as 0.001, or `--schedule`.",
         )
     if rate is not None and not 0 < rate < math.inf:
@@ -107,7 +106,7 @@ def job_checkpoints(application: Application, job_id: str, **studio: Any) -> Non
 def job_download(application: Application, job_id: str, target: Path, checkpoint: str, **studio: Any) -> None:
     """Write the files of the job ID to FILE: an archive .tar, .tar.gz, .tar.bz2 or .zip. Nothing is overwritten."""
     if not target.name.endswith(_ENDINGS):
-        raise UsageError("The name of an archive says its kind.", received=target.name, advice=", ".join(_ENDINGS))
+        raise UsageError(f"`{target.name}` has no ending of an archive.", advice=", ".join(_ENDINGS))
     with studio_client(application, studio) as client:
         client.download(job_id, target, checkpoint=checkpoint)
     content = {"id": job_id, "file": str(target), "size_bytes": target.stat().st_size}

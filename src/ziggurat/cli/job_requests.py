@@ -71,7 +71,7 @@ class JobId(click.ParamType):
         """
         if not _ID.fullmatch(value):
             raise MissingJobError(
-                "There is no such job.", received=repr(value), advice="List them with: ziggurat job list"
+                f"{value!r} is not the id or name of a job.", advice="List them with: ziggurat job list"
             )
         return value
 
@@ -141,7 +141,7 @@ def _address(application: Application) -> str:
     if state is None or not state.is_here:
         where = f" here, not on {state.host}" if state is not None else ""
         raise JobError(
-            f"A studio must serve {settings.workspace}{where} to be asked.",
+            f"No studio serves {settings.workspace}{where}.",
             advice="Start one with `ziggurat up`, or name another one by --server URL.",
         )
     return state.address
@@ -195,7 +195,7 @@ def job_dataset(
     """Create a dataset in the studio from SOURCE: a path on the studio's machine, or a URL."""
     studio, said, flags = _parted(rest)
     if upload and not Path(source).exists():
-        raise UsageError("What is sent is a file or a folder of this machine.", received=source)
+        raise UsageError(f"`{source}` does not exist on this machine, so it cannot be sent.")
     base = {"kind": "dataset", "version": 1, "options": format_options(options)}
     asked = dataset_spec_from_flags({"source": source, **flags}, assignments=assignments, base=base)
     with studio_client(application, studio) as client:
@@ -387,8 +387,7 @@ def _row(text: str) -> dict[str, Any]:
         row = None
     if not isinstance(row, dict):
         raise UsageError(
-            "`--row` takes a JSON object, column → value.",
-            received=text[:200],
+            f"`{text[:200]}` is not a JSON object of column → value, which `--row` takes.",
             advice="""Write it as in: --row '{"size": 70, "district": "north"}'.""",
         )
     return row
@@ -467,12 +466,14 @@ def _share(value: float | None) -> str:
 def _check(images: Sequence[Path], url: str, target: Path | None, asked: Mapping[str, Any]) -> None:
     """Refuse what cannot be asked."""
     if not images and not url:
-        raise UsageError("An image is named: IMAGE, or --url with its address.", received="none")
+        raise UsageError("No image is named.", advice="Name IMAGE, or give its address by --url.")
     missing = next((image for image in images if not image.is_file()), None)
     if missing is not None:
-        raise UsageError("An image to send is a file of this machine.", received=str(missing))
+        raise UsageError(f"`{missing}` is not a file of this machine.")
     if target is None and (asked["grad_cam_class"] or asked["grad_cam_layer"]):
-        raise UsageError("A class or layer of Grad-CAM goes with `--grad-cam FILE.png`.", received="no such file")
+        raise UsageError(
+            "A class or layer of Grad-CAM is given, and no file to write to.", advice="Add `--grad-cam FILE.png`."
+        )
 
 
 def _save(heat: Mapping[str, Any], target: Path) -> str:

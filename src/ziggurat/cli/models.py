@@ -98,7 +98,7 @@ def predict(
     """
     if not images and given["count"] is None:
         raise UsageError(
-            "A prediction needs at least one FILE, or --count.",
+            "No FILE and no --count is given, so there is nothing to predict.",
             advice="Name files; of a model that generates, say how many with --count.",
         )
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -120,8 +120,7 @@ def _named_numbers(text: str) -> tuple[str, list[float]]:
         found = []
     if not name or not found:
         raise UsageError(
-            "An input is given as NAME=NUMBERS, with commas between the numbers.",
-            received=text[:80],
+            f"`{text[:80]}` is not NAME=NUMBERS with commas between the numbers.",
             advice="Such as: --input noise=0.5,-1,2.",
         )
     return name.strip(), found
@@ -287,7 +286,8 @@ def _numbers(feeds: Sequence[str]) -> dict[str, float]:
             numbers[name] = float(text)
         except ValueError:
             raise UsageError(
-                "`--feed` takes NAME=X, X a number.", received=feed, advice="Write it as in: --feed keep_prob=1."
+                f"`{feed}` is not NAME=X with a number X, which `--feed` takes.",
+                advice="Write it as in: --feed keep_prob=1.",
             ) from None
     return numbers
 

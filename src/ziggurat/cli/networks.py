@@ -138,7 +138,9 @@ def _shape_of(text: str | None) -> list[int] | None:
         return None
     parts = text.lower().split("x")
     if len(parts) not in (1, 3) or not all(part.isdigit() and int(part) for part in parts):
-        raise UsageError("`--input-shape` takes HxWxC, or N.", received=text, advice="Write it as in 28x28x1, or 13.")
+        raise UsageError(
+            f"`{text}` is not HxWxC or N, which `--input-shape` takes.", advice="Write it as in 28x28x1, or 13."
+        )
     return [int(part) for part in parts]
 
 

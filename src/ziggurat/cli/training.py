@@ -58,7 +58,7 @@ def with_recipe(
     texts = _texts(flags, assignments)
     source = _part(texts, content, "data", "source")
     if not source:
-        raise UsageError("A recipe is for data.", received="no `--data`", advice="Name it: --data digits, or a folder.")
+        raise UsageError("`--recipe` is given without `--data`.", advice="Name the data: --data digits, or a folder.")
     recipe = recommended(source, _network(texts, content))
     if recipe is None:
         raise UsageError(

@@ -123,14 +123,14 @@ def _site(headers: Headers) -> str:
 
 def _log_in() -> HTTPError:
     error = NotLoggedInError(
-        "One must log in for this.",
+        "Log in first.",
         advice="Log in at POST /api/v1/login, or send a token as `Authorization: Bearer zig_…`.",
     )
     return HTTPError(error)
 
 
 def _bad_token() -> HTTPError:
-    error = NotLoggedInError("A token must be known, not revoked and not over.", advice="Make a new one.")
+    error = NotLoggedInError("The token is unknown, revoked or expired.", advice="Make a new one.")
     return HTTPError(error, headers={"WWW-Authenticate": 'Bearer realm="ziggurat", error="invalid_token"'})
 
 

@@ -142,6 +142,18 @@ def test_names_and_orders_of_tensorpack_0_8_work(run, text, caplog):
     assert warnings == (["In the checkpoint but not in the graph: W"] if text is COPIES else [])
 
 
+FOLDER = """
+from tensorpack import logger
+logger.set_logger_dir('logs')
+assert logger.LOG_DIR == logger.get_logger_dir() and logger.LOG_DIR.endswith('logs')
+"""
+
+
+def test_the_folder_of_a_logger_has_its_older_name(run):
+    code, said = run(run_tensorpack, FOLDER)
+    assert code == 0, said
+
+
 STATISTICS = """
 import json
 import tensorpack

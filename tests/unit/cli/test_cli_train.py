@@ -343,7 +343,7 @@ def test_a_detached_job_is_watched_and_stopped_from_outside(ziggurat, tmp_path):
     assert "tiny worker at work" in (folder / "log.txt").read_text()
     again = ziggurat("stop", folder)
     assert again.code == 10
-    assert f"Only a job that is running can be stopped. Received: {folder} is stopped." in again.err
+    assert f"{folder} is stopped; only a job that is running can be stopped." in again.err
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ def download_model(
     """Return an archive of a model with an ``info.json``, of all its checkpoints or that of an epoch."""
     found = _of_kind(studio, job_id, "train")
     if extension not in ARCHIVE_FORMATS:
-        raise UsageError("An archive is of a known kind.", received=extension, advice=", ".join(ARCHIVE_FORMATS))
+        raise UsageError(f"`{extension}` is no kind of archive.", advice=f"Use one of {', '.join(ARCHIVE_FORMATS)}.")
     name = checkpoint_of_epoch(studio, job_id, epoch)
     info = {**job_values(found), **model_shape(studio, found), "snapshot": name}
     parts = archive(extension, list(studio.models.files(job_id, name)), info, now=studio.clock())

@@ -192,8 +192,9 @@ def list_images(source: str, image_folder: str, class_names: Sequence[str], limi
         found = [(name, str(path / name), NO_LABEL) for name in _below(path)]
     elif not path.is_file() or path.name.lower().endswith(_ARCHIVES):
         raise DataError(
-            "Images come from a folder or a text file with a path in each line.",
-            received=source,
+            f"`{source}` is an archive, not a folder or list of images."
+            if path.is_file()
+            else f"`{source}` does not exist.",
             advice="Unpack an archive first; check the path.",
         )
     elif path.suffix.lower() in IMAGE_SUFFIXES:
@@ -203,7 +204,7 @@ def list_images(source: str, image_folder: str, class_names: Sequence[str], limi
         found = [(name, _listed(root / name, path), label) for name, label in _lines(path, class_names)]
     found = found[:limit] if limit else found
     if not found:
-        raise DataError("There is at least one image to predict for.", received=f"none in {source}")
+        raise DataError(f"`{source}` has no image to predict for.")
     return ListedImages(*(list(part) for part in zip(*found, strict=True)))
 
 
@@ -217,8 +218,7 @@ def _listed(file: Path, source: Path) -> str:
         check_file(file)
     except PermissionError as error:
         raise DataError(
-            "A list names images below the folders that this studio offers.",
-            received=f"`{file}` in {source}: {error.strerror}",
+            f"`{file}` in {source} is not below the folders that this studio offers: {error.strerror}.",
             advice="Take the line out, or let an admin offer the folder.",
         ) from None
     return str(file)
@@ -256,8 +256,7 @@ def _class_number(label: str, numbers: dict[str, int], place: str) -> int:
     number = int(label) if label.isascii() and label.isdigit() else numbers.get(label)
     if number is None or number >= len(numbers):
         raise DataError(
-            f"A label is a class number from 0 to {len(numbers) - 1}, or the name of a class of the model.",
-            received=f"`{label}` in {place}",
+            f"`{label}` in {place} is no class of the model, nor a class number from 0 to {len(numbers) - 1}.",
             advice="Mend the line, or leave labels out.",
         )
     return number

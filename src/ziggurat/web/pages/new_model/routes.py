@@ -64,7 +64,7 @@ async def _sent(request: Request) -> FormData:
     try:
         return await request.form()
     except ClientDisconnect:  # a field was changed again before the answer to the last change came
-        raise HTTPError(UsageError("A form must be sent to its end.")) from None
+        raise HTTPError(UsageError("The form was not sent completely.")) from None
 
 
 Sent = Annotated[FormData, Depends(_sent)]
