@@ -168,6 +168,12 @@ class Settings:
             verb="up",
         ),
     )
+    executor: str = field(
+        default="local",
+        metadata=_about(
+            "Executor that starts the workers of the studio: local, or the name of a plugin.", has_flag=False
+        ),
+    )
     stop_grace_s: int = field(
         default=120,
         metadata=_about(

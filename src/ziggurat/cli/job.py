@@ -356,6 +356,7 @@ def _job_text(found: Mapping[str, Any], output: Output, attempts: Sequence[Mappi
         ("diverged", found["divergence"]["text"].removeprefix("Diverged: ") if found["divergence"] else ""),
         ("progress", _progress(found)),
         ("arithmetic", _arithmetic(attempts)),
+        ("node", nodes_text(found)),
         ("time left", "" if found["remaining_s"] is None else as_duration(found["remaining_s"])),
         ("made", as_time(found["created"])),
         ("owner", found["owner"]),
@@ -368,6 +369,17 @@ def _job_text(found: Mapping[str, Any], output: Output, attempts: Sequence[Mappi
         ("next", _next(found.get("next_step"))),
     ]
     return "\n".join(f"{title:<11}{text}" for title, text in rows if text)
+
+
+def nodes_text(found: Mapping[str, Any]) -> str:
+    """Return the nodes of a job; empty if it is on the studio's own machine, or the studio is of an earlier release."""
+    shares, worker = found.get("placement") or [], found.get("worker") or {}
+    if len(shares) < 2 and worker.get("executor", "local") == "local":
+        return ""
+    return "; ".join(
+        f"{share['node']}: GPU {', '.join(map(str, share['devices']))}" if share["devices"] else share["node"]
+        for share in shares
+    )
 
 
 def _next(step: Mapping[str, Any] | None) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from ziggurat.cli.application import Application, studio_module
 from ziggurat.cli.commands import Command
@@ -21,7 +22,8 @@ from ziggurat.cli.dataset_sources import format_options
 from ziggurat.cli.models import prediction_text
 from ziggurat.cli.output import table
 from ziggurat.cli.spec import DatasetFlagsCommand, SpecFlagsCommand, note_former_names
-from ziggurat.cli.training import studio_recipe, test_batch_text, with_fine_tuning, with_recipe
+from ziggurat.cli.training import lacks_network, studio_recipe, test_batch_text, with_fine_tuning, with_recipe
+from ziggurat.cli.value_completion import complete_job
 from ziggurat.errors import (
     DataError,
     JobError,
@@ -34,6 +36,7 @@ from ziggurat.errors import (
 )
 from ziggurat.specs import FileNetwork, Spec, dataset_spec_from_flags, read_content, spec_from_flags
 from ziggurat.workspace.server_process import running_server
+from ziggurat.workspace.training_checks import DIGITS
 
 __all__ = [
     "JobId",
@@ -71,6 +74,10 @@ class JobId(click.ParamType):
                 "There is no such job.", received=repr(value), advice="List them with: ziggurat job list"
             )
         return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the newest jobs that begin with a text."""
+        return complete_job(ctx, param, incomplete)
 
 
 def reaches_studio(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -225,8 +232,11 @@ def job_train(
     note_former_names(application, base, flags, assignments)
     if fine_tune:
         base = with_fine_tuning(application, base, flags, assignments)
+    if dataset is None and _is_name(flags.get("data", "")):
+        dataset = flags["data"]
     if dataset is not None:
         flags["data"] = "of the studio"  # which puts its place there
+    is_asked, recipe = recipe, recipe or (spec is None and lacks_network(flags, assignments))
 
     def content() -> dict[str, Any]:
         values = _values(spec_from_flags(flags, assignments=assignments, base=base))
@@ -238,13 +248,18 @@ def job_train(
     values = {} if recipe else content()
     with studio_client(application, studio) as client:
         if recipe:
-            base = with_recipe(application, base, flags, assignments, studio_recipe(client, dataset))
+            base = with_recipe(application, base, flags, assignments, studio_recipe(client, dataset), is_asked=is_asked)
             values = content()
         if test_batch:
             _try_batch(application, client, values, given)
             return
         jobs = client.train(values, **given, **said)
     _show_jobs(application, jobs)
+
+
+def _is_name(source: str) -> bool:
+    """Return whether the source of a training is a dataset of the studio, whose machine knows no relative path."""
+    return source != DIGITS and _ID.fullmatch(source) is not None
 
 
 def _try_batch(application: Application, client: Any, values: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.job_folders import open_workspace
 from ziggurat.cli.output import table
+from ziggurat.cli.value_completion import complete_network
 from ziggurat.errors import ConfigurationError, NetworkCodeError, UsageError
 from ziggurat.specs import FileNetwork
 from ziggurat.workspace.network_checks import check_network
@@ -21,7 +22,7 @@ from ziggurat.zoo.backends import AUTO, file_backend
 
 __all__ = ["debug", "graph", "network"]
 
-_NETWORK = click.argument("network", metavar="NETWORK")
+_NETWORK = click.argument("network", metavar="NETWORK", shell_complete=complete_network)
 _FRAMEWORK = click.option(
     "--framework", default=AUTO, show_default=True, help="Backend that the network is for; auto: told by the file."
 )

@@ -59,6 +59,16 @@ class ModelClient:
         """
         return self._connection.ask("POST", "/imports/caffe", json={"text": text, **given(options)})
 
+    def import_torch(self, text: str = "", **options: Any) -> dict[str, Any]:
+        """Convert a network of Torch to a network file for PyTorch; return it as ``network``, with its comparison.
+
+        Args:
+            text: of a Lua file; empty where ``source`` names a file.
+            options: paths on the studio's machine (``source``, ``weights``, ``mean``, ``labels``), and ``classes``,
+                ``input``, ``color``, ``compare`` and ``name``, which adds the weights to the studio.
+        """
+        return self._connection.ask("POST", "/imports/torch", json={"text": text, **given(options)})
+
     def debug(self, network: str = "", **options: Any) -> dict[str, Any]:
         """Run a standard network, or a ``text``, eagerly on one real batch."""
         return self._connection.ask("POST", "/networks/debug", json={"network": network, **given(options)})

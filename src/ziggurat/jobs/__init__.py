@@ -2,7 +2,7 @@
 
 from ziggurat.jobs.disk import Retention
 from ziggurat.jobs.escalation import StopGrace
-from ziggurat.jobs.executor import Ended, Executor, Handle, Running
+from ziggurat.jobs.executor import Ended, Executor, Running
 from ziggurat.jobs.local_executor import LocalExecutor
 from ziggurat.jobs.plan import Waiting
 from ziggurat.jobs.pubsub import EventBus, Notice, Subscription
@@ -13,7 +13,6 @@ __all__ = [
     "Ended",
     "EventBus",
     "Executor",
-    "Handle",
     "LocalExecutor",
     "Notice",
     "Retention",

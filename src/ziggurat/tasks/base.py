@@ -31,6 +31,7 @@ __all__ = [
     "constant_scores",
     "named_targets",
     "prediction",
+    "prediction_picture",
     "raw_outputs",
 ]
 
@@ -475,6 +476,15 @@ class Task(ChoosesSamples, ABC):
         """
         return ()
 
+    def sample_label(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> Any:
+        """Return what is true of such a sample, as JSON values; None where pages cannot show samples of the task.
+
+        Args:
+            context: of the job.
+            arrays: of the sample, as ``sample`` gave them, images cropped as the network gets them.
+        """
+        return None
+
     def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
         """Return the prediction for one of the few samples that are predicted for after each validation.
 
@@ -484,6 +494,20 @@ class Task(ChoosesSamples, ABC):
 
     def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
         """Return the prediction for one sample as an image (H, W, 3) uint8; None where it is none."""
+        return None
+
+    def placed_picture(
+        self, context: TaskContext, outputs: Mapping[str, np.ndarray], original_size: tuple[int, int]
+    ) -> np.ndarray | None:
+        """Return the picture of a prediction on the original image, (H, W, 3) or, clear outside of it, (H, W, 4) uint8.
+
+        None where there is none, or it has no place on the original.
+
+        Args:
+            context: of the job.
+            outputs: name → values of this sample.
+            original_size: (height, width) of the image in px, before it was fitted.
+        """
         return None
 
 
@@ -505,6 +529,20 @@ def prediction(
 def chosen_thresholds(context: TaskContext) -> dict[str, Any]:
     """Return the part of ``Task.postprocessing`` that an operating point adds; empty if none was chosen."""
     return {"thresholds": list(context.thresholds)} if context.thresholds else {}
+
+
+def prediction_picture(
+    context: TaskContext, outputs: Mapping[str, np.ndarray], original_size: tuple[int, int] | None
+) -> tuple[np.ndarray | None, bool]:
+    """Return the prediction for one sample as an image, None where it is none, and whether it lies on the original.
+
+    Args:
+        context: of the job.
+        outputs: name → values of this sample.
+        original_size: (height, width) in px of an image before it was fitted; None for other inputs.
+    """
+    placed = None if original_size is None else context.task.placed_picture(context, outputs, original_size)
+    return (context.task.picture(context, outputs), False) if placed is None else (placed, True)
 
 
 def as_color(image: np.ndarray) -> np.ndarray:

@@ -48,6 +48,7 @@ __all__ = [
     "check_export_options",
     "check_new_dataset",
     "export_options",
+    "finished_dataset",
     "format_named",
     "formats",
     "problems_so_far",
@@ -299,6 +300,19 @@ def rows(workspace: Path, folder: Path | None = None) -> Iterator[DatasetRow]:
             yield _row(path, Manifest.load(path))
         elif _is_creation(path / "spec.json"):
             yield _unfinished(path)
+
+
+def finished_dataset(workspace: Path, name: str) -> str:
+    """Return the folder of a finished dataset of a workspace, of equal names the newest; empty if there is none.
+
+    Args:
+        workspace: the folder of everything.
+        name: of the dataset, or of its folder.
+    """
+    made = [
+        each.folder for each in rows(workspace) if each.state == "done" and name in (each.name, Path(each.folder).name)
+    ]
+    return max(made, key=lambda each: Path(each).stat().st_mtime, default="")
 
 
 def problems_so_far(folder: Path, *, limit: int = 1000) -> tuple[list[Problem], int]:

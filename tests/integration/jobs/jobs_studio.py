@@ -18,7 +18,7 @@ import jobs_plugins
 import numpy as np
 
 from tests.waiting import PROCESS_S, wait_until
-from ziggurat.entities import Job, NewJob, Resources, read_heartbeat
+from ziggurat.entities import Job, NewJob, NodeResources, read_heartbeat
 from ziggurat.events import effective_scalars, read_events
 from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
 from ziggurat.layout import JobFolder
@@ -48,10 +48,10 @@ class Studio:
     ) -> None:
         self.workspace = workspace
         self.store = Store.open(workspace / "studio.db")
-        self.executor = LocalExecutor(command, _environment(workspace))
-        self.supervisor = Supervisor(
-            self.store, self.executor, workspace, resources=lambda: Resources(cpu_slots=places), grace=grace
+        self.executor = LocalExecutor(
+            command, _environment(workspace), resources=lambda: NodeResources(cpu_slots=places)
         )
+        self.supervisor = Supervisor(self.store, self.executor, workspace, grace=grace)
         self.supervisor.start(every_s=0.1)
 
     def close(self) -> None:

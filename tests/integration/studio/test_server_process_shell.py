@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -109,6 +111,21 @@ def test_a_mistyped_id_names_the_nearest(ziggurat, studio, known, words):
     assert answer.returncode == 10
     assert "Did you mean" in answer.stderr + answer.stdout
     assert studio.ids[1] in answer.stderr + answer.stdout
+
+
+def test_the_shell_completes_jobs(studio, known, tmp_path, monkeypatch):
+    monkeypatch.setenv("ZIGGURAT_WORKSPACE", str(tmp_path / "nowhere"))
+
+    def complete(words, **variables):
+        count = str(len(words.split()) - 1)
+        asked = {"_ZIGGURAT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": count, **variables}
+        command = [sys.executable, "-m", "ziggurat"]
+        done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.split()
+
+    assert complete("ziggurat job show sec") == ["plain,second"]
+    assert complete("ziggurat job show sec", ZIGGURAT_SERVER="http://127.0.0.1:9") == []
 
 
 def test_a_name_stands_in_the_place_of_an_id(ziggurat, studio, known):

@@ -8,6 +8,7 @@ import sys
 
 import psutil
 import pytest
+from dataset_folders import pets
 
 from tests.waiting import wait_until
 from ziggurat.cli.job_folders import train
@@ -66,6 +67,29 @@ def test_a_recipe_fills_in_what_was_not_given(ziggurat, tmp_path):
     (tmp_path / "spec.json").write_text('{"kind": "train", "network": "mlp", "data": "digits", "epochs": 7}')
     from_file = ziggurat("train", tmp_path / "spec.json", "--recipe", "--dry-run")
     assert (from_file.content["epochs"], from_file.content["batch_size"]) == (7, 32)
+
+
+def test_data_alone_is_trained_by_the_recipe(ziggurat, tmp_path):
+    asked = ziggurat("train", "--recipe", "--data", "digits", "--seed", "3", "--dry-run")
+    alone = ziggurat("train", "--data", "digits", "--seed", "3", "--dry-run")
+    assert (alone.code, alone.content) == (0, asked.content)
+    assert alone.err.startswith("No network is given: the recommended recipe is used. ")
+    assert len(alone.err.splitlines()) == 1
+    tuned = ziggurat("train", "--data", "digits", "--framework", "null", "--fine-tune", "--dry-run")
+    assert (tuned.content["network"]["name"], tuned.content["fine_tuning"]["frozen_epochs"]) == ("mlp", 2)
+    assert "network" in ziggurat("train", "--epochs", "3", "--dry-run").err, "without data, the network is missing, too"
+    (tmp_path / "spec.json").write_text('{"kind": "train", "data": "digits", "epochs": 7}')
+    assert ziggurat("train", tmp_path / "spec.json", "--dry-run").code == 3, "a file says all"
+
+
+def test_data_may_be_the_name_of_a_dataset(ziggurat, tmp_path):
+    workspace = ("--workspace", tmp_path / "workspace")
+    folder = pets(tmp_path / "workspace" / "datasets" / "made")
+    for name in ("pets", "made", folder):
+        chosen = ziggurat(*workspace, "train", "--data", name, "--dry-run")
+        assert chosen.code == 0, chosen.err
+        assert chosen.content["data"]["source"] == str(folder)
+    assert ziggurat(*workspace, "train", "--data", "pet", "--dry-run").code == 4
 
 
 def test_fine_tune_fills_in_what_was_not_given(ziggurat, tmp_path):

@@ -17,9 +17,15 @@ class Studio:
         self.supervisor = self._new()
 
     def _new(self):
-        return Supervisor(
-            self.store, self.executor, self.workspace, resources=lambda: self.machine, retention=self.retention
-        )
+        return Supervisor(self.store, self.executor, self.workspace, retention=self.retention)
+
+    @property
+    def machine(self):
+        return self.executor.machines[0]
+
+    @machine.setter
+    def machine(self, resources):
+        self.executor.machines = [resources]
 
     def again(self):
         self.supervisor.close()

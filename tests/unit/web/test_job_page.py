@@ -14,7 +14,8 @@ import pytest
 from tests.unit.checkpoint_samples import write_checkpoint
 from tests.unit.studio_samples import add_photos
 from tests.unit.web.html_page import html_of
-from ziggurat.entities import JobFilter, NewJob
+from ziggurat.cli.job import nodes_text
+from ziggurat.entities import JobFilter, NewJob, Share, WorkerRef
 from ziggurat.entities.baselines import JobBaseline, JobBaselines, write_baselines
 from ziggurat.events import (
     ArithmeticRecorded,
@@ -92,6 +93,20 @@ def test_a_job_that_waits_says_so_and_what_can_be_done(visit, train):
         assert part in text
     assert re.search(r"learning_rate 0\.5 0\.01", text), "what differs from the default"
     assert f"tensorboard --logdir {job.folder}/tb/ " in _text(visit.get(f"/models/{job.id}?tab=system"))
+
+
+def test_the_nodes_of_a_job_are_on_its_page_and_in_its_text(visit, train, store):
+    job = train()
+    fields = {"worker": WorkerRef(executor="ray", node="b", attempt=1, opaque={"pid": 7}), "host": "b"}
+    shares = (Share("b", (0, 1), (0, 1)), Share("c", (2, 3), (2, 3)))
+    assert store.jobs.move(job.id, ("queued",), "running", devices=(0, 1), placement=shares, **fields)
+    assert "Devices b: GPU 0, 1 c: GPU 2, 3 " in _text(visit.get(f"/models/{job.id}?tab=system"))
+    assert nodes_text(visit.get(f"/api/v1/jobs/{job.id}").json()) == "b: GPU 0, 1; c: GPU 2, 3"
+    store.jobs.note(job.id, devices=(), placement=(Share("b"),))
+    assert "Devices CPU only Host b " in _text(visit.get(f"/models/{job.id}?tab=system"))
+    assert nodes_text(visit.get(f"/api/v1/jobs/{job.id}").json()) == "b"
+    store.jobs.note(job.id, worker=WorkerRef(executor="local", node="here", attempt=1))
+    assert nodes_text(visit.get(f"/api/v1/jobs/{job.id}").json()) == ""
 
 
 def test_a_finished_training_stands_beside_its_baselines(visit, store, begun):

@@ -11,7 +11,7 @@ import numpy as np
 from ziggurat.compat.caffe.errors import CaffeError
 from ziggurat.compat.caffe.geometry import Shape, array_shapes
 from ziggurat.compat.caffe.graph import Graph, Node
-from ziggurat.compat.caffe.network_code import MEAN, array_names
+from ziggurat.compat.caffe.network_code import MEAN, state_names
 
 __all__ = ["fitted", "random_arrays", "state_of"]
 
@@ -74,6 +74,8 @@ def random_arrays(graph: Graph, seed: int = 0) -> dict[str, list[np.ndarray]]:
             if node.layer.kind == "BatchNorm":
                 sums = (source.normal(0, 1, shape), source.uniform(0.5, 2, shape), np.full(shape, 2.0))
                 arrays.append(sums[place])
+            elif node.layer.definition is not None and len(shape) == 1 and node.layer.definition.state[place] != "bias":
+                arrays.append(source.uniform(0.5, 1.5, shape))
             elif node.layer.kind == "Scale" and not place:
                 arrays.append(source.uniform(0.5, 1.5, shape))
             elif node.layer.kind == "PReLU":
@@ -107,7 +109,7 @@ def state_of(
         if layer.kind == "BatchNorm":
             state |= _running(module, given, layer.options.number("moving_average_fraction", 0.999))
             continue
-        for name, array in zip(array_names(node), given):
+        for name, array in zip(state_names(node), given):
             if layer.kind == "InnerProduct" and name == "weight" and layer.options.flag("transpose", False):
                 array = array.T
             if layer.kind == "PReLU":

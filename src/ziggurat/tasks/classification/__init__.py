@@ -175,6 +175,10 @@ class Classification(Task):
             found["decision"] = decided_class(row, context.thresholds, context.class_names)
         return found
 
+    def sample_label(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> int:
+        """Return the class number."""
+        return int(arrays[1])
+
     def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return ``class`` and ``score``; the score is None where it is not finite."""
         row = outputs["probabilities"]

@@ -19,7 +19,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.records.offered_folders import check_file, watched_source
 from ziggurat.specs import InferSpec
 from ziggurat.tasks import Task
-from ziggurat.tasks.base import prediction
+from ziggurat.tasks.base import prediction, prediction_picture
 from ziggurat.worker.commands.given_inputs import generated_count, given_inputs
 from ziggurat.worker.commands.picture_folder import PictureFolder
 from ziggurat.worker.commands.prediction_inputs import input_note, named_inputs
@@ -76,7 +76,7 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
                 one = {name: each[row] for name, each in outputs.items()}
                 found = prediction(job.context, one, top=request.get("top") or 5, original_size=size)
                 if pictures is not None:
-                    found["picture"] = pictures.add(names[place], job.task.picture(job.context, one))
+                    found["picture"] = pictures.add(names[place], prediction_picture(job.context, one, size)[0])
                 predictions.append({"file": names[place], **found, **note})
     return {**job.prediction_summary(), "predictions": predictions, "failures": failures, "notes": notes}
 

@@ -18,9 +18,10 @@ from ziggurat.atomic import storage_errors
 from ziggurat.entities import NewJob
 from ziggurat.entities.leftovers import remove_leftovers
 from ziggurat.errors import JobError
-from ziggurat.jobs import LocalExecutor, Retention, StopGrace, Supervisor
+from ziggurat.jobs import Executor, Retention, StopGrace, Supervisor
 from ziggurat.jobs.job_file import JobRecord, read_job_file
 from ziggurat.layout import WEIGHTS_FOLDER, JobFolder
+from ziggurat.plugins import load
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
 from ziggurat.services.model_servers import ModelServers
@@ -97,7 +98,12 @@ def open_studio(
         store = made.enter_context(_open_store(settings, url))
         remarks = _settle(store, root, watched=start)
         machine = _machine(settings, store, environment)
-        executor = LocalExecutor(worker_command, environment, log_limit_bytes=settings.log_limit_mib << 20)
+        executor: Executor = load("executors", settings.executor)(
+            worker_command,
+            environment,
+            resources=lambda: machine.resources(store.settings.all()),
+            log_limit_bytes=settings.log_limit_mib << 20,
+        )
         paths = studio_paths(root, store.settings)
         supervisor = _supervisor(settings, store, executor, machine, paths)
         made.callback(supervisor.close)
@@ -137,14 +143,11 @@ def open_studio(
     return studio
 
 
-def _supervisor(
-    settings: Settings, store: Store, executor: LocalExecutor, machine: Machine, paths: Paths
-) -> Supervisor:
+def _supervisor(settings: Settings, store: Store, executor: Executor, machine: Machine, paths: Paths) -> Supervisor:
     return Supervisor(
         store,
         executor,
         settings.workspace,
-        resources=lambda: machine.resources(store.settings.all()),
         environment=lambda _job: {
             FOLDERS_VARIABLE: json.dumps(paths.roots),
             THREADS_VARIABLE: str(machine.threads_of_a_job(store.settings.all())),

@@ -174,10 +174,10 @@ class Predictions:
 
     def report(self, asked: Mapping[str, Any]) -> Report:
         """Return metrics, tables and charts, with what is asked for."""
-        checked, arrays = self.checked(asked), self.task_arrays if self.has_samples else {}
-        if all(checked[each.name] == each.default for each in self.sample_fields if each.is_of_report):
-            return self.task.report(self.summary, arrays)
-        return self.task.asked_report(self.summary, self.prepared, checked)
+        if any(each.is_of_report for each in self.sample_fields):
+            return self.task.asked_report(self.summary, self.prepared, self.checked(asked))
+        self.checked(asked)
+        return self.task.report(self.summary, self.task_arrays if self.has_samples else {})
 
     # ---- arrays
 

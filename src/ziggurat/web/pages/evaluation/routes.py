@@ -82,6 +82,10 @@ def evaluation(
     }
     if isinstance(found, Found) and is_part(request, "evaluation-results"):
         return part(request, "evaluation/results.html", **{**values, "is_part": True})
+    if isinstance(found, TaskFound) and is_part(request, "evaluation-results"):
+        asked_measures = [each for each in task_measures(found, None) if each.is_asked]
+        values |= {"is_part": True, "measures": asked_measures, "metric_text": metric_text}
+        return part(request, "evaluation/task_results.html", **values)
     values |= _beside(studio, job, found)
     values["operating_point"] = studio.operating_points.choice(job_id) if found is not None else None
     values["next_step"] = studio.next_steps.of(job)

@@ -332,7 +332,8 @@ class PictureAnswer:
         said: all that the task says, as ``Task.decode`` returns it.
         task: name of the task, which has a template for it.
         original: path of the image that was given; empty where there is none.
-        input: path of the image as the network gets it; empty where the prediction is no image.
+        input: path of the image as the network gets it; empty where the prediction is no image, or lies on the
+            original.
         drawn: path of the prediction as an image; empty where it is none.
         operating_point: ``thresholds``, ``used`` and ``problem`` of the model; empty where none was chosen.
     """
@@ -489,7 +490,7 @@ def some_answer(
 
 def _with_places_px(answer: PictureAnswer, side_px: int) -> int:
     """Return the longer side of a shown image: larger where a prediction has places in it."""
-    return _PLACES_PX if "boxes" in answer.said else side_px
+    return _PLACES_PX if "boxes" in answer.said or (answer.drawn and not answer.input) else side_px
 
 
 def _predict(studio: Studio, question: Question, pictures: Sequence[tuple[str, bytes]]) -> tuple[dict[str, Any], str]:
@@ -563,11 +564,11 @@ def _answer(
     said = found["predictions"][number]
     outputs = [(name, *values_of(each)) for name, each in said.get("outputs", {}).items()]
     classes = [each for each in said.get("classes", ()) if "probability" in each]
-    images = [bytes(said[name]) for name in ("input", "picture") if said.get(name)]
-    places = ["", ""]
-    if len(images) == 2:  # both, or none
-        shown = kept.keep(*images)
-        places = [f"/models/{question.model}/test/pictures/{shown}/{place}" for place in range(2)]
+    images = {name: bytes(said[name]) for name in ("input", "picture") if said.get(name)}
+    places = {}
+    if "picture" in images:  # alone where it lies on the image that was given
+        shown = kept.keep(*images.values())
+        places = {name: f"/models/{question.model}/test/pictures/{shown}/{at}" for at, name in enumerate(images)}
     return PictureAnswer(
         name=said["file"],
         number=number,
@@ -575,8 +576,8 @@ def _answer(
         outputs=outputs,
         said={name: value for name, value in said.items() if name not in ("file", "input", "picture")},
         task=studio.models.inputs(question.model).task.name,
-        input=places[0],
-        drawn=places[1],
+        input=places.get("input", ""),
+        drawn=places.get("picture", ""),
         operating_point=found.get("operating_point") or {},
     )
 
