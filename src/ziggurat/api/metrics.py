@@ -10,8 +10,8 @@ from fastapi import Request, Response
 from ziggurat import __version__
 from ziggurat.server.dependencies import StudioDep
 from ziggurat.server.errors import HTTPError, NotLoggedInError
+from ziggurat.server.middleware import RequestCounts
 from ziggurat.server.permissions import anyone, identity_of, new_router
-from ziggurat.server.request_counts import RequestCounts
 
 __all__ = ["router"]
 

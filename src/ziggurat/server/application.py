@@ -14,9 +14,16 @@ from starlette.routing import BaseRoute
 from ziggurat.server.authentication import Authenticator
 from ziggurat.server.errors import ErrorBoundary, add_error_handlers
 from ziggurat.server.event_stream import NoticeHub, Streams
-from ziggurat.server.middleware import HostMiddleware, HostRule, PrefixMiddleware, SecurityHeaders, checked_prefix
+from ziggurat.server.middleware import (
+    HostMiddleware,
+    HostRule,
+    PrefixMiddleware,
+    RequestCounter,
+    RequestCounts,
+    SecurityHeaders,
+    checked_prefix,
+)
 from ziggurat.server.permissions import check_routers
-from ziggurat.server.request_counts import RequestCounter, RequestCounts
 from ziggurat.workspace.accounts import Accounts
 
 __all__ = ["Studio", "create_app"]

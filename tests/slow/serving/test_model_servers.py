@@ -46,6 +46,13 @@ def state_of(servers: ModelServers, wanted: str) -> Any:
     return wait_until(reached, PROCESS_S, what=f"it is {wanted}")
 
 
+def served(studio: Any) -> Any:
+    """Return how the server of the export is, which there is."""
+    found = studio.serving.state(*KEY)
+    assert found is not None
+    return found
+
+
 def test_a_server_is_started_asked_and_stopped(tmp_path: Path, servers: ModelServers) -> None:
     folder = make_export(tmp_path / "rows", kind="table")
 
@@ -56,7 +63,7 @@ def test_a_server_is_started_asked_and_stopped(tmp_path: Path, servers: ModelSer
     assert first.state == "loading"
     assert answer.json()["predictions"][0]["classes"], answer.text
     assert (ready.requests, ready.self_test) == (0, 16)
-    assert servers.state(KEY).requests == 1
+    assert state_of(servers, "ready").requests == 1
     assert "self-test 16 of 16" in ready.log
     assert servers.start(KEY, folder).url == ready.url, "one that runs is left alone"
     with pytest.raises(JobError, match="At most 1 models"):
@@ -135,8 +142,8 @@ def test_the_page_starts_shows_and_stops_it(tmp_path: Path) -> None:
         assert ask("GET", f"/api/v1/models/{KEY[0]}/exports/{NAME}/server").json() is None
         started = ask("POST", f"{place}/exports/{NAME}/server", data={"action": "start"})
         assert started.status_code == 303, started.text
-        found = wait_until(lambda: studio.serving.state(*KEY), PROCESS_S)
-        wait_until(lambda: studio.serving.state(*KEY).state == "ready", PROCESS_S, what="it is ready")
+        found = served(studio)
+        wait_until(lambda: served(studio).state == "ready", PROCESS_S, what="it is ready")
         page = html_of(ask("GET", place))
 
         assert found.state == "loading"
@@ -153,6 +160,6 @@ def test_the_page_starts_shows_and_stops_it(tmp_path: Path) -> None:
         assert ask("POST", f"{place}/exports/{NAME}/server", data={"action": "stop"}).status_code == 303
         assert html_of(ask("GET", place)).has(f"#server-start-{NAME}")
         assert studio.serving.start(*KEY).state == "loading"
-        url = wait_until(lambda: studio.serving.state(*KEY).url, PROCESS_S)
+        url = wait_until(lambda: served(studio).url, PROCESS_S)
     with pytest.raises(httpx.ConnectError):
         httpx.get(url)

@@ -15,8 +15,9 @@ import ziggurat as zig
 from ziggurat import interactive, program_log
 from ziggurat.errors import MissingDependencyError
 from ziggurat.interactive import Curves, Evaluation, Prediction, Predictions
-from ziggurat.interactive.home import CurvePoints
+from ziggurat.interactive.home import CurvePoints, ModelInputs
 from ziggurat.interactive.markup import Line, line_chart
+from ziggurat.interactive.run import predicted
 
 EVALUATION = {
     "split": "val",
@@ -144,3 +145,17 @@ def test_the_names_of_the_package_are_loaded_when_used():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert done.stdout == "True no such name\n", done.stderr
+
+
+def test_a_prediction_obeys_its_operating_point_or_warns():
+    classes = [{"class": "cat", "number": 0, "probability": 0.6}, {"class": "dog", "number": 1, "probability": 0.4}]
+    row = {"file": "1", "classes": classes}
+    unused = {"predictions": [row], "failures": [], "operating_point": {"problem": "It was chosen on step-1."}}
+
+    decided = Prediction({**row, "decision": {"class": "dog", "number": 1, "threshold": 0.3}}, "a text", None)
+    with pytest.warns(UserWarning, match="chosen on step-1"):
+        found = predicted(unused, ModelInputs(texts=["a text"]), is_single=True)
+
+    assert (decided.label, found.label) == ("dog", "cat")
+    undecided = Prediction({**row, "decision": {"class": None, "number": None, "threshold": 0.9}}, "a text", None)
+    assert (decided.probability, repr(undecided)) == (0.4, "Prediction(undecided)")

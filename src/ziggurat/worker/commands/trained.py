@@ -174,7 +174,7 @@ def open_trained_job(folder: Path, checkpoint: str | None = None) -> TrainedJob:
 
 def _operated(context: TaskContext, job: JobFolder, checkpoint: str) -> tuple[TaskContext, dict[str, Any]]:
     """Return the context with the thresholds that this checkpoint obeys, and what answers say of them."""
-    point = read_operating_point(job)
+    point = read_operating_point(job) if job.operating_point.exists() else None
     if point is None:
         return context, {}
     problem = point.problem(checkpoint, checkpoint_digest(job, checkpoint))
