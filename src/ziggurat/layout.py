@@ -73,6 +73,7 @@ __all__ = [
     "KEYS_FOLDER",
     "MODELS_FOLDER",
     "PLACE_FILE",
+    "SECRETS_FOLDER",
     "UPLOADS_FOLDER",
     "WEIGHTS_FOLDER",
     "CheckpointFiles",
@@ -111,6 +112,9 @@ FEATURES_FOLDER: Final = "features"
 
 KEYS_FOLDER: Final = "keys"
 """Folder of a workspace: the keys of ``ziggurat.workspace.signing_keys``."""
+
+SECRETS_FOLDER: Final = "secrets"
+"""Folder of a workspace: passwords and keys that belong into no backup."""
 
 MODELS_FOLDER: Final = "models"
 """Folder of a workspace: versions of models for serving; see ``ziggurat.serving.versions``."""

@@ -168,6 +168,13 @@ class Settings:
             verb="up",
         ),
     )
+    webhook_hosts: str = field(
+        default="",
+        metadata=_about(
+            "Local hosts allowed for webhooks of notifications: NAME or NAME:PORT, separated by commas.",
+            has_flag=False,
+        ),
+    )
     stop_grace_s: int = field(
         default=120,
         metadata=_about(
