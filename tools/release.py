@@ -10,6 +10,7 @@ Needs the extra ``release``, a C compiler, libjpeg-turbo's headers, and Node or 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import re
@@ -162,25 +163,22 @@ def bill_of_materials(version: str, parts: Iterable[Sequence[str]]) -> str:
         version: of Ziggurat.
         parts: kind (``pypi``, ``npm`` or ``generic``), name, version and license of each.
     """
-    from cyclonedx.contrib.license.factories import LicenseFactory
-    from cyclonedx.model.bom import Bom
-    from cyclonedx.model.component import Component, ComponentType
-    from cyclonedx.output.json import JsonV1Dot6
-    from packageurl import PackageURL
+    # By name: the types of these classes are lost in their decorators.
+    made: Any = importlib.import_module("cyclonedx.model.component")
+    licenses = importlib.import_module("cyclonedx.contrib.license.factories").LicenseFactory()
+    bom: Any = importlib.import_module("cyclonedx.model.bom").Bom()
+    package_url: Any = importlib.import_module("packageurl").PackageURL
 
-    licenses = LicenseFactory()
-
-    def component(kind: str, name: str, version: str, license_name: str, **more: Any) -> Component:
+    def component(kind: str, name: str, version: str, license_name: str, **more: Any) -> Any:
         found = [licenses.make_from_string(license_name)] if license_name else []
-        purl = PackageURL(kind, None, name, version)
-        return Component(name=name, version=version, licenses=found, purl=purl, bom_ref=f"{kind}/{name}", **more)
+        url = package_url(kind, None, name, version)
+        return made.Component(name=name, version=version, licenses=found, purl=url, bom_ref=f"{kind}/{name}", **more)
 
-    root = component("pypi", "ziggurat", version, "Apache-2.0", type=ComponentType.APPLICATION)
-    components = [component(*part) for part in parts]
-    bom = Bom(components=components)
+    root = component("pypi", "ziggurat", version, "Apache-2.0", type=made.ComponentType.APPLICATION)
     bom.metadata.component = root
-    bom.register_dependency(root, components)
-    return JsonV1Dot6(bom).output_as_string(indent=1)
+    bom.components.update(component(*part) for part in parts)
+    bom.register_dependency(root, bom.components)
+    return importlib.import_module("cyclonedx.output.json").JsonV1Dot6(bom).output_as_string(indent=1)
 
 
 def _git(*words: str) -> str:

@@ -74,6 +74,7 @@ __all__ = [
     "KEYS_FOLDER",
     "MODELS_FOLDER",
     "PLACE_FILE",
+    "SECRETS_FOLDER",
     "UPLOADS_FOLDER",
     "WEIGHTS_FOLDER",
     "CheckpointFiles",
@@ -112,6 +113,9 @@ FEATURES_FOLDER: Final = "features"
 
 KEYS_FOLDER: Final = "keys"
 """Folder of a workspace: the keys of ``ziggurat.workspace.signing_keys``."""
+
+SECRETS_FOLDER: Final = "secrets"
+"""Folder of a workspace: passwords and keys that belong into no backup."""
 
 MODELS_FOLDER: Final = "models"
 """Folder of a workspace: versions of models for serving; see ``ziggurat.serving.versions``."""

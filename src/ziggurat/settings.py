@@ -168,6 +168,13 @@ class Settings:
             verb="up",
         ),
     )
+    webhook_hosts: str = field(
+        default="",
+        metadata=_about(
+            "Local hosts allowed for webhooks of notifications: NAME or NAME:PORT, separated by commas.",
+            has_flag=False,
+        ),
+    )
     executor: str = field(
         default="local",
         metadata=_about(

@@ -195,6 +195,16 @@ _LISTED: Final = (
         audit=("settings.signing_key",),
     ),
     Operation("limits.choose", "PUT /limits", role="admin", scope="admin", audit=("settings.limits",)),
+    Operation(
+        "notifications.set", "PUT /notifications", role="admin", scope="admin", audit=("settings.notifications",)
+    ),
+    Operation(
+        "notifications.test",
+        "POST /notifications/test",
+        role="admin",
+        scope="admin",
+        audit=("settings.notifications_test",),
+    ),
 )
 
 OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType({each.name: each for each in _LISTED})

@@ -139,6 +139,7 @@ def open_studio(
         )
         studio = Studio(settings, parts, close=made.pop_all().close)
     if start:
+        studio.notifications.start()  # first: the supervisor may find at once that jobs have ended
         supervisor.start()
     return studio
 

@@ -32,6 +32,7 @@ from ziggurat.workspace.studio.models import Models, Published
 from ziggurat.workspace.studio.network_graphs import GraphCache, NetworkGraphs
 from ziggurat.workspace.studio.networks import Networks
 from ziggurat.workspace.studio.next_steps import NextSteps
+from ziggurat.workspace.studio.notifications import Notifications
 from ziggurat.workspace.studio.operating_points import OperatingPoints
 from ziggurat.workspace.studio.paths import studio_paths
 from ziggurat.workspace.studio.programs import Programs
@@ -112,6 +113,7 @@ class Studio(Workspace[Jobs]):
         projects: of the store.
         saved: views, presets and drafts of users.
         notices: news for pages that are open.
+        notifications: messages to receivers outside of the studio, such as a webhook.
         paths: that people may name.
         uploads: files that people sent.
         signing_keys: that sign exports.
@@ -172,10 +174,14 @@ class Studio(Workspace[Jobs]):
         self.exports = Exports(jobs, self.models.export, self._tell_of_job, clock)
         self.serving = Serving(self.exports, parts.servers, self._tell_of_job)
         self.limits = Limits(store.settings, parts.machine.resources)
+        self.notifications = Notifications(
+            root, jobs, self.notices, self._disk, webhook_hosts=settings.webhook_hosts, clock=clock
+        )
         self._close = close
 
     def close(self) -> None:
         """End what belongs to this process, and give the workspace up; workers go on. Closing twice does nothing."""
+        self.notifications.close()
         self.exports.close()
         self.weights_downloads.close()
         self._close()
@@ -193,6 +199,10 @@ class Studio(Workspace[Jobs]):
         """End the processes that use the folder of a job, which is going to be deleted."""
         self.tensorboards.release(job_id)
         self._servers.release(job_id)
+
+    def _disk(self) -> tuple[int, int]:
+        disk = self.machine.strip()["disk"]
+        return disk["free_bytes"], disk["reserve_bytes"]
 
     def _tell_of_job(self, job_id: str) -> None:
         self.notices.publish(f"job:{job_id}", "changed", job_id)
