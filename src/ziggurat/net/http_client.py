@@ -190,12 +190,15 @@ class HTTPClient:
 
         Raises:
             StatusError: where the server answers with anything but 2xx.
-            OSError: if the host is unknown, or it does not answer.
+            TimeoutError: if it does not answer in time.
+            OSError: if the host is unknown, or cannot be reached.
             AddressRefusedError: where the host may not be asked.
         """
         try:
             with self._sent("POST", httpx.URL(quote(url, safe=_PLAIN)), allowed, headers, content) as response:
                 status = response.status
+        except httpx.TimeoutException as error:
+            raise TimeoutError(type(error).__name__) from None
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             raise OSError(str(error) or type(error).__name__) from None
         if not 200 <= status < 300:

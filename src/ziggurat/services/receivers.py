@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import smtplib
+import socket
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,13 @@ def signature_of(key: str, timestamp: int, body: bytes) -> str:
     """Return ``sha256=HEX``: HMAC-SHA256 of ``TIMESTAMP.BODY`` under a key."""
     signed = f"{timestamp}.".encode() + body
     return "sha256=" + hmac.new(key.encode(), signed, hashlib.sha256).hexdigest()
+
+
+def _unreached(error: Exception) -> str:
+    """Return why a receiver was not reached, without the text of the error, which may repeat a URL."""
+    if isinstance(error, socket.gaierror):
+        return "cannot be reached: its name is unknown"
+    return "did not answer in time" if isinstance(error, TimeoutError) else "cannot be reached"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +83,7 @@ class Webhook:
             text = f"its address is in a network of this machine. {self.allowed.advice}"
             raise DeliveryError(text, is_final=True) from None
         except OSError as error:
-            # The text of some errors repeats the URL, which may hold a secret.
-            raise DeliveryError(f"it cannot be reached ({type(error).__name__})") from None
+            raise DeliveryError(f"it {_unreached(error)}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +134,7 @@ class Mail:
             is_final = 500 <= error.smtp_code < 600
             raise DeliveryError(f"the mail server answered {error.smtp_code}", is_final=is_final) from None
         except (smtplib.SMTPException, OSError) as error:
-            raise DeliveryError(f"the mail server cannot be reached ({type(error).__name__})") from None
+            raise DeliveryError(f"the mail server {_unreached(error)}") from None
 
     def _log_in(self, server: smtplib.SMTP) -> None:
         if not self.user:

@@ -74,6 +74,11 @@ def test_errors_of_a_webhook_do_not_repeat_its_url(receiver):
         assert KEY not in text
 
 
+def test_a_name_that_nobody_knows_is_said(receiver):
+    with pytest.raises(DeliveryError, match=r"^it cannot be reached: its name is unknown$"):
+        webhook(receiver, hosts="nobody.invalid", url="http://nobody.invalid/T0/secret-part")(SENT)
+
+
 class Kept(MessageHandler):
     """Keeps what comes."""
 

@@ -308,6 +308,8 @@ def test_notifications_are_set_and_secrets_are_never_shown(visit, studio):
     assert (held.events, held.smtp_password, held.webhook_url) == (
         ("finished", "failed"), "secret-word", hook["webhook_url"],
     )  # fmt: skip
+    buttons = found.all("form.settings-notifications button")
+    assert [each["id"] for each in buttons] == ["save-notifications"]  # what Enter in a field presses
     visit.post("/settings/notifications", data={"remove": "webhook"})
     assert (studio.notifications.settings.webhook_url, studio.notifications.settings.email_to) == (
         "",

@@ -84,7 +84,7 @@ def _set_notifications(request: Request, studio: Studio, who: Identity, typed: d
 
 @router.post("/settings/notifications/test", include_in_schema=False)
 def test_notifications(request: Request, studio: StudioDep, who: AdminUser) -> Response:
-    """Send a test message to each receiver, and show what became of it."""
+    """Send a test message to each receiver, and show the result."""
     try:
         tested = administration.test_notifications(studio, who)
     except ZigguratError as error:
