@@ -59,9 +59,14 @@ class BridgedExecutor:
         self._nodes: tuple[NodeResources, ...] = ()
         self.problem = "the bridge is starting"
         """What is wrong with the bridge or a node; empty if nothing is."""
+        self._looked = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._follow, name=f"{name} bridge", daemon=True)
         self._thread.start()
+
+    def wait_for_nodes(self, timeout_s: float) -> bool:
+        """Wait until the nodes were looked at, or that failed; return whether it was done within the time."""
+        return self._looked.wait(timeout_s)
 
     def nodes(self) -> Sequence[NodeResources]:
         """Return the nodes as of some seconds ago; none while the bridge does not answer."""
@@ -163,6 +168,7 @@ class BridgedExecutor:
                 if str(error) != self.problem:
                     _LOG.warning("the bridge to the cluster fails: %s", error)
                 self._nodes, self.problem = (), str(error)
+                self._looked.set()
                 wait_s = _TRY_AGAIN_S
             self._closing.wait(wait_s)
 
@@ -195,6 +201,7 @@ class BridgedExecutor:
         self._nodes = tuple(_node(self._name, values) for values in answer["nodes"] if not values["problem"])
         problems = [f"node {values['name']}: {values['problem']}" for values in answer["nodes"] if values["problem"]]
         self.problem = "; ".join(problems)
+        self._looked.set()
 
 
 def _key(worker: WorkerRef) -> tuple[str, int]:

@@ -64,6 +64,8 @@ class SeveralExecutors:
             found = self._executors[worker.executor].adopt(folder, heartbeat, worker)
             if found is not None:
                 return found
+            # The heartbeat is that of a worker that is given up: the number of its process means nothing elsewhere.
+            heartbeat = None
         found = (executor.adopt(folder, heartbeat, worker) for executor in self._executors.values())
         return next((each for each in found if each is not None), None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,8 +18,9 @@ from ziggurat.cluster.ray.executor import ray_executor
 from ziggurat.entities import NodeResources
 from ziggurat.jobs import Executor, ExecutorOptions, LocalExecutor, SeveralExecutors
 
-pytest.importorskip("ray", reason="the extra `ray` is not installed")
-pytestmark = pytest.mark.nightly
+# Not by an import: Ray reads its variables then.
+is_missing = importlib.util.find_spec("ray") is None
+pytestmark = [pytest.mark.nightly, pytest.mark.skipif(is_missing, reason="the extra `ray` is not installed")]
 
 CLUSTER_S = 3 * PROCESS_S
 
@@ -74,8 +76,6 @@ class RayStudio(Studio):
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     """Start a cluster whose nodes have one place each."""
-    from ray.cluster_utils import Cluster
-
     workspace, home = make_workspace(tmp_path_factory.mktemp("studio")), tmp_path_factory.mktemp("home")
     before = dict(os.environ)
     os.environ |= {
@@ -86,6 +86,8 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
         "XDG_CACHE_HOME": str(home / "cache"),
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(workspace / "plugins")]),
     }
+    from ray.cluster_utils import Cluster  # it reads the variables
+
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": 80 << 20})
     shape = {"num_cpus": 2, "object_store_memory": 80 << 20}
     nodes = {name: cluster.add_node(labels={"name": name}, **shape) for name in ("a", "b")}

@@ -44,8 +44,10 @@ class RayCluster:
         self._ray, self._lost = ray, (GetTimeoutError, RayError)
         ray.init(address=address, namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
         self._workspace = str(workspace)
-        self._proof, self._secret = workspace / _PROOF, secrets.token_hex(16)
-        atomic_write_text(self._proof, self._secret, "The proof that nodes see the workspace")
+        self._proof = workspace / _PROOF
+        if not self._proof.exists():  # another bridge of the workspace may use it now
+            atomic_write_text(self._proof, secrets.token_hex(16), "The proof that nodes see the workspace")
+        self._secret = self._proof.read_text(encoding="utf-8")
         self._ids: dict[str, str] = {}
         self._lock = threading.Lock()
 
