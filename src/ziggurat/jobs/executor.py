@@ -1,19 +1,40 @@
 """Executor interface: starts workers on nodes, reports whether they are alive, and ends them.
 
 ``ziggurat.testing.executor`` is the conformance suite for any implementation. Each is found by the entry-point group
-``ziggurat.executors``; an entry is called as ``LocalExecutor`` is.
+``ziggurat.executors``, whose entries take ``ExecutorOptions`` and return an executor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ziggurat.entities import Heartbeat, NodeResources, Share, WorkerRef
 
-__all__ = ["Ended", "Executor", "Running", "worker_fields"]
+__all__ = ["Ended", "Executor", "ExecutorOptions", "Running", "worker_fields"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutorOptions:
+    """What a studio gives an executor.
+
+    Args:
+        command: starts a worker on this machine; the job folder is added.
+        environment: of the workers on this machine, whole.
+        resources: returns what this machine has for jobs.
+        log_limit_bytes: how large the log of a job may become.
+        workspace: folder of the studio.
+        address: of a cluster; empty for this machine alone.
+    """
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    resources: Callable[[], NodeResources]
+    log_limit_bytes: int
+    workspace: Path
+    address: str = ""
 
 
 @dataclass(frozen=True)
@@ -28,9 +49,11 @@ class Ended:
     Args:
         exit_code: negative for the signal that killed it; None if unknown, because another process had
             started the worker.
+        lost_node: the node that does not answer, if that is why; the job goes back into the queue then.
     """
 
     exit_code: int | None
+    lost_node: str = ""
 
 
 @runtime_checkable

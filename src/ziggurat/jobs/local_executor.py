@@ -29,11 +29,12 @@ from ziggurat.entities.processes import (
     start_worker,
 )
 from ziggurat.errors import JobError
-from ziggurat.jobs.executor import Ended, Running
+from ziggurat.jobs.executor import Ended, ExecutorOptions, Running
 from ziggurat.layout import JobFolder
 
 __all__ = [
     "LocalExecutor",
+    "local_executor",
 ]
 
 
@@ -189,6 +190,16 @@ class LocalExecutor:
             _make_nice(pid, self._nice_level)
         births = {"birth": birth_of(pid) or 0.0, "shim_birth": birth_of(shim) or 0.0}
         return self._ref(attempt, folder=folder, pid=pid, shim=shim, **births)
+
+
+def local_executor(options: ExecutorOptions) -> LocalExecutor:
+    """Return the executor of this machine."""
+    return LocalExecutor(
+        options.command,
+        options.environment,
+        resources=options.resources,
+        log_limit_bytes=options.log_limit_bytes,
+    )
 
 
 def _make_nice(pid: int, level: int) -> None:

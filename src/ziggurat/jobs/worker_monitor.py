@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -250,11 +250,15 @@ class WorkerMonitor:
             self._changes.apply(job, "not_begun", started=None, reason=_NOT_BEGUN, health="", devices=())
             self.forget(job.id)
             return
+        if ending.event == "lost" and ended.lost_node:
+            ending = replace(ending, reason=f"node {ended.lost_node} does not answer")
         if ending.event == "lost":
             self._store.events.lose_attempt(job.id, ending.reason)
         if self._changes.apply(job, ending.event, **_columns(job, ending, now)):
             _LOG.info("job %s ended: %s (%s)", job.id, ending.event, ending.reason)
             self.forget(job.id)
+            if ending.event == "lost" and ended.lost_node and job.state == "running":
+                self._changes.request(job.id, "retry", reason="", health="", exit_code=None)
 
     def _never_began(self, job: Job, folder: JobFolder) -> bool:
         """Return whether the starting process was killed before the worker began: there is no trace of it."""

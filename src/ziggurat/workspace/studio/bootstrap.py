@@ -18,7 +18,7 @@ from ziggurat.atomic import storage_errors
 from ziggurat.entities import NewJob
 from ziggurat.entities.leftovers import remove_leftovers
 from ziggurat.errors import JobError
-from ziggurat.jobs import Executor, Retention, StopGrace, Supervisor
+from ziggurat.jobs import Executor, ExecutorOptions, Retention, SeveralExecutors, StopGrace, Supervisor
 from ziggurat.jobs.job_file import JobRecord, read_job_file
 from ziggurat.layout import WEIGHTS_FOLDER, JobFolder
 from ziggurat.plugins import load
@@ -61,6 +61,7 @@ DATABASE: Final = "studio.db"
 _LOGS: Final = "logs"
 _LOG: Final = logging.getLogger(__name__)
 _WATCHED_EVERY_S: Final = 2.0
+_RAY: Final = "ray"
 
 
 def open_studio(
@@ -98,11 +99,17 @@ def open_studio(
         store = made.enter_context(_open_store(settings, url))
         remarks = _settle(store, root, watched=start)
         machine = _machine(settings, store, environment)
-        executor: Executor = load("executors", settings.executor)(
-            worker_command,
-            environment,
-            resources=lambda: machine.resources(store.settings.all()),
-            log_limit_bytes=settings.log_limit_mib << 20,
+        executor = _executor(
+            settings,
+            ExecutorOptions(
+                command=worker_command,
+                environment=environment,
+                resources=lambda: machine.resources(store.settings.all()),
+                log_limit_bytes=settings.log_limit_mib << 20,
+                workspace=root,
+                address=settings.ray_address,
+            ),
+            made,
         )
         paths = studio_paths(root, store.settings)
         supervisor = _supervisor(settings, store, executor, machine, paths)
@@ -142,6 +149,16 @@ def open_studio(
         studio.notifications.start()  # first: the supervisor may find at once that jobs have ended
         supervisor.start()
     return studio
+
+
+def _executor(settings: Settings, options: ExecutorOptions, made: ExitStack) -> Executor:
+    """Return what starts workers; a bridge to a cluster is closed with ``made``."""
+    own: Executor = load("executors", settings.executor)(options)
+    if not settings.ray_address:
+        return own
+    ray = load("executors", _RAY)(options)
+    made.callback(ray.close)
+    return SeveralExecutors({settings.executor: own, _RAY: ray})
 
 
 def _supervisor(settings: Settings, store: Store, executor: Executor, machine: Machine, paths: Paths) -> Supervisor:
