@@ -61,7 +61,7 @@ def run_lua(text: str, *, classes: int = 0, shape: Sequence[int] | None = None, 
     said = answer.decode("latin-1")
     if said.startswith("!"):
         _, line, message = said.split("!", 2)
-        raise _error(message, int(float(line)))
+        raise _error(message, int(line))
     record: dict[str, Any] = json.loads(said)
     return record
 
@@ -94,4 +94,5 @@ def _error(message: str, line: int) -> TorchError:
         return TorchError("The network file used more memory than an import gives it.", line=line)
     if "stack overflow" in text:
         return TorchError("The network file calls itself too deeply.", line=line)
-    return TorchError(f"{text[:1].upper()}{text[1:].rstrip('.')}.", line=line)
+    begin = text[:1] if text.startswith("nn.") else text[:1].upper()
+    return TorchError(f"{begin}{text[1:].rstrip('.')}.", line=line)

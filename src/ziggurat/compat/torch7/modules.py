@@ -18,7 +18,10 @@ from ziggurat.compat.torch7.errors import TorchError
 from ziggurat.compat.torch7.fillers import filler_of
 from ziggurat.compat.torch7.kinds import ELEMENTWISE, KINDS
 
-__all__ = ["build_torch_graph", "modules_of"]
+__all__ = ["BROKEN", "build_torch_graph", "modules_of"]
+
+BROKEN: Final = (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError, RecursionError)
+"""What a record raises whose modules a file has replaced by something else."""
 
 Value = Any
 """Number of a value, or a list of such: a table of Torch."""
@@ -51,6 +54,15 @@ def build_torch_graph(record: Mapping[str, Any], shape: Shape) -> tuple[Graph, d
     Raises:
         TorchError: if a module is not known, or does not fit what it takes; names the line.
     """
+    try:
+        return _built(record, shape)
+    except BROKEN as error:
+        raise TorchError(
+            "The file changes its modules in a way that is not known to an import.", received=str(error)[:100]
+        ) from None
+
+
+def _built(record: Mapping[str, Any], shape: Shape) -> tuple[Graph, dict[str, int]]:
     walk = _Walk(record["model"], shape)
     outputs = _flat(walk.run(record["model"], 0, 0))
     graph = Graph("", walk.nodes, 0, walk.names, walk.shapes, outputs, [], [], notes=walk.notes)

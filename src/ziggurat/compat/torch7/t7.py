@@ -173,8 +173,7 @@ class _Reader:
         index = self.integer() if kind != 6 else -self._count
         if index not in self._known:
             self._known[index] = Function()
-            size = self.integer()
-            self.take(size)
+            self.text()
             self.value(depth + 1)  # what it was closed over
         return Function()
 
