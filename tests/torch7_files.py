@@ -1,11 +1,12 @@
-"""Files of Torch written by tests: networks in Lua, and ``.t7`` in both forms, by a writer that shares nothing with the reader."""
+"""Files of Torch written by tests: networks in Lua, and ``.t7`` by a writer that shares nothing with the reader."""
 
 import struct
 
 import numpy as np
 
 KINDS = {
-    "<f4": "Float", "<f8": "Double", "<i8": "Long", "<i4": "Int", "<i2": "Short", "|u1": "Byte", "|i1": "Char", "<f2": "Half",
+    "<f4": "Float", "<f8": "Double", "<i8": "Long", "<i4": "Int", "<i2": "Short", "|u1": "Byte",
+    "|i1": "Char", "<f2": "Half",
 }  # fmt: skip
 
 
@@ -77,7 +78,9 @@ class Writer:
         else:
             if isinstance(value, np.ndarray):
                 flat = value.reshape(-1).copy()
-                value = View(flat, list(value.shape), [step // flat.itemsize for step in np.empty_like(value, order="C").strides])
+                value = View(
+                    flat, list(value.shape), [step // flat.itemsize for step in np.empty_like(value, order="C").strides]
+                )
             self.integer(4)
             if not self.begun(value):
                 self.integer(3)
@@ -188,7 +191,8 @@ return net
 
 SIAMESE = """\
 return function(params)
-  local branch = nn.Sequential():add(nn.View(-1):setNumInputDims(3)):add(nn.Linear(64, 16)):add(nn.Tanh()):add(nn.Linear(16, 4))
+  local branch = nn.Sequential():add(nn.View(-1):setNumInputDims(3)):add(nn.Linear(64, 16))
+  branch:add(nn.Tanh()):add(nn.Linear(16, 4))
   local pair = nn.ParallelTable():add(branch):add(branch:clone('weight', 'bias', 'gradWeight', 'gradBias'))
   local parts = nn.ConcatTable():add(nn.Narrow(2, 1, 1)):add(nn.Narrow(2, 2, 1))
   return {
@@ -200,8 +204,9 @@ end
 
 SEGMENTATION = """\
 return function(params)
-  local net = nn.Sequential():add(nn.AddConstant(-127)):add(nn.SpatialConvolution(3, 8, 4, 4, 2, 2, 1, 1)):add(nn.ReLU(true))
-  net:add(nn.SpatialConvolution(8, 12, 3, 3, 1, 1, 1, 1)):add(nn.LeakyReLU(0.1)):add(nn.SpatialFullConvolution(12, 1, 4, 4, 2, 2, 1, 1))
+  local net = nn.Sequential():add(nn.AddConstant(-127)):add(nn.SpatialConvolution(3, 8, 4, 4, 2, 2, 1, 1))
+  net:add(nn.ReLU(true)):add(nn.SpatialConvolution(8, 12, 3, 3, 1, 1, 1, 1)):add(nn.LeakyReLU(0.1))
+  net:add(nn.SpatialFullConvolution(12, 1, 4, 4, 2, 2, 1, 1))
   return { model = net, loss = nn.MSECriterion(), labelHook = function(input, label) return label:mul(0.5) end }
 end
 """
@@ -209,7 +214,8 @@ end
 TEXT = """\
 return function(params)
   local net = nn.Sequential():add(nn.OneHot(20)):add(nn.TemporalConvolution(20, 8, 5)):add(nn.Threshold())
-  net:add(nn.TemporalMaxPooling(3, 3)):add(nn.Reshape(8 * 8)):add(nn.Linear(8 * 8, params.nclasses or 4)):add(nn.LogSoftMax())
+  net:add(nn.TemporalMaxPooling(3, 3)):add(nn.Reshape(8 * 8))
+  net:add(nn.Linear(8 * 8, params.nclasses or 4)):add(nn.LogSoftMax())
   return { model = net }
 end
 """

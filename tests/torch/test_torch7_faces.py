@@ -48,7 +48,9 @@ def test_a_download_of_digits_is_imported_and_trained(files, tmp_path):
     report = json.loads((out / "report.json").read_text())
     assert report["tool"] == "Torch"
     assert report["weights"]["file"] == "snapshot_3_Model.t7"
-    spec = parse_spec(json.loads((out / "train.json").read_text()) | {"data": "digits", "learning_rate": 0.05}, source="the test")
+    spec = parse_spec(
+        json.loads((out / "train.json").read_text()) | {"data": "digits", "learning_rate": 0.05}, source="the test"
+    )
     assert spec.batch_size == 64
     backend = load_backend("torch")
     program = backend.build(program_request(spec, data_of(spec), backend, []))

@@ -75,7 +75,8 @@ def test_a_module_gives_what_torch_defined(tmp_path, text, shape):
 
 @pytest.mark.parametrize(
     ("text", "shape"),
-    [(LENET, (1, 28, 28)), (ALEXNET, (3, 64, 64)), (SIAMESE, (2, 8, 8)), (SEGMENTATION, (3, 12, 12)), (TEXT, (30,)), (GRAPH, (3, 8, 8))],
+    [(LENET, (1, 28, 28)), (ALEXNET, (3, 64, 64)), (SIAMESE, (2, 8, 8)), (SEGMENTATION, (3, 12, 12)), (TEXT, (30,)),
+     (GRAPH, (3, 8, 8))],
     ids=["lenet", "alexnet", "siamese", "segmentation", "text", "graph"],
 )  # fmt: skip
 def test_a_network_gives_what_torch_defined(tmp_path, text, shape):
@@ -118,7 +119,8 @@ def test_weights_begin_as_torch_began_them(tmp_path):
 
 def test_weights_that_a_file_fills(tmp_path):
     text = """
-    local net = nn.Sequential():add(nn.SpatialConvolution(50, 40, 3, 3)):add(nn.View(40 * 36)):add(nn.Linear(40 * 36, 20))
+    local net = nn.Sequential():add(nn.SpatialConvolution(50, 40, 3, 3)):add(nn.View(40 * 36))
+    net:add(nn.Linear(40 * 36, 20))
     for _, conv in ipairs(net:findModules('nn.SpatialConvolution')) do
       conv.weight:normal(0, math.sqrt(2 / (conv.kW * conv.kH * conv.nOutputPlane)))
       conv.bias:zero()
@@ -132,7 +134,8 @@ def test_weights_that_a_file_fills(tmp_path):
     assert float(net.conv1.bias.abs().max()) == 0
     assert 0.09 < float(net.fc1.weight.abs().max()) <= 0.1
     assert net.fc1.bias.tolist() == [0.5] * 20
-    flat = "local net = nn.Linear(64, 20) local w = net:getParameters() w:normal():mul(0.01) return nn.Sequential():add(nn.View(64)):add(net)"
+    flat = "local net = nn.Linear(64, 20) local w = net:getParameters() w:normal():mul(0.01)"
+    flat += " return nn.Sequential():add(nn.View(64)):add(net)"
     assert float(module(converted(tmp_path, flat, (1, 8, 8))).fc1.weight.detach().std()) == pytest.approx(0.01, rel=0.1)
 
 

@@ -50,7 +50,8 @@ def test_the_hook_for_fine_tuning_changes_the_record():
 def test_modules_that_are_cloned_share():
     nodes = [node for node in graph(SIAMESE, (2, 8, 8)).nodes if node.layer.kind == "InnerProduct"]
     names = [node.layer.rule(0).name for node in nodes]
-    assert names[0] and names[0] == names[2] and names[1] == names[3] != names[0]
+    assert len(set(names)) == 2
+    assert names[:2] == names[2:]
 
 
 def test_hooks_for_labels_become_expressions():
@@ -63,7 +64,7 @@ def test_hooks_for_labels_become_expressions():
 @pytest.mark.parametrize(
     ("text", "line", "part"),
     [
-        ("local net = nn.Sequential()\nnet:add(nn.SpatialContrastive(3))", 2, "`SpatialContrastive` is not a function or"),
+        ("local n = nn.Sequential()\nn:add(nn.SpatialContrastive(3))", 2, "`SpatialContrastive` is not a function or"),
         ("local net = nn.Sequential()\nnet:bogus()", 2, "`bogus` is not a method that an import knows"),
         ("x = = 3", 1, "Unexpected symbol near '='"),
         ("return 7", 0, "and not a number"),
@@ -76,7 +77,7 @@ def test_hooks_for_labels_become_expressions():
         ("return nn.Sequential():add(nn.View(64)):add(nn.CAddTable())", 1, "takes a table, and gets a tensor"),
         ("return {model = nn.View(64), loss = nn.ClassNLLCriterion()}", 1, "takes logarithms of probabilities"),
         ("return {model = nn.View(64), loss = nn.Tanh()}", 1, "`nn.Tanh` is not a criterion"),
-        ("return {model = nn.View(64), loss = nn.MSECriterion(), labelHook = function(x, y) return x:nope() end}", 1, "`nope`"),
+        ("return {model = nn.View(64), labelHook = function(x, y) return x:nope() end}", 1, "`nope`"),
         ("os.execute('true')", 1, "`os` has no value here"),
         ("torch.load('/etc/passwd')", 1, "Torch.load reads a file"),
         ("error({})", 0, "raises an error without a text"),
@@ -94,7 +95,19 @@ def test_errors_name_their_line(text, line, part):
 
 
 def test_nothing_of_python_or_the_machine_is_reached():
-    for name in ("python", "io", "package", "debug", "ffi", "loadstring", "load", "dofile", "getfenv", "setfenv", "newproxy"):
+    for name in (
+        "python",
+        "io",
+        "package",
+        "debug",
+        "ffi",
+        "loadstring",
+        "load",
+        "dofile",
+        "getfenv",
+        "setfenv",
+        "newproxy",
+    ):
         assert graph(f"assert({name} == nil) assert(_G['{name}'] == nil) return nn.View(64)").nodes
     assert "no value" in str(error("return string.dump.x"))
     assert graph("assert(getmetatable == nil) return nn.View(64)").nodes

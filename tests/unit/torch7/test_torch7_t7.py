@@ -12,8 +12,8 @@ from ziggurat.compat.caffe.importing import ImportOptions
 from ziggurat.compat.caffe.sources import ImportFiles
 from ziggurat.compat.torch7.errors import TorchError
 from ziggurat.compat.torch7.importing import convert_torch
-from ziggurat.compat.torch7.t7 import TorchObject, parse_t7
 from ziggurat.compat.torch7.t7 import Function as ReadFunction
+from ziggurat.compat.torch7.t7 import TorchObject, parse_t7
 
 SOURCE = np.random.default_rng(0)
 
@@ -27,8 +27,10 @@ def test_values_are_read(text):
     storage = np.arange(12, dtype=np.float32)
     shared = {"deep": 1}
     value = {
-        "number": 1.5, "text": "a b\nc", "yes": True, "nothing": False, "list": [1, 2, "x"], "one": shared, "other": shared,
-        "rows": View(storage, [3, 4], [4, 1]), "columns": View(storage, [4, 3], [1, 4]), "part": View(storage, [2], [5], 3),
+        "number": 1.5, "text": "a b\nc", "yes": True, "nothing": False, "list": [1, 2, "x"], "one": shared,
+        "other": shared,
+        "rows": View(storage, [3, 4], [4, 1]), "columns": View(storage, [4, 3], [1, 4]),
+        "part": View(storage, [2], [5], 3),
         "bytes": np.array([1, 200], np.uint8), "longs": np.array([[2**40, -1]], np.int64), "f": Function(),
         "object": Object("a.B", own=2.0),
     }  # fmt: skip
@@ -78,8 +80,8 @@ def saved_lenet():
     arrays += [normal(10, 500), normal(10)]
     pool = {"kW": 2, "kH": 2, "dW": 2, "dH": 2, "padW": 0, "padH": 0, "ceil_mode": False}
     modules = [
-        module("MulConstant", constant_scalar=0.00390625), convolution(*arrays[:2], pad=1), module("SpatialMaxPooling", **pool),
-        convolution(*arrays[2:4], "SpatialConvolutionMM", pad=1), module("SpatialMaxPooling", **pool),
+        module("MulConstant", constant_scalar=0.00390625), convolution(*arrays[:2], pad=1),
+        module("SpatialMaxPooling", **pool), convolution(*arrays[2:4], "SpatialConvolutionMM", pad=1), module("SpatialMaxPooling", **pool),
         module("View", size=np.array([-1]), numElements=-1, numInputDims=3), linear(*arrays[4:6]),
         module("ReLU", threshold=0, val=0), linear(*arrays[6:]), module("LogSoftMax"),
     ]  # fmt: skip
@@ -89,7 +91,11 @@ def saved_lenet():
 def converted(folder, content, text=None, **options):
     (folder / "net.t7").write_bytes(content)
     (folder / "net.lua").write_text(text or "")
-    files = ImportFiles(network=folder / "net.lua", weights=folder / "net.t7") if text else ImportFiles(network=folder / "net.t7")
+    files = (
+        ImportFiles(network=folder / "net.lua", weights=folder / "net.t7")
+        if text
+        else ImportFiles(network=folder / "net.t7")
+    )
     return convert_torch(files, ImportOptions(color="RGB", shape=(1, 8, 8)), **options)
 
 
@@ -119,7 +125,9 @@ def test_weights_belong_to_the_modules_of_a_text(tmp_path):
         converted(tmp_path, other, GRAY.replace("20, 3, 3", "21, 3, 3").replace("(20, 50", "(21, 50"), classes=10)
 
 
-@pytest.mark.parametrize("value", [3.0, np.zeros(4, np.float32), {"x": 1}, Object("nn.Sequential", modules=[3]), Function()])
+@pytest.mark.parametrize(
+    "value", [3.0, np.zeros(4, np.float32), {"x": 1}, Object("nn.Sequential", modules=[3]), Function()]
+)
 def test_a_file_without_a_network_is_refused(tmp_path, value):
     with pytest.raises(TorchError):
         converted(tmp_path, t7(value))

@@ -1,4 +1,4 @@
-"""Tabs of the new-model page for networks of other tools: errors at their line, conversion, staleness, and what is sent."""
+"""Tabs of the new-model page for networks of other tools: errors at their line, conversion, and what is sent."""
 
 from __future__ import annotations
 
@@ -89,7 +89,14 @@ def test_a_network_in_lua_is_converted_with_its_weights(visit: Any, studio: Any)
     pytest.importorskip("lupa")
     saved = t7(saved_lenet()[0])
     text = LUA.replace("fineTuneHook", "unused")
-    fields = {"method": "torch7", "dataset": "digits", "shuffle": "true", "epochs": "1", "torch7_text": text, "torch7_input": "1x8x8"}
+    fields = {
+        "method": "torch7",
+        "dataset": "digits",
+        "shuffle": "true",
+        "epochs": "1",
+        "torch7_text": text,
+        "torch7_input": "1x8x8",
+    }
     files = {"torch7-weights": ("snapshot_1_Model.t7", saved)}
     answer = visit.post("/models/new/convert/torch7", data=fields, files=files)
     assert answer.status_code == 200, html_of(answer).one("#torch7_text-wrong").text
@@ -98,5 +105,7 @@ def test_a_network_in_lua_is_converted_with_its_weights(visit: Any, studio: Any)
     assert "weights:torch-snapshot-1-model" in shown.one("#torch7-report").text
     assert "checked" in shown.one("#weights-pretrained").attributes
     assert studio.weights.get("torch-snapshot-1-model").title
-    wrong = visit.post("/models/new/convert/torch7", data={**fields, "torch7_text": "return nn.Nope()"}, files={"x": ("", b"")})
+    wrong = visit.post(
+        "/models/new/convert/torch7", data={**fields, "torch7_text": "return nn.Nope()"}, files={"x": ("", b"")}
+    )
     assert html_of(wrong).one("#torch7_text-wrong").text.startswith("Line 1: Nope is not a function or module")

@@ -28,6 +28,7 @@ __all__ = ["convert_torch"]
 
 _SIDES: Final = (28, 32, 64, 96, 128, 224, 227, 256, 299)
 
+
 def convert_torch(
     files: ImportFiles, options: ImportOptions, *, text: str | None = None, classes: int = 0
 ) -> Conversion:
@@ -140,18 +141,14 @@ def _with_weights(
     given = {number: arrays for number, _, arrays in modules}
     arrays = fitted_arrays(conversion.graph, owners, given, conversion.warnings)
     mean = conversion.preparation.mean_image
-    return replace(
-        conversion, arrays=arrays, state=state_of(conversion.graph, conversion.file.modules, arrays, mean)
-    )
+    return replace(conversion, arrays=arrays, state=state_of(conversion.graph, conversion.file.modules, arrays, mean))
 
 
 def _alike(kind: str) -> str:
     return kind.removesuffix("MM")
 
 
-def _converted(
-    files: ImportFiles, options: ImportOptions, record: Mapping[str, Any], graph: Graph
-) -> Conversion:
+def _converted(files: ImportFiles, options: ImportOptions, record: Mapping[str, Any], graph: Graph) -> Conversion:
     notes, warnings = _told(record), list[str]()
     preparation, fields = _prepared(files, options, record, graph, notes)
     file = write_network(graph, preparation, file_name=files.network.name, tool="Torch")

@@ -1,4 +1,4 @@
-"""Run of a network file in Lua, in a process of its own with limits on time and memory; it gives a record of the network."""
+"""Run of a network file in Lua, in a process of its own with limits on time and memory; it gives a record."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def run_lua(text: str, *, classes: int = 0, shape: Sequence[int] | None = None, 
     if len(text.encode("utf-8", "surrogatepass")) > MOST_TEXT_BYTES:
         raise TorchError("A network file of Torch is read up to 1 MiB.", received=f"{len(text):,} characters")
     if find_spec("lupa") is None:
-        raise MissingDependencyError(
-            "Networks in Lua need the package `lupa`.", advice='Install it: pip install "ziggurat[torch7]".'
-        )
-    request = json.dumps({"text": text, "classes": classes, "shape": None if shape is None else list(shape), "hook": hook})
+        raise MissingDependencyError("lupa", extra="torch7", purpose="networks in Lua")
+    request = json.dumps(
+        {"text": text, "classes": classes, "shape": None if shape is None else list(shape), "hook": hook}
+    )
     try:
         done = subprocess.run(_COMMAND, input=request.encode(), capture_output=True, timeout=_TIME_LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
@@ -67,7 +67,9 @@ def run_lua(text: str, *, classes: int = 0, shape: Sequence[int] | None = None, 
 
 
 def _too_long() -> TorchError:
-    return TorchError("The network file runs longer than 4 seconds of processor time.", advice="Is there an endless loop?")
+    return TorchError(
+        "The network file runs longer than 4 seconds of processor time.", advice="Is there an endless loop?"
+    )
 
 
 def _error(message: str, line: int) -> TorchError:

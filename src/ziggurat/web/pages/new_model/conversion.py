@@ -1,4 +1,4 @@
-"""Conversion of another tool's network on the new-model page: files in, the network file and its report beside the old text."""
+"""Conversion of another tool's network on the new-model page: the network file and its report beside the old text."""
 
 from __future__ import annotations
 

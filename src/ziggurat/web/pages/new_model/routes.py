@@ -168,7 +168,8 @@ def whole_page(
         status: of HTTP.
         shows_problems: whether fields say what is wrong; an untouched form does not.
         results: ``error``, ``network``, ``preview``, ``preflight``, ``words``: what a button asked for;
-            ``conversion``: what another tool's network became; ``draft``: of the form; ``other_draft``: that a change of the form would replace.
+            ``conversion``: what another tool's network became; ``draft``: of the form; ``other_draft``: that a change
+            of the form would replace.
     """
     problems = asked.problems if shows_problems else {}
     shown = dict.fromkeys(("error", "network", "preview", "preflight", "words", "draft", "other_draft", "conversion"))
