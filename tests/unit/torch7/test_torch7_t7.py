@@ -81,7 +81,8 @@ def saved_lenet():
     pool = {"kW": 2, "kH": 2, "dW": 2, "dH": 2, "padW": 0, "padH": 0, "ceil_mode": False}
     modules = [
         module("MulConstant", constant_scalar=0.00390625), convolution(*arrays[:2], pad=1),
-        module("SpatialMaxPooling", **pool), convolution(*arrays[2:4], "SpatialConvolutionMM", pad=1), module("SpatialMaxPooling", **pool),
+        module("SpatialMaxPooling", **pool), convolution(*arrays[2:4], "SpatialConvolutionMM", pad=1),
+        module("SpatialMaxPooling", **pool),
         module("View", size=np.array([-1]), numElements=-1, numInputDims=3), linear(*arrays[4:6]),
         module("ReLU", threshold=0, val=0), linear(*arrays[6:]), module("LogSoftMax"),
     ]  # fmt: skip
