@@ -64,7 +64,7 @@ def read_t7(path: Path) -> Any:
         content = np.memmap(path, np.uint8, "r") if size else np.empty(0, np.uint8)
     except (OSError, ValueError) as error:
         raise TorchError("The file must be readable.", received=f"`{path.name}`: {error}") from None
-    return parse_t7(memoryview(content))
+    return parse_t7(content.data)
 
 
 def parse_t7(content: bytes | memoryview) -> Any:
