@@ -24,6 +24,13 @@ class View:
         self.storage, self.sizes, self.strides, self.first = storage, sizes, strides, first
 
 
+class Storage:
+    """A storage that stands for itself, as the sizes of a View."""
+
+    def __init__(self, values):
+        self.values = values
+
+
 class Function:
     """A function, as Torch writes one: dumped code, and what it is closed over."""
 
@@ -92,6 +99,8 @@ class Writer:
         if isinstance(value, Object):
             self.string(value.kind)
             self.value(value.fields)
+        elif isinstance(value, Storage):
+            self.storage(value.values)
         else:
             self.string(f"torch.{KINDS[value.storage.dtype.str]}Tensor")
             self.integer(len(value.sizes))

@@ -1,5 +1,10 @@
 """Network files in Lua: what they record, errors at their line, and what hostile ones come to."""
 
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.torch7_files import GRAY, LENET, SEGMENTATION, SIAMESE
@@ -8,6 +13,8 @@ from ziggurat.compat.torch7.lua import run_lua
 from ziggurat.compat.torch7.modules import build_torch_graph
 
 pytest.importorskip("lupa")
+
+ROOT = Path(__file__).parents[3]
 
 
 def graph(text, shape=(1, 8, 8), **options):
@@ -155,3 +162,24 @@ def test_a_hostile_text_is_an_error(text):
 @pytest.mark.timeout(120)
 def test_an_endless_text_is_ended(text):
     assert "longer than 4 seconds of processor time" in str(error(text))
+
+
+def run(first, count):
+    words = [sys.executable, "-m", "tests.unit.torch7.mutated_program", str(first), str(count)]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=1700, check=False)
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr[-2000:]
+    return ast.literal_eval(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.timeout(300)
+def test_mutated_texts_give_an_error_or_a_result():
+    answers = run(0, 300)
+    assert sum(answers.values()) == 300
+    assert answers["error"] > 60
+    assert answers["result"] > 20
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_ten_thousand_mutated_texts():
+    assert sum(run(1000, 10_000).values()) == 10_000

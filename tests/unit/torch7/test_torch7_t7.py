@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from tests.torch7_files import GRAY, Function, Object, View, convolution, linear, module, t7
+from tests.torch7_files import GRAY, Function, Object, Storage, View, convolution, linear, module, t7
 from ziggurat.compat.caffe.importing import ImportOptions
 from ziggurat.compat.caffe.sources import ImportFiles
 from ziggurat.compat.torch7.errors import TorchError
@@ -83,7 +83,7 @@ def saved_lenet():
         module("MulConstant", constant_scalar=0.00390625), convolution(*arrays[:2], pad=1),
         module("SpatialMaxPooling", **pool), convolution(*arrays[2:4], "SpatialConvolutionMM", pad=1),
         module("SpatialMaxPooling", **pool),
-        module("View", size=np.array([-1]), numElements=-1, numInputDims=3), linear(*arrays[4:6]),
+        module("View", size=Storage(np.array([-1])), numElements=-1, numInputDims=3), linear(*arrays[4:6]),
         module("ReLU", threshold=0, val=0), linear(*arrays[6:]), module("LogSoftMax"),
     ]  # fmt: skip
     return module("Sequential", *modules), arrays
