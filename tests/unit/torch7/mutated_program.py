@@ -1,8 +1,9 @@
-"""Program: run mutated network files in Lua, each in a fork with the limit of processor time: ``mutated_program.py FIRST COUNT``."""
+"""Program: run mutated Lua files, each in a fork with a limit of processor time: ``mutated_program.py FIRST COUNT``."""
 
 import json
 import os
 import random
+import re
 import resource
 import sys
 import time
@@ -14,27 +15,34 @@ from ziggurat.compat.torch7.modules import build_torch_graph
 
 TEXTS = (LENET, ALEXNET, SIAMESE, SEGMENTATION, TEXT, GRAPH)
 PIECES = (
-    "(", ")", "{", "}", "nil", "-1", "0", "1e9", "0/0", "1/0", "'x'", "{}", "function() end", "end", " while true do end ",
-    "nn.Tanh()", "net", ":clone()", ":add(net)", ",", "'a' .. ", "string.rep('x', 1e8)", "#", "=", "[1]", ".modules",
+    "(", ")", "{", "}", "nil", "-1", "0", "1e9", "0/0", "1/0", "'x'", "{}", "function() end", "end",
+    " while true do end ", "nn.Tanh()", "net", ":clone()", ":add(net)", ",", "'a' .. ", "string.rep('x', 1e8)", "#",
+    "=", "[1]", ".modules",
 )  # fmt: skip
 LIMIT_S = PROCESSOR_S + 1
+NUMBERS = ("0", "1", "-1", "2", "3", "0.5", "1e9", "0/0", "1/0", "nil", "{}", "'3'", "true")
+MODULES = ("Tanh", "Linear", "View", "Sequential", "Concat", "JoinTable", "SpatialMaxPooling", "Dropout", "Identity")
 
 
 def mutated(text, source):
     """Return a text with some of it changed, cut, doubled or filled in."""
-    for _ in range(source.randint(1, 4)):
+    for _ in range(source.randint(1, 2)):
+        action = source.randrange(8)
+        lines = text.split("\n")
+        row = source.randrange(len(lines))
         place, length = source.randrange(len(text) + 1), source.randint(1, 30)
-        action = source.randrange(4)
-        if action == 0:
+        if action < 3:
+            found = [*re.finditer(r"(?<![\w.])\d+(?:\.\d+)?" if action < 2 else r"(?<=nn\.)\w+", text)]
+            if found:
+                match = source.choice(found)
+                text = text[: match.start()] + source.choice(NUMBERS if action < 2 else MODULES) + text[match.end() :]
+        elif action < 6:
+            lines[row : row + 1] = ([], [lines[row]] * 2, [lines[row - 1]])[action - 3]
+            text = "\n".join(lines)
+        elif action == 6:
             text = text[:place] + source.choice(PIECES) + text[place:]
-        elif action == 1:
-            text = text[:place] + text[place + length :]
-        elif action == 2:
-            text = text[:place] + text[place : place + length] * 2 + text[place + length :]
         else:
-            words = text.split(" ")
-            words[source.randrange(len(words))] = source.choice(PIECES)
-            text = " ".join(words)
+            text = text[:place] + text[place + length :]
     return text
 
 

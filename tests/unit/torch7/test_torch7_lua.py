@@ -87,6 +87,7 @@ def test_hooks_for_labels_become_expressions():
         ("return {model = nn.View(64), labelHook = function(x, y) return x:nope() end}", 1, "`nope`"),
         ("os.execute('true')", 1, "`os` has no value here"),
         ("torch.load('/etc/passwd')", 1, "Torch.load reads a file"),
+        ("local n = nn.Sequential()\nn:get(true)", 2, "Attempt to compare"),
         ("error({})", 0, "raises an error without a text"),
         ("\x1bLua", 0, "compiled"),
         ("local m = nn.Linear(2, 2) m.weight:copy(3)", 1, "`copy` is not a method"),

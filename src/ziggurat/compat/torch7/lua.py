@@ -21,7 +21,7 @@ _TIME_LIMIT_S: Final = 60.0
 
 _MOST_ANSWER_BYTES: Final = 32 << 20
 _COMMAND: Final = (sys.executable, "-m", "ziggurat.compat.torch7.lua_process")
-_PLACE: Final = re.compile(r"(?:\[string \"[^\"]*\"\]|network\.lua):(\d+): ?")
+_PLACE: Final = re.compile(r"network\.lua:(\d+): ?")
 _CALL: Final = re.compile(r"attempt to call (field|method|global|local|upvalue) '([^']{1,80})'")
 _INDEX: Final = re.compile(r"attempt to index (global|local|field|upvalue) '([^']{1,80})' \(a nil value\)")
 

@@ -547,7 +547,9 @@ local ok, answer = xpcall(run, function(problem)
     local line = rawget(problem, "line")
     return { rawget(problem, "text"), type(line) == "number" and line >= 0 and line < 1e9 and floor(line) or 0 }
   end
-  return { type(problem) == "string" and problem or "the file raises an error without a text", 0 }
+  if type(problem) ~= "string" then return { "the file raises an error without a text", 0 } end
+  local own = match(problem, "^%[string .-%]:%d+: (.*)$") -- a mistake that these lines met: it is the file's
+  return { own or problem, own and line_of_file() or 0 }
 end)
 if ok then return answer end
 local text = type(answer) == "table" and tostring(answer[1]) or tostring(answer)
