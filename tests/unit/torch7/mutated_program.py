@@ -9,7 +9,7 @@ import sys
 import time
 
 from tests.torch7_files import ALEXNET, GRAPH, LENET, SEGMENTATION, SIAMESE, TEXT
-from ziggurat.compat.torch7.errors import TorchError
+from ziggurat.compat.caffe.errors import CaffeError
 from ziggurat.compat.torch7.lua_process import PROCESSOR_S, run_text
 from ziggurat.compat.torch7.modules import build_torch_graph
 
@@ -66,7 +66,7 @@ def outcome(text, shape):
     begin = time.process_time()
     try:
         build_torch_graph(json.loads(answer), tuple(shape))
-    except TorchError:
+    except CaffeError:
         return "error"
     finally:
         assert time.process_time() - begin < LIMIT_S
