@@ -11,7 +11,9 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import finished
 from tests.caffe_files import LENET
+from tests.torch7_files import LENET as LUA
 
+TEXT = LENET.strip()
 LONG_MS = 180_000
 """How long a job may take on a machine that is busy."""
 
@@ -23,22 +25,40 @@ def paste(page: Page, tab: str, text: str) -> None:
     page.keyboard.insert_text(text)
 
 
+CAFFE = (
+    "caffe", "Caffe", TEXT, TEXT.replace("kernel_size: 5", "kernel_size: five", 1),
+    "Line 17: kernel_size is a whole number.",
+)  # fmt: skip
+TORCH = (
+    "torch7", "Torch (Lua)", LUA, LUA.replace("lib.ReLU", "lib.Rellu"),
+    "Line 20: Rellu is not a function or module that an import knows.",
+)  # fmt: skip
+
+
 @pytest.mark.timeout(600)
-def test_a_pasted_prototxt_becomes_a_tested_model(
-    page: Page, server: Any, digits: str, digit_folders: Path, tmp_path: Path, check_page: Any
-) -> None:
+@pytest.mark.parametrize(
+    ("tab", "title", "text", "wrong", "error"),
+    [CAFFE, pytest.param(*TORCH, marks=pytest.mark.nightly)],
+    ids=["caffe", "lua"],
+)
+def test_a_pasted_network_becomes_a_tested_model(
+    page: Page, server: Any, digits: str, digit_folders: Path, tmp_path: Path, check_page: Any,
+    tab: str, title: str, text: str, wrong: str, error: str,
+) -> None:  # fmt: skip
+    if tab == "torch7":
+        pytest.importorskip("lupa")
     page.goto(f"{server.address}/models/new?dataset={digits}")
-    page.get_by_text("Caffe", exact=True).click()
+    page.get_by_text(title, exact=True).click()
     page.expected.append("status of 422")  # type: ignore[attr-defined]
-    paste(page, "caffe", LENET.replace("kernel_size: 5", "kernel_size: five", 1))
-    page.locator("#convert-caffe").click()
-    expect(page.locator("#caffe_text-wrong")).to_contain_text("Line 18: kernel_size is a whole number.")
-    expect(page.locator(".of-caffe .cm-lint-marker-error").first).to_be_attached()
+    paste(page, tab, wrong)
+    page.locator(f"#convert-{tab}").click()
+    expect(page.locator(f"#{tab}_text-wrong")).to_contain_text(error)
+    expect(page.locator(f".of-{tab} .cm-lint-marker-error").first).to_be_attached()
     check_page(page)
-    paste(page, "caffe", LENET)
-    page.locator("#convert-caffe").click()
-    expect(page.locator("#caffe-report")).to_contain_text("passed", timeout=LONG_MS)
-    expect(page.locator(".of-caffe .cm-content").nth(1)).to_contain_text("class UserModel")
+    paste(page, tab, text)
+    page.locator(f"#convert-{tab}").click()
+    expect(page.locator(f"#{tab}-report")).to_contain_text("passed", timeout=LONG_MS)
+    expect(page.locator(f".of-{tab} .cm-content").nth(1)).to_contain_text("class UserModel")
     check_page(page)
     page.get_by_label("Epochs", exact=True).fill("1")
     page.get_by_role("button", name="Train", exact=True).click()

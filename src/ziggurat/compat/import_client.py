@@ -25,9 +25,10 @@ def import_network(
 
     Args:
         settings: of this process.
-        request: ``source``, a path, or ``text`` of a ``.prototxt``, or with ``tool`` as ``torch7`` of a Lua file; and where they are given ``weights``, ``mean``,
-            ``labels``, ``solver`` (paths), ``until``, ``input`` (such as ``1x28x28``), ``usual_input`` (if nothing else
-            says it), ``color``, ``out`` (new folder) and ``compare`` (False to leave the comparison out).
+        request: ``source``, a path, or ``text`` of a ``.prototxt``, or of a Lua file with ``tool`` as ``torch7``; and
+            where they are given ``weights``, ``mean``, ``labels``, ``solver`` (paths), ``until``, ``classes``,
+            ``input`` (such as ``1x28x28``), ``usual_input`` (if nothing else says it), ``color``, ``out`` (new folder)
+            and ``compare`` (False to leave the comparison out).
         time_limit_s: how long it may take.
 
     Raises:

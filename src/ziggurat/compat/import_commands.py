@@ -16,7 +16,10 @@ from ziggurat.compat.import_client import TIME_LIMIT_S, import_network
 __all__ = ["IMPORT", "import_model"]
 
 IMPORT: Final = Verb(
-    "model.import", "ziggurat.compat.import_commands:import_model", "Import a network of Caffe or Torch.", "Networks and models"
+    "model.import",
+    "ziggurat.compat.import_commands:import_model",
+    "Import a network of Caffe or Torch.",
+    "Networks and models",
 )
 _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -56,9 +59,10 @@ def import_model(
 ) -> int:
     """Write a network of Caffe or Torch as a network file for PyTorch, and compare the two.
 
-    NET is a .prototxt, with WEIGHTS a .caffemodel; or a .lua file, with WEIGHTS a .t7, or a .t7 alone; or what DIGITS's Download Model gave (an archive or its folder), or
-    a folder of a DIGITS job. FOLDER gets network.py, weights.safetensors, labels.txt, train.json (fields of a training)
-    and report.json. The exit code is 7 if the two differ.
+    NET is a .prototxt, with WEIGHTS a .caffemodel; or a .lua file, with WEIGHTS a .t7, or a .t7 alone; or what DIGITS's
+    Download Model gave (an archive or its folder), or a folder of a DIGITS job. FOLDER gets network.py,
+    weights.safetensors, labels.txt, train.json (fields of a training) and report.json. The exit code is 7 if the two
+    differ.
     """
     request = {"source": str(source.resolve()), "out": str(out.resolve()), "input": given.pop("shape"), **given}
     paths = {name: str(path.resolve()) for name, path in given.items() if isinstance(path, Path)}

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from tests.caffe_files import LENET
+from tests.torch7_files import GRAY as LUA
+from tests.torch7_files import t7
+from tests.unit.torch7.test_torch7_t7 import saved_lenet
 from tests.unit.web.html_page import html_of
 
 GRAY = LENET.replace("kernel_size: 5", "kernel_size: 3")
@@ -79,3 +82,30 @@ def test_a_converted_network_is_trained(visit: Any, studio: Any) -> None:
     [job] = studio.jobs.queue()
     assert job.spec["backend"] == "torch"
     assert job.spec["network"]["text"].strip() == code.strip()
+
+
+@pytest.mark.torch
+def test_a_network_in_lua_is_converted_with_its_weights(visit: Any, studio: Any) -> None:
+    pytest.importorskip("lupa")
+    saved = t7(saved_lenet()[0])
+    text = LUA.replace("fineTuneHook", "unused")
+    fields = {
+        "method": "torch7",
+        "dataset": "digits",
+        "shuffle": "true",
+        "epochs": "1",
+        "torch7_text": text,
+        "torch7_input": "1x8x8",
+    }
+    files = {"torch7-weights": ("snapshot_1_Model.t7", saved)}
+    answer = visit.post("/models/new/convert/torch7", data=fields, files=files)
+    assert answer.status_code == 200, html_of(answer).one("#torch7_text-wrong").text
+    shown = html_of(answer)
+    assert shown.one("#torch7-report .chip").text == "passed"
+    assert "weights:torch-snapshot-1-model" in shown.one("#torch7-report").text
+    assert "checked" in shown.one("#weights-pretrained").attributes
+    assert studio.weights.get("torch-snapshot-1-model").title
+    wrong = visit.post(
+        "/models/new/convert/torch7", data={**fields, "torch7_text": "return nn.Nope()"}, files={"x": ("", b"")}
+    )
+    assert html_of(wrong).one("#torch7_text-wrong").text.startswith("Line 1: Nope is not a function or module")

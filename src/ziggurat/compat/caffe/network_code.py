@@ -362,7 +362,10 @@ class _Writer:
         place = {number: index for index, number in enumerate(self.graph.outputs)}
         terms = []
         for loss in losses:
-            parts = [self.graph.label if n == LABEL else f"output[{place[n]}]" if is_list else "output" for n in loss.inputs[:2]]
+            parts = [
+                self.graph.label if n == LABEL else f"output[{place[n]}]" if is_list else "output"
+                for n in loss.inputs[:2]
+            ]
             terms.append(self._term(loss, parts))
         lines = ["", "def loss(self, output, y):"]
         if not is_list or always_list:

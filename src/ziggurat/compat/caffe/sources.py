@@ -129,9 +129,7 @@ def _of_folder(folder: Path) -> ImportFiles:
     names = {each.name: each for each in sorted(folder.iterdir()) if each.is_file()}
     network = next((names[name] for name in _NETWORKS if name in names), None)
     if network is None:
-        others = [
-            each for name, each in names.items() if name.endswith((".prototxt", ".lua")) and "solver" not in name
-        ]
+        others = [each for name, each in names.items() if name.endswith((".prototxt", ".lua")) and "solver" not in name]
         network = others[0] if len(others) == 1 else None
     if network is None or framework not in ("caffe", "torch", ""):
         raise CaffeError(

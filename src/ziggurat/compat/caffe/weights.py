@@ -74,9 +74,7 @@ def random_arrays(graph: Graph, seed: int = 0) -> dict[str, list[np.ndarray]]:
             if node.layer.kind == "BatchNorm":
                 sums = (source.normal(0, 1, shape), source.uniform(0.5, 2, shape), np.full(shape, 2.0))
                 arrays.append(sums[place])
-            elif node.layer.definition is not None and len(shape) == 1 and node.layer.definition.state[place] != "bias":
-                arrays.append(source.uniform(0.5, 1.5, shape))
-            elif node.layer.kind == "Scale" and not place:
+            elif _is_factor(node, place, shape):
                 arrays.append(source.uniform(0.5, 1.5, shape))
             elif node.layer.kind == "PReLU":
                 arrays.append(source.uniform(0.1, 0.4, shape))
@@ -118,6 +116,14 @@ def state_of(
     if mean is not None:
         state[MEAN] = np.ascontiguousarray(mean, np.float32)
     return state
+
+
+def _is_factor(node: Node, place: int, shape: Shape) -> bool:
+    """Return whether an array is one of factors or variances, which are no smaller than 0."""
+    definition = node.layer.definition
+    if definition is None:
+        return node.layer.kind == "Scale" and not place
+    return len(shape) == 1 and definition.state[place] != "bias"
 
 
 def _running(module: str, given: Sequence[np.ndarray], fraction: float) -> dict[str, np.ndarray]:

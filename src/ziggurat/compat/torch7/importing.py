@@ -20,15 +20,13 @@ from ziggurat.compat.caffe.sources import ImportFiles
 from ziggurat.compat.caffe.weights import state_of
 from ziggurat.compat.torch7.errors import TorchError
 from ziggurat.compat.torch7.lua import run_lua
-from ziggurat.compat.torch7.modules import build_torch_graph, modules_of
+from ziggurat.compat.torch7.modules import BROKEN, build_torch_graph, modules_of
 from ziggurat.compat.torch7.saved import WEIGHTED, arrays_of, fitted_arrays, record_of, weighted_modules
 from ziggurat.compat.torch7.t7 import read_t7
 
 __all__ = ["convert_torch"]
 
 _SIDES: Final = (28, 32, 64, 96, 128, 224, 227, 256, 299)
-_BROKEN: Final = (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError, RecursionError)
-"""What a record raises whose modules a file has replaced by something else."""
 
 
 def convert_torch(
@@ -61,7 +59,7 @@ def convert_torch(
             received=error.received or "",
             advice=error.advice.replace("--until LAYER", "a shorter file"),
         ) from None
-    except _BROKEN as error:
+    except BROKEN as error:
         raise TorchError(
             "The file changes its modules in a way that is not known to an import.", received=str(error)[:100]
         ) from None
@@ -143,18 +141,14 @@ def _with_weights(
     given = {number: arrays for number, _, arrays in modules}
     arrays = fitted_arrays(conversion.graph, owners, given, conversion.warnings)
     mean = conversion.preparation.mean_image
-    return replace(
-        conversion, arrays=arrays, state=state_of(conversion.graph, conversion.file.modules, arrays, mean)
-    )
+    return replace(conversion, arrays=arrays, state=state_of(conversion.graph, conversion.file.modules, arrays, mean))
 
 
 def _alike(kind: str) -> str:
     return kind.removesuffix("MM")
 
 
-def _converted(
-    files: ImportFiles, options: ImportOptions, record: Mapping[str, Any], graph: Graph
-) -> Conversion:
+def _converted(files: ImportFiles, options: ImportOptions, record: Mapping[str, Any], graph: Graph) -> Conversion:
     notes, warnings = _told(record), list[str]()
     preparation, fields = _prepared(files, options, record, graph, notes)
     file = write_network(graph, preparation, file_name=files.network.name, tool="Torch")

@@ -91,7 +91,11 @@ def _pooling_module(_graph: Graph, node: Node) -> str:
     parts = [_pair(kernel), _pair(stride)]
     parts += [f"padding={_pair(pad)}"] if any(pad) else []
     parts += ["ceil_mode=True"] if layer.options.flag("ceil", False) else []
-    parts += [] if layer.options.flag("counts_pad", True) or layer.kind == "SpatialMaxPooling" else ["count_include_pad=False"]
+    parts += (
+        []
+        if layer.options.flag("counts_pad", True) or layer.kind == "SpatialMaxPooling"
+        else ["count_include_pad=False"]
+    )
     return f"nn.{'Max' if layer.kind == 'SpatialMaxPooling' else 'Avg'}Pool2d({', '.join(parts)})"
 
 
@@ -348,8 +352,8 @@ KINDS: Final[dict[str, LayerKind]] = {
     "SpatialBatchNormalization without weights": _PLAIN_NORM,
     "BatchNormalization without weights": _PLAIN_NORM,
     "TemporalConvolution": LayerKind(
-        shapes=_temporal_shapes, forward=_temporal, line=_temporal_line, module=_temporal_module, arrays=_temporal_arrays,
-        trained=("weight", "bias"), state=("weight", "bias"),
+        shapes=_temporal_shapes, forward=_temporal, line=_temporal_line, module=_temporal_module,
+        arrays=_temporal_arrays, trained=("weight", "bias"), state=("weight", "bias"),
     ),
     "TemporalMaxPooling": LayerKind(
         shapes=_temporal_shapes, forward=lambda layer, inputs, _arrays: [_steps(layer, inputs[0]).max(2)],

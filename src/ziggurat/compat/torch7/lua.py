@@ -1,4 +1,4 @@
-"""Run of a network file in Lua, in a process of its own with limits on time and memory; it gives a record of the network."""
+"""Run of a network file in Lua, in a process of its own with limits on time and memory; it gives a record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIME_LIMIT_S: Final = 60.0
 
 _MOST_ANSWER_BYTES: Final = 32 << 20
 _COMMAND: Final = (sys.executable, "-m", "ziggurat.compat.torch7.lua_process")
-_PLACE: Final = re.compile(r"(?:\[string \"[^\"]*\"\]|network\.lua):(\d+): ?")
+_PLACE: Final = re.compile(r"network\.lua:(\d+): ?")
 _CALL: Final = re.compile(r"attempt to call (field|method|global|local|upvalue) '([^']{1,80})'")
 _INDEX: Final = re.compile(r"attempt to index (global|local|field|upvalue) '([^']{1,80})' \(a nil value\)")
 
@@ -42,10 +42,10 @@ def run_lua(text: str, *, classes: int = 0, shape: Sequence[int] | None = None, 
     if len(text.encode("utf-8", "surrogatepass")) > MOST_TEXT_BYTES:
         raise TorchError("A network file of Torch is read up to 1 MiB.", received=f"{len(text):,} characters")
     if find_spec("lupa") is None:
-        raise MissingDependencyError(
-            "Networks in Lua need the package `lupa`.", advice='Install it: pip install "ziggurat[torch7]".'
-        )
-    request = json.dumps({"text": text, "classes": classes, "shape": None if shape is None else list(shape), "hook": hook})
+        raise MissingDependencyError("lupa", extra="torch7", purpose="networks in Lua")
+    request = json.dumps(
+        {"text": text, "classes": classes, "shape": None if shape is None else list(shape), "hook": hook}
+    )
     try:
         done = subprocess.run(_COMMAND, input=request.encode(), capture_output=True, timeout=_TIME_LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
@@ -61,13 +61,15 @@ def run_lua(text: str, *, classes: int = 0, shape: Sequence[int] | None = None, 
     said = answer.decode("latin-1")
     if said.startswith("!"):
         _, line, message = said.split("!", 2)
-        raise _error(message, int(float(line)))
+        raise _error(message, int(line))
     record: dict[str, Any] = json.loads(said)
     return record
 
 
 def _too_long() -> TorchError:
-    return TorchError("The network file runs longer than 4 seconds of processor time.", advice="Is there an endless loop?")
+    return TorchError(
+        "The network file runs longer than 4 seconds of processor time.", advice="Is there an endless loop?"
+    )
 
 
 def _error(message: str, line: int) -> TorchError:
@@ -94,4 +96,5 @@ def _error(message: str, line: int) -> TorchError:
         return TorchError("The network file used more memory than an import gives it.", line=line)
     if "stack overflow" in text:
         return TorchError("The network file calls itself too deeply.", line=line)
-    return TorchError(f"{text[:1].upper()}{text[1:].rstrip('.')}.", line=line)
+    begin = text[:1] if text.startswith("nn.") else text[:1].upper()
+    return TorchError(f"{begin}{text[1:].rstrip('.')}.", line=line)

@@ -1,7 +1,8 @@
 """One-shot process that runs a network file in Lua: ``python -m ziggurat.compat.torch7.lua_process < request.json``.
 
-The request has ``text``, ``classes`` (0 for none), ``shape`` (None for unknown) and ``hook``; the answer is the record, or
-``!LINE!MESSAGE``. Processor time and memory are limited; the text reaches no file, no program and no Python object.
+The request has ``text``, ``classes`` (0 for none), ``shape`` (None for unknown) and ``hook``; the answer is the
+record, or ``!LINE!MESSAGE``. Processor time and memory are limited; the text reaches no file, no program and no
+object of Python.
 """
 
 from __future__ import annotations
@@ -23,8 +24,13 @@ _LUA_BYTES: Final = 192 << 20
 
 def run_text(request: dict[str, Any]) -> str:
     """Return what a file records, as JSON; or its error as ``!LINE!MESSAGE``."""
-    runtime: Any = lua51.LuaRuntime(
-        register_eval=False, register_builtins=False, unpack_returned_tuples=True, max_memory=_LUA_BYTES, encoding="latin-1"
+    make: Any = lua51.LuaRuntime  # its stubs are those of another build
+    runtime = make(
+        register_eval=False,
+        register_builtins=False,
+        unpack_returned_tuples=True,
+        max_memory=_LUA_BYTES,
+        encoding="latin-1",
     )
     recorder = Path(__file__).with_name("recorder.lua").read_text(encoding="utf-8")
     values = runtime.table_from({})

@@ -1,7 +1,7 @@
 """Graph of a recorded network of Torch: its modules as layers, with the shape of everything that they give.
 
-Dimensions of Torch count from 1 with the batch as the first, as DIGITS gives batches. Where a layer is one of Caffe, too,
-it becomes that; ``ziggurat.compat.torch7.kinds`` has the others.
+Dimensions of Torch count from 1 with the batch as the first, as DIGITS gives batches. Where a layer is one of Caffe,
+too, it becomes that; ``ziggurat.compat.torch7.kinds`` has the others.
 """
 
 from __future__ import annotations
@@ -11,14 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ziggurat.compat.caffe.geometry import Shape, array_shapes, output_shapes
-from ziggurat.compat.caffe.graph import LABEL, Graph, Loss, Node, check_size, find_heads
+from ziggurat.compat.caffe.graph import Graph, Node, check_size, find_heads
 from ziggurat.compat.caffe.layers import Layer, ParameterRule
-from ziggurat.compat.caffe.text import Entry, Message, Scalar
+from ziggurat.compat.caffe.text import Message
+from ziggurat.compat.torch7.criterions import add_loss, label_of
 from ziggurat.compat.torch7.errors import TorchError
 from ziggurat.compat.torch7.fillers import filler_of
 from ziggurat.compat.torch7.kinds import ELEMENTWISE, KINDS
+from ziggurat.compat.torch7.options import message
 
-__all__ = ["build_torch_graph", "modules_of"]
+__all__ = ["BROKEN", "build_torch_graph", "modules_of"]
+
+BROKEN: Final = (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError, RecursionError)
+"""What a record raises whose modules a file has replaced by something else."""
 
 Value = Any
 """Number of a value, or a list of such: a table of Torch."""
@@ -51,11 +56,20 @@ def build_torch_graph(record: Mapping[str, Any], shape: Shape) -> tuple[Graph, d
     Raises:
         TorchError: if a module is not known, or does not fit what it takes; names the line.
     """
+    try:
+        return _built(record, shape)
+    except BROKEN as error:
+        raise TorchError(
+            "The file changes its modules in a way that is not known to an import.", received=str(error)[:100]
+        ) from None
+
+
+def _built(record: Mapping[str, Any], shape: Shape) -> tuple[Graph, dict[str, int]]:
     walk = _Walk(record["model"], shape)
     outputs = _flat(walk.run(record["model"], 0, 0))
     graph = Graph("", walk.nodes, 0, walk.names, walk.shapes, outputs, [], [], notes=walk.notes)
-    graph.label = _label(record, graph)
-    _add_loss(record, graph)
+    graph.label = label_of(record, graph)
+    add_loss(record, graph)
     find_heads(graph)
     return graph, walk.owners
 
@@ -94,7 +108,9 @@ class _Walk:
         """Add a layer; return the values that it gives."""
         module, line = call.module, call.module["line"]
         if len(self.nodes) >= _MOST_LAYERS or count > _MOST_PARTS:
-            raise TorchError(f"A network has at most {_MOST_LAYERS:,} layers, and a layer {_MOST_PARTS} parts.", line=line)
+            raise TorchError(
+                f"A network has at most {_MOST_LAYERS:,} layers, and a layer {_MOST_PARTS} parts.", line=line
+            )
         self._counts[base] = self._counts.get(base, 0) + 1
         name = f"{base}{self._counts[base]}"
         first = len(self.names)
@@ -106,7 +122,7 @@ class _Walk:
             kind,
             tuple(self.names[each] for each in inputs),
             tuple(self.names[each] for each in outputs),
-            _message(line, options),
+            message(line, options),
             self._rules(module, arrays),
             (),
             line,
@@ -117,7 +133,9 @@ class _Walk:
         shapes = output_shapes(layer, [self.shapes[each] for each in inputs])
         for each, shape in zip(outputs, shapes):
             if not shape or math.prod(shape) > _MOST_OF_LAYER or min(shape) < 1:
-                raise TorchError("A layer gives from one to 67 million numbers of an image.", line=line, received=f"{shape}")
+                raise TorchError(
+                    "A layer gives from one to 67 million numbers of an image.", line=line, received=f"{shape}"
+                )
             self.shapes[each] = shape
         self._numbers += sum(math.prod(shape) for shape in shapes)
         self._weights += sum(math.prod(each) for each in array_shapes(layer, [self.shapes[each] for each in inputs]))
@@ -218,25 +236,6 @@ class _Call:
         if len(shape) == 1:
             return self.layer("Flatten", value, "flat")
         return self.layer("Reshape", value, "reshape", ("shape", [("dim", side) for side in (0, *shape)]))
-
-
-def _message(line: int, options: Sequence[tuple[str, Any]]) -> Message:
-    """Return options as fields: a list of pairs is a message, another list a repeated field."""
-    entries = []
-    for name, value in options:
-        if isinstance(value, list) and value and isinstance(value[0], tuple):
-            entries.append(Entry(name, _message(line, value), line))
-        elif isinstance(value, list | tuple):
-            entries += [Entry(name, _scalar(each), line) for each in value]
-        else:
-            entries.append(Entry(name, _scalar(value), line))
-    return Message(line, entries, "the module")
-
-
-def _scalar(value: Any) -> Scalar:
-    if isinstance(value, bool):
-        return Scalar("true" if value else "false")
-    return Scalar(repr(value) if isinstance(value, int | float) else str(value), isinstance(value, str))
 
 
 def _flat(value: Value) -> list[int]:
@@ -378,8 +377,9 @@ def _convolution(call: _Call, value: Value) -> Value:
     usual = [("type", "uniform"), ("min", -limit), ("max", limit)] if is_full else None
     return call.layer(
         "Deconvolution" if is_full else "Convolution", value, "up" if is_full else "conv", ("num_output", given),
-        ("kernel_h", high), ("kernel_w", wide), ("stride_h", down), ("stride_w", right), ("pad_h", top), ("pad_w", left),
-        ("group", groups), ("bias_term", call.module["has_bias"]), *more, *_fillers(call, limit, weight=usual, bias=usual),
+        ("kernel_h", high), ("kernel_w", wide), ("stride_h", down), ("stride_w", right), ("pad_h", top),
+        ("pad_w", left), ("group", groups), ("bias_term", call.module["has_bias"]), *more,
+        *_fillers(call, limit, weight=usual, bias=usual),
         arrays=2 if call.module["has_bias"] else 1,
     )  # fmt: skip
 
@@ -478,7 +478,7 @@ def _sizes(call: _Call) -> list[int]:
     args = [each for each in call.module["args"] if not isinstance(each, bool) and each is not None]
     if len(args) == 1 and isinstance(args[0], list):
         args = args[0]
-    if not args or not all(isinstance(each, int | float) and float(each).is_integer() and -1 <= each for each in args):
+    if not args or not all(isinstance(each, int | float) and float(each).is_integer() and each >= -1 for each in args):
         raise call.wrong("has sizes", args)
     return [int(each) for each in args]
 
@@ -583,7 +583,8 @@ _HANDLERS: Final[dict[str, Callable[[_Call, Value], Value]]] = {
     "CAddTable": _combine("SUM"), "CMulTable": _combine("PROD"), "CMaxTable": _combine("MAX"),
     "CSubTable": _combine("SUM", (1.0, -1.0)),
     **dict.fromkeys(
-        ("SpatialConvolution", "SpatialConvolutionMM", "SpatialDilatedConvolution", "SpatialFullConvolution"), _convolution
+        ("SpatialConvolution", "SpatialConvolutionMM", "SpatialDilatedConvolution", "SpatialFullConvolution"),
+        _convolution,
     ),
     "Linear": _linear, "TemporalConvolution": _temporal, "TemporalMaxPooling": _temporal_pool,
     "BatchNormalization": _norm, "SpatialBatchNormalization": _norm, "PReLU": _prelu, "LookupTable": _look_up,
@@ -602,98 +603,3 @@ _HANDLERS: Final[dict[str, Callable[[_Call, Value], Value]]] = {
     **dict.fromkeys(("SoftMax", "SpatialSoftMax", "LogSoftMax", "SpatialLogSoftMax"), _soft_max),
     **dict.fromkeys(("Identity", "Contiguous", "Copy"), _same),
 }  # fmt: skip
-
-
-# ---- what is minimized
-
-_SCORES: Final = ("ClassNLLCriterion", "CrossEntropyCriterion", "SpatialClassNLLCriterion", "SpatialCrossEntropyCriterion")
-_PAIRS: Final = ("CosineEmbeddingCriterion", "MarginRankingCriterion")
-_NUMBERS: Final = ("MSECriterion", "BCECriterion", "AbsCriterion", "SmoothL1Criterion")
-
-
-def _label(record: Mapping[str, Any], graph: Graph) -> str:
-    """Return the expression of what is learned: the labels, as ``labelHook`` changes them."""
-    hook = record.get("labelHook")
-    if not hook:
-        return "y"
-    if hook.get("of") == "input":
-        graph.notes.append("`labelHook` returns its input: the network learns to give its images.")
-        if hook["ops"]:
-            raise TorchError("`labelHook` changes its input, which is not known to an import.", line=_line(hook["ops"][0]))
-        return "self.target"
-    text = "y"
-    for op in hook["ops"]:
-        name, *values = op[:-1]
-        numbers = [float(each) for each in values]
-        if name == "replace":
-            text = f"torch.where({text} == {numbers[0]:g}, {numbers[1]:g}, {text})"
-        elif name in ("mul", "div", "add", "sub"):
-            text = f"({text} {dict(mul='*', div='/', add='+', sub='-')[name]} {numbers[0]:g})"
-        else:
-            raise TorchError(f"`{name}` in `labelHook` is not known to an import.", line=_line(op))
-    if text != "y":
-        graph.notes.append("`labelHook` became part of the loss.")
-    return text
-
-
-def _line(op: Sequence[Any]) -> int:
-    return int(op[-1]) if op and isinstance(op[-1], int | float) else 0
-
-
-def _add_loss(record: Mapping[str, Any], graph: Graph) -> None:
-    """Add the criterion; scores are taken before a softmax at the end."""
-    criterion = record.get("loss")
-    kind = str(criterion["kind"]) if criterion else ""
-    ends = _end(graph)
-    if not kind and ends in ("LogSoftMax", "Softmax"):
-        kind = "ClassNLLCriterion"
-    if not kind:
-        return
-    line = criterion["line"] if criterion else 0
-    if kind in _SCORES:
-        takes_scores = "CrossEntropy" in kind
-        if ends == "LogSoftMax" or (ends == "Softmax" and not criterion):
-            _without_end(graph)
-        elif not takes_scores:
-            raise TorchError(
-                f"`nn.{kind}` takes logarithms of probabilities.",
-                line=line,
-                advice="End the network with nn.LogSoftMax(), or use nn.CrossEntropyCriterion().",
-            )
-        if graph.label != "y":
-            raise TorchError("`labelHook` changes the numbers of classes, which is not known to an import.", line=line)
-        parts, target = ("SoftmaxWithLoss", (graph.outputs[0], LABEL)), "y"
-    elif kind in _PAIRS:
-        if len(graph.outputs) != 2:
-            raise TorchError(f"`nn.{kind}` compares two outputs of the network.", line=line, received=f"{len(graph.outputs)}")
-        parts, target = (kind, (*graph.outputs, LABEL)), graph.label
-        if target == "y":
-            target = "(2 * y - 1)"
-            graph.notes.append(f"Labels 0 and 1 become -1 and 1, as `nn.{kind}` takes them.")
-    elif kind in _NUMBERS:
-        parts, target = (kind, (graph.outputs[0], LABEL)), graph.label
-    else:
-        raise TorchError(
-            f"`nn.{kind[:60]}` is not a criterion that an import knows.",
-            line=line,
-            advice=f"Known: {', '.join((*_SCORES, *_PAIRS, *_NUMBERS))}.",
-        )
-    graph.label = target
-    margin = criterion["args"][0] if criterion and criterion["args"] and kind in _PAIRS else None
-    usual = 1.0 if kind == "MarginRankingCriterion" else 0.0
-    options = [("margin", float(margin) if isinstance(margin, int | float) else usual)] if kind in _PAIRS else []
-    layer = Layer("loss", parts[0], (), (), _message(line, options), (), (), line, Message(line), Message(line))
-    graph.losses.append(Loss(layer, parts[1], 1.0))
-
-
-def _end(graph: Graph) -> str:
-    """Return the kind of the last layer where the network has one output."""
-    if len(graph.outputs) != 1 or not graph.nodes or graph.outputs[0] not in graph.nodes[-1].outputs:
-        return ""
-    return graph.nodes[-1].layer.kind
-
-
-def _without_end(graph: Graph) -> None:
-    node = graph.nodes.pop()
-    graph.outputs[0] = node.inputs[0]
-    graph.notes.append(f"`{node.layer.kind}` at the end was left out: a network gives scores, the studio shares.")

@@ -22,7 +22,9 @@ router = new_router(prefix="/api/v1", tags=["imports"])
 
 class _Import(RequestBody):
     text: str = Field("", max_length=1 << 20, description="Text of a network file in Lua; or give `source`.")
-    source: str = Field("", max_length=4096, description="A `.lua` or `.t7` file, archive or folder on the studio's machine.")
+    source: str = Field(
+        "", max_length=4096, description="A `.lua` or `.t7` file, archive or folder on the studio's machine."
+    )
     weights: str = Field("", max_length=4096, description="A saved model (`.t7`) with the weights.")
     mean: str = Field("", max_length=4096, description="A mean image (`.jpg`, `.png` or `.binaryproto`).")
     labels: str = Field("", max_length=4096, description="Class names, one in each line.")

@@ -78,7 +78,9 @@ def record_of(saved: Any) -> dict[str, Any]:
     if not isinstance(saved, TorchObject):
         what = "a tensor" if isinstance(saved, np.ndarray) else type(saved).__name__
         raise TorchError(
-            "The file holds no network of Torch.", received=what, advice="Give the network in Lua, with this as weights."
+            "The file holds no network of Torch.",
+            received=what,
+            advice="Give the network in Lua, with this as weights.",
         )
     return {"model": _Recorder().module(saved, 0)}
 

@@ -26,7 +26,8 @@ _LONGEST: Final = 1 << 20
 _NIL, _NUMBER, _STRING, _TABLE, _TORCH, _BOOLEAN = range(6)
 _FUNCTIONS: Final = (6, 7, 8)
 _TYPES: Final = {
-    "Double": "<f8", "Float": "<f4", "Half": "<f2", "Long": "<i8", "Int": "<i4", "Short": "<i2", "Char": "<i1", "Byte": "<u1",
+    "Double": "<f8", "Float": "<f4", "Half": "<f2", "Long": "<i8", "Int": "<i4", "Short": "<i2", "Char": "<i1",
+    "Byte": "<u1",
     "Cuda": "<f4", "CudaDouble": "<f8", "CudaHalf": "<f2", "CudaLong": "<i8", "CudaInt": "<i4", "CudaShort": "<i2",
     "CudaChar": "<i1", "CudaByte": "<u1",
 }  # fmt: skip
@@ -63,7 +64,7 @@ def read_t7(path: Path) -> Any:
         content = np.memmap(path, np.uint8, "r") if size else np.empty(0, np.uint8)
     except (OSError, ValueError) as error:
         raise TorchError("The file must be readable.", received=f"`{path.name}`: {error}") from None
-    return parse_t7(memoryview(content))
+    return parse_t7(content.data)
 
 
 def parse_t7(content: bytes | memoryview) -> Any:
@@ -123,7 +124,9 @@ class _Reader:
 
     def damaged(self, received: str) -> TorchError:
         """Return an error with the place in the file."""
-        return TorchError("The file must be a whole `.t7` file of Torch.", received=f"{received} at byte {self.place:,}")
+        return TorchError(
+            "The file must be a whole `.t7` file of Torch.", received=f"{received} at byte {self.place:,}"
+        )
 
     # ---- values
 
@@ -173,8 +176,7 @@ class _Reader:
         index = self.integer() if kind != 6 else -self._count
         if index not in self._known:
             self._known[index] = Function()
-            size = self.integer()
-            self.take(size)
+            self.text()
             self.value(depth + 1)  # what it was closed over
         return Function()
 
