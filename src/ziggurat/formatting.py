@@ -14,6 +14,7 @@ __all__ = [
     "as_count",
     "as_duration",
     "as_heading",
+    "as_job_kind",
     "as_number",
     "as_percent",
     "as_rough_duration",
@@ -52,6 +53,11 @@ def as_duration(duration_s: float | None) -> str:
     if whole < 86400:
         return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
     return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+def as_job_kind(kind: str) -> str:
+    """Return what people call a kind of job, such as ``map`` for ``embed``."""
+    return {"train": "training", "evaluate": "evaluation", "infer": "prediction", "embed": "map"}.get(kind, kind)
 
 
 def as_rough_duration(duration_s: float) -> str:

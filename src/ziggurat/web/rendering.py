@@ -179,6 +179,7 @@ def _environment() -> Environment:
         count_text=formatting.as_count,
         percent=formatting.as_percent,
         heading=formatting.as_heading,
+        job_kind=formatting.as_job_kind,
         data=_data,
     )
     made.globals.update(

@@ -218,10 +218,11 @@ def test_home_page_says_what_is_to_know_of_the_workspace(visit: Any, studio: Stu
     assert remark in words_of(visit.get("/").text)
 
 
-def test_a_map_in_the_list_of_all_jobs_is_called_so(visit: Any, studio: Studio, pets: str) -> None:
+def test_a_map_is_called_so_in_every_list(visit: Any, studio: Studio, pets: str) -> None:
     job = add_map(studio, pets)
     row = html_of(visit.get("/?kind=all")).one(f"#row-{job.id}")
     assert row.one("span.chip").text == "map"
+    assert "Used by map 1 map" in html_of(visit.get(f"/datasets/{pets}")).one("main").text
 
 
 def test_runs_are_listed_with_what_they_came_to(
