@@ -493,12 +493,12 @@ def _ratio(counts: Sequence[int]) -> float:
 
 
 def _summary(network: StandardNetwork | None, fields: Mapping[str, Any]) -> str:
-    parts = ["pretrained"] if "pretrained" in fields else []
+    parts: list[str] = ["pretrained"] if "pretrained" in fields else []
     if size := fields.get("preprocessing.size"):
         parts.append(f"{size[0]} px")
     parts.append(f"batch {fields['batch_size']}")
     if name := fields.get("optimizer.name"):
-        parts.append(_OPTIMIZERS.get(name, name))
+        parts.append(_OPTIMIZERS.get(name, str(name)))
     if "learning_rate" in fields:
         parts.append(f"rate {fields['learning_rate']:g} with cosine schedule")
     else:
