@@ -1,6 +1,7 @@
 """Owns what is built when the package is installed: the native JPEG engine, and the scripts of the pages.
 
 Without a compiler the engine is left out, quietly; without Node the scripts are, and pages work as links and forms.
+With ``ZIGGURAT_RELEASE=1`` the build fails instead, since a wheel that is handed on must have both.
 
 It is a plain shared library (no Python interface), made from one C file with the headers of libjpeg-turbo. Where it
 cannot be made, Ziggurat decodes with OpenCV instead; ``ziggurat.dataflow.fast.engine()`` tells which.
@@ -11,12 +12,14 @@ cannot be made, Ziggurat decodes with OpenCV instead; ``ziggurat.dataflow.fast.e
 from __future__ import annotations
 
 import importlib.util
+import os
 import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ PLACE_IN_WHEEL = "ziggurat/dataflow/fast/libziggurat_jpeg.so"
 SCRIPTS = Path("src/ziggurat/web/static/vendor")
 SCRIPTS_IN_WHEEL = "ziggurat/web/static/vendor"
 TIME_LIMIT_S = 120
+RELEASE_VARIABLE = "ZIGGURAT_RELEASE"
 
 # jpeg_crop_scanline came with libjpeg-turbo 1.5; other libjpegs have the headers, but not that.
 CHECK = """#include <stdio.h>
@@ -62,6 +66,24 @@ def build(root: Path, library: Path) -> str:
         shutil.copyfile(made, partial)
         partial.replace(library)
     return ""
+
+
+def check_complete(left_out: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Refuse a release build that lacks a part.
+
+    Args:
+        left_out: name of a part → why it was not built; empty if it was.
+        environment: variables of the build.
+
+    Raises:
+        RuntimeError: a part is missing, and ``ZIGGURAT_RELEASE`` is set.
+    """
+    missing = [f"{part}: {reason}" for part, reason in left_out.items() if reason]
+    if missing and environment.get(RELEASE_VARIABLE):
+        raise RuntimeError(
+            f"Parts of the release are missing. {' '.join(missing)} "
+            f"Install what they need, or build without {RELEASE_VARIABLE}."
+        )
 
 
 def frontend(root: Path) -> Any:
@@ -115,21 +137,18 @@ if BuildHookInterface is not None:
             root = Path(self.root)
             self._folder = None if version == "editable" else tempfile.mkdtemp()
             library = root / LIBRARY if self._folder is None else Path(self._folder, LIBRARY.name)
-            self._add_scripts(root, version, build_data)
-            reason = build(root, library)
-            if reason:
-                self.app.display_info(f"The native JPEG engine is left out: {reason}.")
+            scripts, engine = frontend(root).build(root / SCRIPTS), build(root, library)
+            check_complete({"scripts of the pages": scripts, "native JPEG engine": engine}, os.environ)
+            if scripts:
+                self.app.display_warning(f"The scripts of the pages are left out: {scripts}")
+            elif self._folder is not None:
+                build_data["force_include"][str(root / SCRIPTS)] = SCRIPTS_IN_WHEEL
+            if engine:
+                self.app.display_info(f"The native JPEG engine is left out: {engine}.")
             elif self._folder is not None:
                 build_data["force_include"][str(library)] = PLACE_IN_WHEEL
                 build_data["pure_python"] = False
                 build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
-
-        def _add_scripts(self, root: Path, version: str, build_data: dict) -> None:
-            reason = frontend(root).build(root / SCRIPTS)
-            if reason:
-                self.app.display_warning(f"The scripts of the pages are left out: {reason}")
-            elif version != "editable":
-                build_data["force_include"][str(root / SCRIPTS)] = SCRIPTS_IN_WHEEL
 
         def finalize(self, version: str, build_data: dict, artifact_path: str) -> None:
             """Delete what was built for the wheel."""

@@ -31,7 +31,7 @@ __all__ = [
     "train",
 ]
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 _OF_PROGRAMS = ("log", "log_image")
 """What a program calls while it runs; its module imports nothing heavy."""

@@ -17,6 +17,7 @@ A job folder::
       network.py         the standard network that is trained, as it was when the job began; it fits the checkpoints
       baselines.json     what simple models reach on the validation split of a finished training, and its own value
       data/              of a job that trains on a bare folder: which files it found there, and the split of each
+      operating-point.json  thresholds that predictions obey, and the evaluation that they were chosen on
       hyper.txt          hyperparameters that a user sets during training
       stats.json         the scalars of each epoch, one JSON object per line
       machine_load.jsonl       load of the machine while it trains, one JSON object per line
@@ -73,6 +74,7 @@ __all__ = [
     "KEYS_FOLDER",
     "MODELS_FOLDER",
     "PLACE_FILE",
+    "SECRETS_FOLDER",
     "UPLOADS_FOLDER",
     "WEIGHTS_FOLDER",
     "CheckpointFiles",
@@ -111,6 +113,9 @@ FEATURES_FOLDER: Final = "features"
 
 KEYS_FOLDER: Final = "keys"
 """Folder of a workspace: the keys of ``ziggurat.workspace.signing_keys``."""
+
+SECRETS_FOLDER: Final = "secrets"
+"""Folder of a workspace: passwords and keys that belong into no backup."""
 
 MODELS_FOLDER: Final = "models"
 """Folder of a workspace: versions of models for serving; see ``ziggurat.serving.versions``."""
@@ -197,6 +202,11 @@ class JobFolder:
     def baselines(self) -> Path:
         """What simple models reach on the validation split, beside what the training reached (JSON)."""
         return self.path / "baselines.json"
+
+    @property
+    def operating_point(self) -> Path:
+        """Thresholds that predictions obey, and the evaluation that they were chosen on (JSON)."""
+        return self.path / "operating-point.json"
 
     @property
     def data(self) -> Path:

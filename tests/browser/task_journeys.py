@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 from tests.tensorflow.task_datasets import MAKERS
 
-__all__ = ["CHOSEN", "JOURNEYS", "Journey", "Walk", "write_files"]
+__all__ = ["CHOSEN", "JOURNEYS", "NIGHTLY", "Journey", "Walk", "write_files"]
 
 LONG_MS: Final = 180_000
 """How long a job may take on a machine that is busy."""
@@ -123,12 +123,20 @@ JOURNEYS: Final[dict[str, Journey]] = {
 
 CHOSEN: Final = (
     ("regression of rows", "tensorflow"),
+    ("segmentation", "torch"),
+)
+"""What the build server walks: rows and images, numbers and pictures, both frameworks.
+
+Its ``test_browser_journey`` walks a classification of images, too.
+"""
+
+NIGHTLY: Final = (
     ("segmentation", "tensorflow"),
     ("classification of texts", "tensorflow"),
     ("classification of images", "torch"),
     ("detection", "torch"),
 )
-"""What the build server walks: each form of data, kind of result and framework, and four formats, at least once."""
+"""What ``make test-nightly`` walks: with the others each form of data, kind of result and framework."""
 
 _TORCH_FORMATS: Final = {"SavedModel": "PyTorch program (.pt2)", "LiteRT": "PyTorch program (.pt2)"}
 """Format of the export on TensorFlow → the one that PyTorch has instead."""

@@ -1,6 +1,6 @@
-"""HTTP client for GET requests, on transports that resolve a name once and connect to the checked addresses alone.
+"""HTTP client for GET and POST, on transports that resolve a name once and connect to the checked addresses alone.
 
-Redirects and the proxies of the environment are followed; each new address is checked like the first.
+Redirects of a GET request and the proxies of the environment are followed; each new address is checked like the first.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class HTTPResponse:
 
 
 class HTTPClient:
-    """Sends GET requests to HTTP and HTTPS URLs and nothing else: a redirect to a file of this machine is refused.
+    """Sends requests to HTTP and HTTPS URLs and nothing else: a redirect to a file of this machine is refused.
 
     Args:
         timeout_s: how long a server may be silent.
@@ -160,15 +160,16 @@ class HTTPClient:
             OSError: if the host is unknown, or it does not answer.
             AddressRefusedError: where the host may not be asked.
         """
+        headers = {"Authorization": authorization} if authorization else {}
         try:
             asked = first = httpx.URL(quote(url, safe=_PLAIN))
-            response = self._sent(first, allowed, authorization)
+            response = self._sent("GET", first, allowed, headers)
             redirects = 0
             while redirects < _MOST_REDIRECTS and (following := _following(response, asked)) is not None:
                 response.close()
                 redirects, asked = redirects + 1, following
                 is_same = asked.netloc == first.netloc and asked.scheme in (first.scheme, "https")
-                response = self._sent(asked, allowed, authorization if is_same else "")
+                response = self._sent("GET", asked, allowed, headers if is_same else {})
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             raise OSError(str(error) or type(error).__name__) from None
         if not 200 <= response.status < 300:
@@ -176,11 +177,45 @@ class HTTPClient:
             raise StatusError(response.status)
         return response
 
-    def _sent(self, url: httpx.URL, allowed: AllowedAddresses | None, authorization: str) -> HTTPResponse:
+    def post(
+        self, url: str, content: bytes, *, headers: Mapping[str, str], allowed: AllowedAddresses | None = None
+    ) -> None:
+        """Send a body; what is answered is not read, and a redirect is not followed.
+
+        Args:
+            url: ``http://…`` or ``https://…``.
+            content: the body.
+            headers: of the request.
+            allowed: what may be asked; None for everything.
+
+        Raises:
+            StatusError: where the server answers with anything but 2xx.
+            TimeoutError: if it does not answer in time.
+            OSError: if the host is unknown, or cannot be reached.
+            AddressRefusedError: where the host may not be asked.
+        """
+        try:
+            with self._sent("POST", httpx.URL(quote(url, safe=_PLAIN)), allowed, headers, content) as response:
+                status = response.status
+        except httpx.TimeoutException as error:
+            raise TimeoutError(type(error).__name__) from None
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            raise OSError(str(error) or type(error).__name__) from None
+        if not 200 <= status < 300:
+            raise StatusError(status)
+
+    def _sent(
+        self,
+        method: str,
+        url: httpx.URL,
+        allowed: AllowedAddresses | None,
+        headers: Mapping[str, str],
+        content: bytes | None = None,
+    ) -> HTTPResponse:
         if url.scheme not in DEFAULT_PORTS or not url.host:
             raise httpx.UnsupportedProtocol("the address begins with http:// or https://")
-        headers = {**_HEADERS, "Authorization": authorization} if authorization else _HEADERS
-        request = httpx.Request("GET", url, headers=headers, extensions={"timeout": self._timeout})
+        extensions = {"timeout": self._timeout}
+        request = httpx.Request(method, url, headers={**_HEADERS, **headers}, content=content, extensions=extensions)
         transport = self._transport(url, allowed)
         try:
             return HTTPResponse(transport.handle_request(request), url, transport)

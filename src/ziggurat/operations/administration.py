@@ -19,6 +19,8 @@ __all__ = [
     "remove_root",
     "rename_project",
     "rotate_signing_key",
+    "set_notifications",
+    "test_notifications",
 ]
 
 
@@ -85,3 +87,18 @@ def rotate_signing_key(call: Call) -> str:
     fingerprint = call.studio.signing_keys.rotate()
     call.note(signing_key=fingerprint)
     return fingerprint
+
+
+@use_case("notifications.set")
+def set_notifications(call: Call, values: Mapping[str, Any]) -> None:
+    """Change some settings of notifications; those that are left out stay, and they hold at once."""
+    call.studio.notifications.set(values)
+    call.note(changed=sorted(values))  # names alone: some values are secrets
+
+
+@use_case("notifications.test")
+def test_notifications(call: Call) -> dict[str, str]:
+    """Send a test message to each receiver; return receiver → why it failed, empty if it was delivered."""
+    found = call.studio.notifications.test()
+    call.note(receivers=sorted(found))
+    return found

@@ -13,7 +13,8 @@ import pytest
 
 from tests.unit.checkpoint_samples import write_checkpoint
 from tests.unit.web.html_page import html_of
-from ziggurat.entities import JobFilter, NewJob
+from ziggurat.cli.job import nodes_text
+from ziggurat.entities import JobFilter, NewJob, Share, WorkerRef
 from ziggurat.events import (
     ArithmeticRecorded,
     AttemptEnded,
@@ -89,6 +90,20 @@ def test_a_job_that_waits_says_so_and_what_can_be_done(visit, train):
         assert part in text
     assert re.search(r"learning_rate 0\.5 0\.01", text), "what differs from the default"
     assert f"tensorboard --logdir {job.folder}/tb/ " in _text(visit.get(f"/models/{job.id}?tab=system"))
+
+
+def test_the_nodes_of_a_job_are_on_its_page_and_in_its_text(visit, train, store):
+    job = train()
+    fields = {"worker": WorkerRef(executor="ray", node="b", attempt=1, opaque={"pid": 7}), "host": "b"}
+    shares = (Share("b", (0, 1), (0, 1)), Share("c", (2, 3), (2, 3)))
+    assert store.jobs.move(job.id, ("queued",), "running", devices=(0, 1), placement=shares, **fields)
+    assert "Devices b: GPU 0, 1 c: GPU 2, 3 " in _text(visit.get(f"/models/{job.id}?tab=system"))
+    assert nodes_text(visit.get(f"/api/v1/jobs/{job.id}").json()) == "b: GPU 0, 1; c: GPU 2, 3"
+    store.jobs.note(job.id, devices=(), placement=(Share("b"),))
+    assert "Devices CPU only Host b " in _text(visit.get(f"/models/{job.id}?tab=system"))
+    assert nodes_text(visit.get(f"/api/v1/jobs/{job.id}").json()) == "b"
+    store.jobs.note(job.id, worker=WorkerRef(executor="local", node="here", attempt=1))
+    assert nodes_text(visit.get(f"/api/v1/jobs/{job.id}").json()) == ""
 
 
 def test_any_job_is_found_by_its_id_alone(visit, train, pets):
@@ -390,7 +405,7 @@ def test_the_learning_rate_of_a_job_that_waits_is_not_set(visit, train):
     page = visit.post(f"/jobs/{train().id}/learning-rate", data={"value": "0.1"})
 
     assert page.status_code == 409
-    assert "Hyperparameters are set while a training runs." in _text(page)
+    assert "hyperparameters are set while a training runs." in _text(page)
 
 
 def test_the_button_gives_a_rate_by_hand_back_to_its_schedule(visit, store, studio, begun):
@@ -774,8 +789,8 @@ def test_a_rate_far_above_the_present_one_is_confirmed(visit, studio, begun):
 
     assert page.status_code == 422
     assert studio.jobs.hyperparameters(job.id) == {}
-    assert "A learning rate of more than 10 times the present one must be confirmed" in _words(page.text)
-    assert "Received: 5; the present rate is 0.01." in _words(page.text)
+    assert "is more than 10 times the present one" in _words(page.text)
+    assert "The learning rate 5 is more than 10 times the present one, 0.01" in _words(page.text)
     assert html_of(page).one("#rate-force")["name"] == "force"
     assert visit.post(place, data={"value": "5", "force": "true"}).status_code == 303
     assert studio.jobs.hyperparameters(job.id) == {"learning_rate": 5.0}

@@ -553,7 +553,7 @@ def _pictures(folder: Path, count: int = 4) -> Path:
 def test_an_unclear_format_must_be_chosen(visit: Any, tmp_path: Path, studio: Any) -> None:
     folder = _pictures(tmp_path / "unlabelled")
     html = visit.post(f"{PAGE}/form", data={"source": str(folder), "seed": "0"}).text
-    assert problem(html, "format").endswith("drops no labels. Choose one of the likely formats.")
+    assert problem(html, "format").startswith("The format of")
     assert html_of(html).has("#detected .mark-warning")
     assert re.search(r'id="create"[^>]* disabled', html)
     refused = visit.post(PAGE, data={"source": str(folder)})

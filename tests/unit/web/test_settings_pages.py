@@ -267,3 +267,83 @@ def test_the_signing_key_is_shown_and_rotated(visit, studio):
     assert found["public_key"].startswith("-----BEGIN PUBLIC KEY-----")
     assert "PRIVATE" not in str(found)
     assert studio.people.audit(action="settings.signing_key").entries[0].details == {"signing_key": second}
+
+
+def test_a_digits_script_logs_in_by_name_where_no_login_is_needed(visit: Any, studio: Any) -> None:
+    answer = visit.post("/login", data={"username": "fred"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert visit.post("/login", data={"username": "fred", "next": "//other.host"}).headers["location"] == "/"
+
+    studio.people.create_user("first", None, role="admin", by=LOCAL)
+    assert visit.post("/login", data={"username": "first"}).status_code != 303
+    assert visit.get("/index.json").status_code == 401
+
+
+_MAIL = {
+    "event-failed": "true", "address": "", "webhook_url": "", "webhook_key": "", "email_to": "ann@example.org",
+    "email_from": "studio@example.org", "smtp_host": "mail.example.org", "smtp_port": "465", "smtp_security": "tls",
+    "smtp_user": "studio", "smtp_password": "secret-word",
+}  # fmt: skip
+
+
+def test_notifications_are_set_and_secrets_are_never_shown(visit, studio):
+    assert not html_of(visit.get("/settings")).has("#test-notifications")
+
+    hook = {"webhook_url": "https://hooks.example.org/T0/secret-part", "webhook_key": "0123456789abcdef"}
+    answer = visit.post("/settings/notifications", data={**_MAIL, **hook})
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/settings?saved=notifications")
+    held = studio.notifications.settings
+    assert (held.events, held.webhook_url, held.smtp_port) == (("failed",), hook["webhook_url"], 465)
+    page = visit.get("/settings")
+    found = html_of(page)
+    assert found.one("#webhook_url")["placeholder"] == "https://hooks.example.org/…"
+    assert found.one("#email_to")["value"] == "ann@example.org"
+    assert [each["id"] for each in found.all("#notification-settings input[checked]")] == ["event-failed"]
+    for secret in ("secret-part", hook["webhook_key"], "secret-word"):
+        assert secret not in page.text
+
+    visit.post("/settings/notifications", data={**_MAIL, "smtp_password": "", "event-finished": "true"})
+    held = studio.notifications.settings
+    assert (held.events, held.smtp_password, held.webhook_url) == (
+        ("finished", "failed"), "secret-word", hook["webhook_url"],
+    )  # fmt: skip
+    buttons = found.all("form.settings-notifications button")
+    assert [each["id"] for each in buttons] == ["save-notifications"]  # what Enter in a field presses
+    visit.post("/settings/notifications", data={"remove": "webhook"})
+    assert (studio.notifications.settings.webhook_url, studio.notifications.settings.email_to) == (
+        "",
+        _MAIL["email_to"],
+    )
+
+
+def test_wrong_notifications_are_said_at_their_fields(visit, studio):
+    for changed, name in (
+        ({"email_to": "ann"}, "email_to"),
+        ({"smtp_port": "much"}, "smtp_port"),
+        ({"webhook_url": "https://hooks.example.org/T0/secret-part"}, "webhook_key"),
+    ):
+        answer = visit.post("/settings/notifications", data={**_MAIL, **changed})
+
+        assert answer.status_code == 422
+        found = html_of(answer)
+        assert found.one(f'#{name}[aria-invalid="true"]')
+        assert found.one("#smtp_host")["value"] == "mail.example.org"
+        assert "secret-" not in answer.text
+    assert studio.notifications.settings.email_to == ""
+
+
+def test_a_damaged_file_of_notifications_leaves_the_page(visit, studio):
+    path = studio.root / "secrets" / "notifications.json"
+    path.parent.mkdir()
+    path.write_text("{")
+    found = html_of(visit.get("/settings"))
+    assert "Delete it" in found.one("#notifications-problem").text
+    assert found.has("#limits-title")
+
+
+def test_the_test_message_shows_why_it_failed(visit, studio):
+    studio.notifications.set({"webhook_url": "http://127.0.0.1:9/hook", "webhook_key": "0123456789abcdef"})
+    answer = visit.post("/settings/notifications/test")
+    assert answer.status_code == 200
+    assert "Webhook: its address is in a network of this machine" in html_of(answer).one("#notifications-tested").text

@@ -119,6 +119,41 @@ add_operation(
 )
 
 
+class _Notifications(RequestBody):
+    """Settings of notifications; what is left out stays, and an empty text removes a value."""
+
+    events: list[str] | None = Field(None, max_length=10, description="Of finished, failed, diverged, disk_low.")
+    address: str | None = Field(None, max_length=2000, description="URL of the studio, for links in messages.")
+    webhook_url: str | None = Field(None, max_length=2000, description="Receiver of the webhook. Secret.")
+    webhook_key: str | None = Field(None, max_length=1000, description="Key of its signatures. Secret.")
+    email_to: str | None = Field(None, max_length=2000, description="Addresses, separated by commas.")
+    email_from: str | None = Field(None, max_length=320, description="Address of the sender.")
+    smtp_host: str | None = Field(None, max_length=255, description="Name of the mail server.")
+    smtp_port: int | None = Field(None, ge=1, le=65535, description="Port of it.")
+    smtp_security: str | None = Field(None, max_length=20, description="`starttls`, `tls` or `none`.")
+    smtp_user: str | None = Field(None, max_length=320, description="For the login; empty: none.")
+    smtp_password: str | None = Field(None, max_length=1000, description="For the login. Secret.")
+
+
+@router.get("/notifications", response_model=Json)
+def notifications(studio: StudioDep, _who: AdminUser) -> Response:
+    """Return the settings of notifications without secrets, and ``last``: the newest delivery to each receiver.
+
+    ``webhook`` names only the host of its URL; ``has_webhook_key`` and ``has_smtp_password`` tell whether there is one.
+    """
+    return answer(studio.notifications.describe())
+
+
+@router.put("/notifications", response_model=Json)
+def set_notifications(studio: StudioDep, who: AdminUser, body: _Notifications) -> Response:
+    """Change some settings of notifications; those that are left out stay, and they hold at once."""
+    administration.set_notifications(studio, who, body.model_dump(exclude_none=True))
+    return answer(studio.notifications.describe())
+
+
+add_operation(router, administration.test_notifications, shape=dict[str, str])
+
+
 @router.get("/folders", response_model=Json)
 def folders(studio: StudioDep, _who: TrainerUser, path: Annotated[str, Query(max_length=4096)] = "") -> Response:
     """Return the content of an allowed folder: ``path``, ``parents``, ``entries``, ``is_complete``.

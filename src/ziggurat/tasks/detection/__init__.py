@@ -13,7 +13,7 @@ from ziggurat.formatting import as_percent
 from ziggurat.records.objects import ImageObject, objects_from_json
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
+from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, chosen_thresholds, raw_outputs
 from ziggurat.tasks.detection_arrays import (
     CLASS,
     COUNT,
@@ -41,6 +41,7 @@ from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.report import SHARE, MetricInfo, Report, ReportValue, ScoreInfo, plain_report
 from ziggurat.tasks.sample_choice import SampleChoice, SampleField
 from ziggurat.tasks.segmentation import class_colors
+from ziggurat.tasks.threshold_choice import ThresholdSamples
 
 __all__ = ["DETECTION", "detection_colors"]
 
@@ -69,6 +70,8 @@ class Detection(Task):
     fits_every_split = True
     reads_objects = True
     score = ScoreInfo("F1", SHARE)
+    default_threshold = SHOWN_SCORE
+    least_threshold = SHOWN_FROM
     metric_info = {
         "map": MetricInfo("mAP 50:95", SHARE, help="Average precision, mean over classes and IoU from 0.50 to 0.95."),
         "ap50": MetricInfo("AP50", SHARE, help="Average precision at an IoU of 0.50, mean over classes.", chart="map"),
@@ -225,15 +228,40 @@ class Detection(Task):
             "iou": _IOU,
             "least_score": SHOWN_FROM,
             "most": _MOST,
+            **chosen_thresholds(context),
         }
 
+    def threshold_names(self, class_names: Sequence[str]) -> tuple[str, ...]:
+        """Return every class."""
+        return tuple(class_names)
+
+    def threshold_samples(
+        self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> Sequence[ThresholdSamples]:
+        """Return the scores of the boxes of each class, which are right at an IoU of 0.5."""
+        if "detections" not in arrays:
+            return ()
+        overlaps = find_overlaps(np.asarray(arrays["detections"]), np.asarray(arrays["targets"]))
+        matching, classes = match(overlaps), len(summary["classes"])
+        objects = overlaps.objects(classes)
+        chosen = [(overlaps.classes == number) & ~matching.is_ignored for number in range(classes)]
+        return [
+            ThresholdSamples(overlaps.scores[mine], matching.is_true[mine], int(objects[number]))
+            for number, mine in enumerate(chosen)
+        ]
+
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
-        """Return ``size`` (height, width) and ``boxes`` in px of the network's input, the best first."""
+        """Return ``size`` (height, width) and ``boxes`` in px of the network's input, the best first.
+
+        With an operating point, these are the boxes from the threshold of their class on.
+        """
         classes = len(context.class_names)
         output = np.asarray(outputs.get("output"))
         if output.ndim != 2 or output.shape[1] != 4 + classes:
             return raw_outputs(outputs)
         found = best_detections(output[None], least_score=SHOWN_FROM, iou=_IOU, most=_MOST)[0]
+        least = np.array(context.thresholds or (SHOWN_FROM,) * classes, np.float32)
+        found = found[(found[:, 4] > 0) & (found[:, 4] >= least[found[:, 5].astype(np.int64)])]
         colors = detection_colors(classes)
         return {
             "size": list(context.preprocessing.shape[:2]),
@@ -245,7 +273,7 @@ class Detection(Task):
                     "box": [float(each) for each in box],
                     "color": "#{:02x}{:02x}{:02x}".format(*colors[int(number)].tolist()),
                 }
-                for *box, score, number in found[found[:, 4] > 0].astype(np.float64).tolist()
+                for *box, score, number in found.astype(np.float64).tolist()
             ],
         }
 

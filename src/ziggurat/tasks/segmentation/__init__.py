@@ -14,10 +14,20 @@ import numpy as np
 from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.record_data import decode_mask
+from ziggurat.dataflow.standalone_prediction import binary_mask
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, as_color, constant_scores, raw_outputs
+from ziggurat.tasks.base import (
+    PrimaryMetric,
+    SplitData,
+    Task,
+    TaskContext,
+    as_color,
+    chosen_thresholds,
+    constant_scores,
+    raw_outputs,
+)
 from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.report import SHARE, MetricInfo, Report, ReportChart, ScoreInfo, plain_report
@@ -167,14 +177,19 @@ class Segmentation(Task):
 
     def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
         """Return that there are scores for each pixel, and the colors of the classes."""
-        return {"form": "mask", "output": "output", "palette": palette(context.schema).tolist()}
+        colors = palette(context.schema).tolist()
+        return {"form": "mask", "output": "output", "palette": colors, **chosen_thresholds(context)}
+
+    def threshold_names(self, class_names: Sequence[str]) -> tuple[str, ...]:
+        """Return the second of two classes, from whose probability on a pixel is of it."""
+        return (class_names[1],) if len(class_names) == 2 else ()
 
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``size`` (height, width), and ``classes``: share of the pixels and color, the largest first."""
         classes = len(context.class_names)
         if "output" not in outputs or np.ndim(outputs["output"]) != 3:
             return raw_outputs(outputs)
-        mask = _predicted(np.asarray(outputs["output"])[None], classes)[0]
+        mask = _predicted(np.asarray(outputs["output"])[None], classes, context.thresholds)[0]
         counts = np.bincount(mask.ravel(), minlength=classes)
         colors = palette(context.schema)
         order = [number for number in np.argsort(-counts, kind="stable").tolist() if counts[number]]
@@ -195,7 +210,7 @@ class Segmentation(Task):
         """Return the predicted mask in the colors of the classes, (H, W, 3) uint8; None where there are no scores."""
         if "output" not in outputs or np.ndim(outputs["output"]) != 3:
             return None
-        mask = _predicted(np.asarray(outputs["output"])[None], len(context.class_names))[0]
+        mask = _predicted(np.asarray(outputs["output"])[None], len(context.class_names), context.thresholds)[0]
         return palette(context.schema)[mask]
 
     def placed(
@@ -316,8 +331,8 @@ def class_colors(count: int) -> np.ndarray:
     return colors
 
 
-def _predicted(output: Any, classes: int) -> np.ndarray:
-    """Return the class of each pixel, (N, H, W)."""
+def _predicted(output: Any, classes: int, thresholds: Sequence[float] = ()) -> np.ndarray:
+    """Return the class of each pixel, (N, H, W), by the thresholds of an operating point if there is one."""
     scores = np.asarray(output)
     if scores.ndim != 4 or scores.shape[-1] != classes:
         raise DataError(
@@ -325,7 +340,7 @@ def _predicted(output: Any, classes: int) -> np.ndarray:
             received=f"shape {scores.shape} for {classes} classes",
             advice="Return (N, H, W, classes).",
         )
-    return scores.argmax(axis=-1)
+    return binary_mask(scores, thresholds)
 
 
 SEGMENTATION: Final = Segmentation()

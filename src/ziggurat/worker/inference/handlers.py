@@ -47,8 +47,8 @@ __all__ = [
 ]
 
 
-_Stamp = tuple[dict[str, str], dict[str, tuple[int, ...]]]
-"""Given name → checkpoint, and checkpoint → when it was written, in nanoseconds."""
+_Stamp = tuple[dict[str, str], dict[str, tuple[int, ...]], tuple[int, ...]]
+"""Given name → checkpoint; checkpoint → when it was written, in nanoseconds; and when the operating point was."""
 
 
 class WarmModel:
@@ -105,6 +105,8 @@ class WarmModel:
                 self._opened = before
                 raise
             before.close()
+        else:  # another operating point: the network stays open
+            self._job = replace(self._job, context=job.context, operating_point=job.operating_point)
         self._stamp = stamp
 
     def describe(self) -> dict[str, Any]:
@@ -136,7 +138,7 @@ class WarmModel:
     def _look(self) -> _Stamp:
         store = CheckpointStore(JobFolder(self._folder).checkpoints, writable=False)
         times = {info.name: _signature(CheckpointFiles(info.path).state) for info in store.list()}
-        return dict(store.names()), times
+        return dict(store.names()), times, _signature(JobFolder(self._folder).operating_point)
 
 
 def _written(stamp: _Stamp, job: TrainedJob) -> tuple[int, ...] | None:

@@ -25,6 +25,7 @@ from ziggurat.tasks.classification_metrics import (
 )
 from ziggurat.tasks.report import Report
 from ziggurat.tasks.sample_choice import SampleChoice, SampleField, checked_choice
+from ziggurat.tasks.threshold_choice import ThresholdSamples
 
 __all__ = ["Order", "Predictions", "SampleFilter"]
 
@@ -155,6 +156,11 @@ class Predictions:
     def prepared(self) -> Any:
         """What the task computes once of all samples."""
         return self.task.prepare_samples(self.summary, self.task_arrays)
+
+    @cached_property
+    def threshold_samples(self) -> Sequence[ThresholdSamples]:
+        """What the thresholds of an operating point are chosen by; empty where the results do not tell."""
+        return self.task.threshold_samples(self.summary, self.task_arrays) if self.has_samples else ()
 
     def choice(self, asked: Mapping[str, Any]) -> SampleChoice | None:
         """Return the samples that fields of the task leave; None where nothing but their defaults is asked for."""

@@ -14,7 +14,7 @@ from typing import Final
 __all__ = ["Licence", "licence_text", "own_licence", "page_licences", "python_licences"]
 
 _FRONTEND: Final = Path(__file__).parents[2] / "static" / "vendor" / "licences.json"
-_LEFT_OUT: Final = ("all", "dev", "docs")
+_LEFT_OUT: Final = ("all", "dev", "docs", "release")
 """Extras that are sums of others, or for those who work on Ziggurat itself."""
 
 _FILE: Final = re.compile(r"(licen[cs]e|copying|notice)[^/]*", re.IGNORECASE)

@@ -8,6 +8,7 @@ from typing import Final
 
 from ziggurat.entities import Identity, Job, JobFilter
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.notifications import JOB_WORDS, job_event
 
 __all__ = ["MOST_WITHIN_S", "Notification", "notifications"]
 
@@ -15,15 +16,6 @@ MOST_WITHIN_S: Final = 600
 """A job that ended longer ago is no news."""
 
 _MOST: Final = 10
-_WORDS: Final = {"done": "finished", "failed": "failed"}
-_KINDS: Final = {
-    "train": "Run",
-    "program": "Program",
-    "dataset": "Dataset",
-    "evaluate": "Evaluation",
-    "infer": "Predictions",
-    "embed": "Map",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +41,7 @@ class Notification:
 
 
 def notifications(studio: Studio, who: Identity, job_ids: Sequence[str], within_s: float) -> list[Notification]:
-    """Return the jobs of a user that finished or failed, the newest first.
+    """Return the jobs of a user that finished, failed or diverged, the newest first.
 
     Args:
         studio: where they are.
@@ -63,7 +55,7 @@ def notifications(studio: Studio, who: Identity, job_ids: Sequence[str], within_
     else:
         newest = JobFilter(conditions=(("ended", ">", least),), sort="ended", limit=_MOST)
         jobs = list(studio.jobs.page(newest).jobs)
-    chosen = [each for each in jobs if each.state in _WORDS and (each.ended or 0) > least and _is_news(each, who)]
+    chosen = [each for each in jobs if job_event(each) and (each.ended or 0) > least and _is_news(each, who)]
     return [_notification(each) for each in sorted(chosen, key=lambda job: job.ended or 0, reverse=True)[:_MOST]]
 
 
@@ -79,6 +71,7 @@ def _notification(job: Job) -> Notification:
         "infer": ("Results", f"/evaluations/{job.id}"),
     }
     action, path = places.get(job.kind, ("Open", f"/jobs/{job.id}"))
-    if job.state == "failed":
+    event = job_event(job)
+    if event != "finished":
         action, path = "See why", f"/jobs/{job.id}"
-    return Notification(job=job, title=f"{_KINDS.get(job.kind, 'Job')} {_WORDS[job.state]}", action=action, path=path)
+    return Notification(job=job, title=f"{JOB_WORDS.get(job.kind, 'Job')} {event}", action=action, path=path)

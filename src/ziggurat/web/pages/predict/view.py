@@ -335,6 +335,7 @@ class PictureAnswer:
         input: path of the image as the network gets it; empty where the prediction is no image, or lies on the
             original.
         drawn: path of the prediction as an image; empty where it is none.
+        operating_point: ``thresholds``, ``used`` and ``problem`` of the model; empty where none was chosen.
     """
 
     name: str
@@ -346,6 +347,7 @@ class PictureAnswer:
     original: str = ""
     input: str = ""
     drawn: str = ""
+    operating_point: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -410,7 +412,7 @@ def one_answer(studio: Studio, question: Question, picture: tuple[str, bytes], k
     found, took = _predict(studio, question, [picture])
     for failure in found["failures"]:
         raise DataError("An image must be readable.", received=f"`{picture[0]}`: {_reason(failure)}")
-    answer = _answer(studio, question, found["predictions"][0], 0, kept)
+    answer = _answer(studio, question, found, 0, kept)
     shown = kept.keep(png_picture(picture[1], _with_places_px(answer, _SHOWN_PX), key=picture[0]))
     return Prediction(
         answer=replace(answer, original=f"/models/{question.model}/test/pictures/{shown}/0"),
@@ -471,7 +473,7 @@ def some_answer(
     pictures = _by_other_names(pictures)
     found, took = _predict(studio, question, pictures)
     bad = {each["file"] for each in found["failures"]}
-    answers = [_answer(studio, question, each, number, kept) for number, each in enumerate(found["predictions"])]
+    answers = [_answer(studio, question, found, number, kept) for number in range(len(found["predictions"]))]
     side_px = _with_places_px(answers[0], _SMALL_PX) if answers else _SMALL_PX
     drawn = [png_picture(content, side_px, key=name) for name, content in pictures if name not in bad]
     shown = kept.keep(*drawn)
@@ -531,7 +533,7 @@ def values_answer(
     for failure in found["failures"]:
         raise DataError("What is typed must fit the columns of the model.", received=_reason(failure))
     return Prediction(
-        answer=_answer(studio, question, found["predictions"][0], 0, kept),
+        answer=_answer(studio, question, found, 0, kept),
         kept="",
         shown="",
         step=found["step"],
@@ -557,8 +559,9 @@ def _by_other_names(pictures: Sequence[tuple[str, bytes]]) -> list[tuple[str, by
 
 
 def _answer(
-    studio: Studio, question: Question, said: Mapping[str, Any], number: int, kept: ImageCache
+    studio: Studio, question: Question, found: Mapping[str, Any], number: int, kept: ImageCache
 ) -> PictureAnswer:
+    said = found["predictions"][number]
     outputs = [(name, *values_of(each)) for name, each in said.get("outputs", {}).items()]
     classes = [each for each in said.get("classes", ()) if "probability" in each]
     images = {name: bytes(said[name]) for name in ("input", "picture") if said.get(name)}
@@ -575,6 +578,7 @@ def _answer(
         task=studio.models.inputs(question.model).task.name,
         input=places.get("input", ""),
         drawn=places.get("picture", ""),
+        operating_point=found.get("operating_point") or {},
     )
 
 

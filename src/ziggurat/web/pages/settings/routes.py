@@ -17,6 +17,7 @@ from ziggurat.server.permissions import new_router
 from ziggurat.settings import describe_settings
 from ziggurat.web.flash import Outcome, flash_messages
 from ziggurat.web.pages.settings.form import limit_fields, start_up_setting, typed_limits
+from ziggurat.web.pages.settings.notifications import notification_section, typed_notifications
 from ziggurat.web.rendering import page, see_other
 from ziggurat.workspace.studio import Studio
 
@@ -64,6 +65,34 @@ def rotate_signing_key(request: Request, studio: StudioDep, who: AdminUser) -> R
     return see_other(request, "/settings", {"saved": "key"})
 
 
+@router.post("/settings/notifications", include_in_schema=False)
+async def set_notifications(request: Request, studio: StudioDep, who: AdminUser) -> Response:
+    """Change the receivers of notifications."""
+    async with request.form() as form:
+        typed = {name: value for name, value in form.items() if isinstance(value, str)}
+    return await run_in_threadpool(_set_notifications, request, studio, who, typed)
+
+
+def _set_notifications(request: Request, studio: Studio, who: Identity, typed: dict[str, str]) -> Response:
+    try:
+        administration.set_notifications(studio, who, typed_notifications(typed))
+    except ZigguratError as error:
+        section = notification_section(studio, typed=typed, error=error)
+        return _page(request, studio, status_of(error), notifications=section)
+    return see_other(request, "/settings", {"saved": "notifications"})
+
+
+@router.post("/settings/notifications/test", include_in_schema=False)
+def test_notifications(request: Request, studio: StudioDep, who: AdminUser) -> Response:
+    """Send a test message to each receiver, and show the result."""
+    try:
+        tested = administration.test_notifications(studio, who)
+    except ZigguratError as error:
+        section = notification_section(studio, error=error)
+        return _page(request, studio, status_of(error), notifications=section)
+    return _page(request, studio, notifications=notification_section(studio, tested=tested))
+
+
 @router.post("/settings/limits", include_in_schema=False)
 async def choose_limits(request: Request, studio: StudioDep, who: AdminUser) -> Response:
     """Choose the numbers, all of them or none."""
@@ -93,8 +122,10 @@ def _page(request: Request, studio: Studio, status: int = 200, **values: Any) ->
         "signing_key_problem": "",
         "folders": [(root, os.path.isdir(root)) for root in studio.paths.chosen],
         "limits": limit_fields(studio.limits.all()),
+        "notifications": None,
         **values,
     }
+    shown["notifications"] = shown["notifications"] or notification_section(studio)
     process = [start_up_setting(each, held) for each in describe_settings()]
     has_accounts = studio.people.has_accounts()
     try:
@@ -174,6 +205,8 @@ def enable(request: Request, studio: StudioDep, who: AdminUser, name: str) -> Re
 
 
 @router.get("/settings/limits", include_in_schema=False)
+@router.get("/settings/notifications", include_in_schema=False)
+@router.get("/settings/notifications/{_act}", include_in_schema=False)
 @router.get("/settings/folders/{_act}", include_in_schema=False)
 def come_back(request: Request, _who: AdminUser) -> Response:
     """Send those who ask by its address for the page that refused a form to the settings."""
