@@ -90,7 +90,7 @@ class Best:
     def metric(self) -> str:
         """Name of the metric without ``validation``, which the title of the column says: ``Accuracy``."""
         name = (self.title or self.tag).removeprefix("validation ").replace("_", " ")
-        return name[:1].upper() + name[1:]
+        return as_heading(name)
 
     @property
     def text(self) -> str:

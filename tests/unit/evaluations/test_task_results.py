@@ -205,7 +205,9 @@ def test_each_class_has_its_iou_in_a_table(tmp_path):
 
     assert [value.name for value in report.values] == ["mean_iou", "pixel_accuracy"]
     (table,) = report.tables
-    assert [row["class"] for row in table.rows] == ["road", "tree"]
+    assert sorted(row["class"] for row in table.rows) == ["road", "tree"]
+    assert [row["iou"] for row in table.rows] == sorted(row["iou"] for row in table.rows), "the worst comes first"
+    assert {row["class"]: row["color"] for row in table.rows} == {"road": "#010203", "tree": "#090807"}
     right = outputs.argmax(axis=3)[..., None] == masks
     assert found.samples(np.arange(6))[2]["values"]["pixel_accuracy"] == pytest.approx(right[2].mean())
     drawn = context.task.pictures(context, [np.zeros((4, 4, 3), np.uint8), masks[0, ..., 0]], {"output": outputs[0]})

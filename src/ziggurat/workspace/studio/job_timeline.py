@@ -294,7 +294,7 @@ def _ends(job: Job, attempts: Sequence[Attempt]) -> list[TimelineEvent]:
         return []
     kind = "paused" if job.paused and job.state == "stopped" else job.state
     words = {"done": f"{_subject(job)} finished", "stopped": "Stopped", "paused": "Paused", "failed": "Failed"}
-    if kind not in words:
+    if kind not in words or (kind == "failed" and _is_told(job, kind)):
         return []
     return [
         TimelineEvent(

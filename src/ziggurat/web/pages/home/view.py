@@ -437,7 +437,8 @@ def _ordinal(number: int) -> str:
 
 def _sentence(text: str) -> str:
     words = text.strip().rstrip(".").replace("`", "")  # a row has no room for code
-    return f"{words[:1].upper()}{words[1:]}"[:_MOST_WORDS]
+    is_name = text.strip().startswith("`") or not words.partition(" ")[0].strip(",:;").isalpha()  # such as train.py
+    return (words if is_name else f"{words[:1].upper()}{words[1:]}")[:_MOST_WORDS]
 
 
 def _thumbnail(dataset: Job, facts: Mapping[str, Mapping[str, Any]]) -> Thumbnail:
