@@ -344,8 +344,8 @@ def _chosen(url: str | None, token: str | None) -> tuple[str, str]:
     return address, settings.token_for(address) if token is None else token
 
 
-def _not_done(job: Mapping[str, Any], received: str) -> JobError:
-    return JobError("A job that is waited for gets done.", received=f"{job['id']}, {received}", details={"job": job})
+def _not_done(job: Mapping[str, Any], state: str) -> JobError:
+    return JobError(f"{job['name'] or job['id']} ({job['id']}) is {state.rstrip('.')}.", details={"job": job})
 
 
 _TEST_BATCH_S: Final = 300.0

@@ -1,5 +1,6 @@
 """TensorFlow 1 scripts run unchanged: their names, both Pythons, their own modules, and errors at their lines."""
 
+import gzip
 import sys
 import textwrap
 from dataclasses import dataclass
@@ -56,6 +57,24 @@ def test_a_package_that_is_missing_is_named(run) -> None:
     assert "Install it" not in ran.err
     ran = run("import yaml.of_nobody\n")
     assert "Install it with: pip install pyyaml." in ran.err
+
+
+def test_a_reader_of_its_own_takes_sizes_from_a_header(run, tmp_path) -> None:
+    header, pixels = np.array([2, 3], ">u4").tobytes(), bytes(range(6))
+    (tmp_path / "images.gz").write_bytes(gzip.compress(header + pixels))
+    ran = run(f"""\
+        import gzip
+        import numpy
+        def _read32(bytestream):
+            dt = numpy.dtype(numpy.uint32).newbyteorder('>')
+            return numpy.frombuffer(bytestream.read(4), dtype=dt)
+        with gzip.open({str(tmp_path / "images.gz")!r}) as bytestream:
+            rows, cols = _read32(bytestream), _read32(bytestream)
+            data = numpy.frombuffer(bytestream.read(rows * cols), dtype=numpy.uint8)
+        data = data.reshape(rows, cols)
+        assert data.tolist() == [[0, 1, 2], [3, 4, 5]] and rows[0] == 2 and rows == 2
+    """)
+    assert ran.code == 0, ran.err
 
 
 def test_scipy_reads_writes_and_resizes_images_as_before(run, tmp_path) -> None:

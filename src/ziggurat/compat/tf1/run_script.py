@@ -174,6 +174,7 @@ def _older_numpy(report: Report) -> Iterator[None]:
         _replaced(np, "reshape", older_reshape),
         _replaced(np, "array", _of_uneven_rows(np.array, report)),
         _replaced(np, "asarray", _of_uneven_rows(np.asarray, report)),
+        _replaced(np, "frombuffer", _single_numbers(np.frombuffer)),
         _replaced(np, "save", _saving_uneven_rows(np.save, report)),
     ):
         yield
@@ -193,6 +194,26 @@ def _of_uneven_rows(make: Callable[..., Any], report: Report) -> Callable[..., A
                 raise
             report.adapt(f"np.{make.__name__}(rows of unequal lengths)", "dtype=object", frame)
             return make(*arguments, dtype=object, **options)
+
+    return made
+
+
+class _SingleNumber(np.ndarray):
+    """An array of one whole number that is a size, too, as all such arrays were."""
+
+    def __index__(self) -> int:
+        return int(self.item())
+
+
+def _single_numbers(frombuffer: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``np.frombuffer``, which gives the script sizes: its reader of MNIST reads a header so."""
+
+    @functools.wraps(frombuffer)
+    def made(*arguments: Any, **options: Any) -> Any:
+        found = frombuffer(*arguments, **options)
+        frame = sys._getframe(1)
+        is_size = found.size == 1 and found.dtype.kind in "iu" and users_frame(frame) is frame
+        return found.view(_SingleNumber) if is_size else found
 
     return made
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ziggurat.tf import logger
 
-__all__ = ["LOG_DIR", "_logger"]  # noqa: F822 - the first is given by `__getattr__`
+__all__ = ["LOG_DIR", "_logger"]  # noqa: F822  # pyright: ignore[reportUnsupportedDunderAll] - by `__getattr__`
 
 _logger: Final[logging.Logger] = logger.info.__self__  # pyright: ignore[reportFunctionMemberAccess]
 
