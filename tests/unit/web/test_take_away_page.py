@@ -159,7 +159,7 @@ def test_an_export_is_asked_for_proven_and_downloaded(visit, model, exports):
     assert not (Path(model.folder) / "exports" / _NAME).exists()
 
 
-def test_other_thresholds_since_an_export_are_said_and_taken_over(visit, model, exports):
+def test_thresholds_since_an_export_are_said_and_taken_over(visit, model, exports):
     place, made = f"/models/{model.id}/take-away", exports()
     made.start(model.id, "onnx")
     assert _ended(made, model.id) == "done"
