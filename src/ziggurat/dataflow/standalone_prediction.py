@@ -417,15 +417,7 @@ def _session_run(session: Any, names: list[str]) -> Run:
 def _self_test(folder: Path, model: Run, *, as_json: bool) -> int:
     rules = _module(folder / "standalone_samples.py")
     allowed, differences = rules.check_samples(folder, model, Reader(folder, _is_inside(folder)).prepared)
-    failed = [number for number, each in enumerate(differences, 1) if not each <= allowed]
-    if as_json:
-        shown = [each if np.isfinite(each) else None for each in differences]
-        sys.stdout.write(json.dumps({"holds": not failed, "allowed": allowed, "differences": shown}) + "\n")
-        return 1 if failed else 0
-    for number in failed:
-        sys.stdout.write(f"sample {number} differs by {differences[number - 1]:.3g}; allowed is {allowed:g}\n")
-    sys.stdout.write(f"{len(differences) - len(failed)} of {len(differences)} samples give the same on this machine.\n")
-    return 1 if failed else 0
+    return rules.show_differences(allowed, differences, as_json=as_json)
 
 
 # ---- pixels
@@ -522,8 +514,7 @@ class TaskRules:
         folder: of the export.
 
     Attributes:
-        least_score: of boxes that are shown unless another one is asked for. Boxes below their operating point are not
-            among the predictions in the first place.
+        least_score: of boxes that are shown unless another one is asked for; 0 if an operating point chooses them.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -630,36 +621,24 @@ class TaskRules:
         return {"class": self._names[number], "number": number, **more}
 
 
-def decided_class(
-    probabilities: np.ndarray, thresholds: Sequence[float], names: Sequence[str]
-) -> dict[str, str | int | float | None]:
+def decided_class(probabilities: np.ndarray, thresholds: Sequence[float], names: Sequence[str]) -> dict[str, Any]:
     """Return which class an operating point decides for: ``class``, ``number`` and ``threshold``.
 
     Of two classes it is the second one from the threshold on, else the first. Of more it is the most probable class,
-    or none (``class`` and ``number`` are None) if its probability is below the threshold.
-
-    Args:
-        probabilities: (classes).
-        thresholds: one number.
-        names: of the classes.
+    or none (``class`` and ``number`` are None) if its probability, of (classes), is below the only threshold.
     """
     (threshold,) = thresholds
-    number: int | None = int(np.argmax(probabilities))
-    if len(probabilities) == 2:
-        number = int(probabilities[1] >= np.float32(threshold))
-    elif not probabilities[number] >= np.float32(threshold):
-        number = None
-    if not np.isfinite(probabilities).all():
-        number = None
-    return {"class": None if number is None else names[number], "number": number, "threshold": float(threshold)}
+    limit, is_binary = np.float32(threshold), len(probabilities) == 2
+    number = int(probabilities[1] >= limit) if is_binary else int(np.argmax(probabilities))
+    is_decided = bool(np.isfinite(probabilities).all() and (is_binary or probabilities[number] >= limit))
+    found = {"class": names[number], "number": number} if is_decided else {"class": None, "number": None}
+    return {**found, "threshold": float(threshold)}
 
 
 def binary_mask(scores: np.ndarray, thresholds: Sequence[float] = ()) -> np.ndarray:
-    """Return the class of each pixel, (..., H, W) int64.
+    """Return the class of each pixel, (..., H, W) int64, of logits (..., H, W, classes).
 
-    Args:
-        scores: (..., H, W, classes), logits.
-        thresholds: of the softmax probability of the second of two classes; empty for the largest score.
+    With a threshold, a pixel is of the second of two classes from that softmax probability on.
     """
     if not len(thresholds):
         return scores.argmax(axis=-1)

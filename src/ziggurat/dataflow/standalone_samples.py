@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["check_samples", "stored_values"]
+__all__ = ["check_samples", "show_differences", "stored_values"]
 
 Run = Callable[[np.ndarray], "dict[str, np.ndarray]"]
 
@@ -65,6 +66,19 @@ def check_samples(folder: Path, model: Run, prepared: Callable[[np.ndarray], np.
         worst = float(np.max(shares))
         differences.append(worst if np.isfinite(worst) else float("inf"))
     return float(about["tolerance"]), differences
+
+
+def show_differences(allowed: float, differences: Sequence[float], *, as_json: bool) -> int:
+    """Print what ``check_samples`` found; return the exit code: 0, or 1 if a sample differs by more than is allowed."""
+    failed = [number for number, each in enumerate(differences, 1) if not each <= allowed]
+    if as_json:
+        shown = [each if np.isfinite(each) else None for each in differences]
+        sys.stdout.write(json.dumps({"holds": not failed, "allowed": allowed, "differences": shown}) + "\n")
+        return 1 if failed else 0
+    for number in failed:
+        sys.stdout.write(f"sample {number} differs by {differences[number - 1]:.3g}; allowed is {allowed:g}\n")
+    sys.stdout.write(f"{len(differences) - len(failed)} of {len(differences)} samples give the same on this machine.\n")
+    return 1 if failed else 0
 
 
 _LEAST_COMPARED = 0.05

@@ -19,7 +19,7 @@ from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.preprocessing import InputPreprocessing, input_spec
 from ziggurat.tasks.report import MetricInfo, Report, ScoreInfo, plain_report
 from ziggurat.tasks.sample_choice import ChoosesSamples
-from ziggurat.tasks.threshold_choice import ThresholdSamples
+from ziggurat.tasks.threshold_choice import ChoosesThresholds
 
 __all__ = [
     "PrimaryMetric",
@@ -94,7 +94,7 @@ class TaskContext:
         return self.schema.class_names
 
 
-class Task(ChoosesSamples, ABC):
+class Task(ChoosesSamples, ChoosesThresholds, ABC):
     """What is learned.
 
     A task holds no state: everything that depends on a job is in its ``TaskContext``. A batch is ``[x, y]``, or
@@ -448,33 +448,6 @@ class Task(ChoosesSamples, ABC):
         ``thresholds`` is there if an operating point was chosen: a number for each of ``threshold_names``.
         """
         return {"form": "numbers", "output": "output"}
-
-    default_threshold: ClassVar[float] = 0.5
-    """Threshold of a class for which an operating point names none."""
-
-    least_threshold: ClassVar[float] = 0.0
-    """The smallest threshold that may be chosen: what scores less is no prediction in any case."""
-
-    def threshold_names(self, class_names: Sequence[str]) -> tuple[str, ...]:
-        """Return what has a threshold in an operating point: names of classes, or a word for all; empty for nothing.
-
-        Args:
-            class_names: of the network.
-        """
-        return ()
-
-    def threshold_samples(
-        self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
-    ) -> Sequence[ThresholdSamples]:
-        """Return what the thresholds of an operating point are chosen by, one for each of ``threshold_names``.
-
-        None where the results of an evaluation do not tell.
-
-        Args:
-            summary: of the evaluation.
-            arrays: of its results, by name.
-        """
-        return ()
 
     def sample_label(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> Any:
         """Return what is true of such a sample, as JSON values; None where pages cannot show samples of the task.

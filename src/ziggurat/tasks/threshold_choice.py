@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = ["ThresholdFigures", "ThresholdSamples"]
+__all__ = ["ChoosesThresholds", "ThresholdFigures", "ThresholdSamples"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,37 @@ class ThresholdSamples:
         f1[(scores == below) & (np.arange(len(scores)) < len(scores) - 1)] = -1  # equal scores stay together
         place = int(np.argmax(f1))
         return self.at(_between(float(below[place]), float(scores[place])))
+
+
+class ChoosesThresholds:
+    """The part of a task that says what has a threshold in an operating point; by default nothing."""
+
+    default_threshold: ClassVar[float] = 0.5
+    """Threshold of a class for which an operating point names none."""
+
+    least_threshold: ClassVar[float] = 0.0
+    """The smallest threshold that may be chosen: what scores less is no prediction in any case."""
+
+    def threshold_names(self, class_names: Sequence[str]) -> tuple[str, ...]:
+        """Return what has a threshold in an operating point: names of classes, or a word for all; empty for nothing.
+
+        Args:
+            class_names: of the network.
+        """
+        return ()
+
+    def threshold_samples(
+        self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> Sequence[ThresholdSamples]:
+        """Return what the thresholds of an operating point are chosen by, one for each of ``threshold_names``.
+
+        None where the results of an evaluation do not tell.
+
+        Args:
+            summary: of the evaluation.
+            arrays: of its results, by name.
+        """
+        return ()
 
 
 def _between(low: float, high: float) -> float:

@@ -18,8 +18,10 @@ import pytest
 from tests.unit.web.html_page import html_of
 from tests.waiting import wait_until
 from ziggurat.entities import Job
+from ziggurat.entities.operating_point import OperatingPoint, checkpoint_digest, write_operating_point
 from ziggurat.errors import CheckpointError, JobError, NetworkCodeError, UnknownNameError
 from ziggurat.events import CheckpointSaved
+from ziggurat.layout import JobFolder
 from ziggurat.store import Store
 from ziggurat.workspace.studio.exports import Exports
 
@@ -155,6 +157,26 @@ def test_an_export_is_asked_for_proven_and_downloaded(visit, model, exports):
     assert visit.post(f"{place}/exports/{_NAME}/delete").status_code == 303
     assert made.of_job(model.id) == []
     assert not (Path(model.folder) / "exports" / _NAME).exists()
+
+
+def test_thresholds_since_an_export_are_said_and_taken_over(visit, model, exports):
+    place, made = f"/models/{model.id}/take-away", exports()
+    made.start(model.id, "onnx")
+    assert _ended(made, model.id) == "done"
+    first = made.get(model.id, _NAME)
+    before = _text(visit.part(place, "take-exports"))
+    folder = JobFolder(Path(model.folder))
+    digest = checkpoint_digest(folder, "step-00000004")
+    point = OperatingPoint(names=("b",), thresholds=(0.7,), checkpoint="step-00000004", step=4, digest=digest)
+    write_operating_point(folder, point)
+
+    after = _text(visit.part(place, "take-exports"))
+    again = made.start(model.id, "onnx")
+
+    assert "Other thresholds were chosen since" not in before
+    assert "Other thresholds were chosen since" in after
+    assert (first.state, again.state) == ("done", "waiting")
+    _ended(made, model.id)
 
 
 def test_an_export_that_does_not_hold_warns(visit, model, exports):
