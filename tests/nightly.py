@@ -16,9 +16,14 @@ def some_nightly(
     """Return the cases for ``pytest.mark.parametrize``, some of them marked ``nightly``.
 
     Args:
-        cases: all of them.
+        cases: all of them; a tuple has a value for each of several parameters.
         nightly: those that are marked; all but ``but`` where none is given.
         but: those that are not.
     """
-    chosen = [case for case in cases if (case not in but if nightly is None else case in nightly)]
-    return [pytest.param(case, marks=pytest.mark.nightly if case in chosen else ()) for case in cases]
+    cases = [case if isinstance(case, tuple) else (case,) for case in cases]
+
+    def is_nightly(values: tuple[Any, ...]) -> bool:
+        case = values if len(values) > 1 else values[0]
+        return case not in but if nightly is None else case in nightly
+
+    return [pytest.param(*values, marks=pytest.mark.nightly if is_nightly(values) else ()) for values in cases]

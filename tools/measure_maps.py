@@ -123,7 +123,9 @@ def _page_marks(address: str) -> list[float]:
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
         for _ in range(_VISITS):
             page.goto(address)
-            page.wait_for_function("performance.getEntriesByName('map').length > 0")
+            # Text is no program to a page of the studio, so Playwright cannot wait for a condition there.
+            while not page.evaluate("performance.getEntriesByName('map').length"):
+                page.wait_for_timeout(_POLL_S * 100)
             found.append(page.evaluate("performance.getEntriesByName('map')[0].startTime") / 1000)
         browser.close()
     return found

@@ -38,21 +38,21 @@ from ziggurat.workspace.workspace import open_folders
 
 __all__ = ["Measured", "main", "train_by"]
 
-_ACCURACY = "validation_accuracy"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """What a training took and reached.
 
     Args:
-        accuracy: of its best checkpoint on the validation split, 0 to 1.
+        metric: by which the training is judged, such as ``validation_accuracy``.
+        value: of it at the best checkpoint.
         cpu_s: seconds of CPU time of this process and all of its children, from the recipe to the end.
         wall_s: seconds that passed.
         folder: of the job.
     """
 
-    accuracy: float
+    metric: str
+    value: float
     cpu_s: float
     wall_s: float
     folder: Path
@@ -81,9 +81,9 @@ def main(arguments: Sequence[str]) -> int:
             scratch = {"epochs": given.scratch}
             rows["from scratch"] = train_by(_recipe(given.data, network, weights=(), **scratch), given.data, seed)
         for name, row in rows.items():
-            found.setdefault(name, []).append(row.accuracy)
+            found.setdefault(name, []).append(row.value)
             seconds = {"cpu_s": round(row.cpu_s, 1), "wall_s": round(row.wall_s, 1)}
-            print(json.dumps({"seed": seed, "what": name, "accuracy": round(row.accuracy, 4), **seconds}), flush=True)
+            print(json.dumps({"seed": seed, "what": name, "accuracy": round(row.value, 4), **seconds}), flush=True)
     means = {name: round(statistics.fmean(values), 4) for name, values in found.items()}
     print(json.dumps({"mean accuracy": means}))
     return 0
@@ -123,8 +123,10 @@ def train_by(recipe: Recipe, source: str, seed: int) -> Measured:
     if code:
         raise SystemExit(f"The training in {folder} ended with the code {code}; see its log.")
     best = best_checkpoint(JobFolder(folder))
-    accuracy = float("nan") if best is None else best.checkpoint.values[_ACCURACY]
-    return Measured(accuracy=accuracy, cpu_s=_cpu_s() - cpu_s, wall_s=time.monotonic() - began_s, folder=folder)
+    if best is None or best.value is None:
+        raise SystemExit(f"The training in {folder} was not validated; see its log.")
+    seconds = {"cpu_s": _cpu_s() - cpu_s, "wall_s": time.monotonic() - began_s}
+    return Measured(metric=best.tag, value=best.value, **seconds, folder=folder)
 
 
 def _by_sklearn(trained: Measured) -> Measured:
@@ -151,7 +153,7 @@ def _by_sklearn(trained: Measured) -> Measured:
         model.fit(*splits["train"])
     x, y = splits["val"]
     accuracy = float(np.mean(model.predict(x) == y))
-    return replace(trained, accuracy=accuracy, cpu_s=_cpu_s() - cpu_s, wall_s=time.monotonic() - began_s)
+    return replace(trained, value=accuracy, cpu_s=_cpu_s() - cpu_s, wall_s=time.monotonic() - began_s)
 
 
 def _cpu_s() -> float:

@@ -67,11 +67,25 @@ __all__ = [
     "UsageError",
     "ZigguratError",
     "error_of_family",
+    "install_advice",
     "memory_error",
     "nearest_names",
 ]
 
 _NOTHING = object()
+
+_PACKAGES: Final = {
+    **{name: name for name in ("matplotlib", "torchvision", "tabulate", "pandas", "transformers", "lightning", "gym")},
+    "sklearn": "scikit-learn",
+    "cv2": "opencv-python-headless",
+    "pytorch_lightning": "pytorch-lightning",
+    "skimage": "scikit-image",
+    "yaml": "pyyaml",
+    "datasets": "datasets",
+    "timm": "timm",
+    "tqdm": "tqdm",
+}
+"""Module → package that brings it, of packages that programs need and Ziggurat does not."""
 _SHOWN = 40
 
 
@@ -390,6 +404,12 @@ _NO_MEMORY: Final = re.compile(
     re.IGNORECASE,
 )
 """What the loader of libraries, the interpreter and the hashing of passwords say where memory is limited."""
+
+
+def install_advice(error: BaseException) -> str:
+    """Return how to install the package that a program misses; empty for other errors and unknown packages."""
+    name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    return f"Install it with: pip install {_PACKAGES[name]}." if name in _PACKAGES else ""
 
 
 def memory_error(error: BaseException) -> ZigguratError | None:

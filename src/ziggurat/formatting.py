@@ -56,7 +56,7 @@ def as_duration(duration_s: float | None) -> str:
 
 def as_rough_duration(duration_s: float) -> str:
     """Return a guessed duration such as ``about 3 min``, with no more digits than a guess has."""
-    units = ((95, 1, "s"), (5700, 60, "min"), (172_800, 3600, "h"), (math.inf, 86400, "d"))
+    units = ((45, 1, "s"), (5700, 60, "min"), (172_800, 3600, "h"), (math.inf, 86400, "d"))
     unit_s, unit = next((unit_s, unit) for limit_s, unit_s, unit in units if duration_s < limit_s)
     count = duration_s / unit_s
     step = 10 if unit == "s" else 1 if count < 10 else 5

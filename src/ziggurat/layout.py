@@ -17,6 +17,7 @@ A job folder::
       network.py         the standard network that is trained, as it was when the job began; it fits the checkpoints
       baselines.json     what simple models reach on the validation split of a finished training, and its own value
       data/              of a job that trains on a bare folder: which files it found there, and the split of each
+      operating-point.json  thresholds that predictions obey, and the evaluation that they were chosen on
       hyper.txt          hyperparameters that a user sets during training
       stats.json         the scalars of each epoch, one JSON object per line
       machine_load.jsonl       load of the machine while it trains, one JSON object per line
@@ -201,6 +202,11 @@ class JobFolder:
     def baselines(self) -> Path:
         """What simple models reach on the validation split, beside what the training reached (JSON)."""
         return self.path / "baselines.json"
+
+    @property
+    def operating_point(self) -> Path:
+        """Thresholds that predictions obey, and the evaluation that they were chosen on (JSON)."""
+        return self.path / "operating-point.json"
 
     @property
     def data(self) -> Path:

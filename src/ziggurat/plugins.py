@@ -2,7 +2,8 @@
 
 Built-ins are in the same groups (in Ziggurat's own ``pyproject.toml``), so they get no special treatment. When a
 plugin of another distribution takes the name of a built-in, the built-in wins. Compatibility with other tools is
-reached only so: by ``routers`` of the REST API, ``verbs`` of the shell, and ``redirects`` from modules that have moved.
+reached only so: by ``routers`` of the REST API, ``verbs`` of the shell, ``network_tabs`` of the new-model page, and
+``redirects`` from modules that have moved.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ GROUPS: Final = {
     "executors": "executor",
     "importers": "importer",
     "monitors": "monitor",
+    "network_tabs": "network tab",
     "redirects": "redirect",
     "routers": "router",
     "schedules": "schedule",

@@ -175,6 +175,19 @@ class Settings:
             has_flag=False,
         ),
     )
+    executor: str = field(
+        default="local",
+        metadata=_about(
+            "Executor that starts the workers of the studio: local, or the name of a plugin.", has_flag=False
+        ),
+    )
+    ray_address: str = field(
+        default="",
+        metadata=_about(
+            "Ray cluster on which jobs run too: HOST:PORT, or auto for the one of this machine; `up --ray` sets it.",
+            has_flag=False,
+        ),
+    )
     stop_grace_s: int = field(
         default=120,
         metadata=_about(

@@ -12,7 +12,8 @@ SERVER_HOMES = (
         f"ziggurat.operations.{each}"
         for each in ("administration", "datasets", "jobs", "models", "use_case", "weights")
     ),
-    *("ziggurat.compat.digits", "ziggurat.compat.caffe.routes"),
+    *("ziggurat.compat.digits", "ziggurat.compat.studio_imports"),
+    *(f"ziggurat.compat.{tool}.{name}" for tool in ("caffe", "torch7") for name in ("routes", "tab")),
     *("ziggurat.serving", "ziggurat.net.http_protocol"),
     *("ziggurat.workspace.doctor", "ziggurat.cli.doctor"),  # look into the store where that is installed
 )

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 from tests.tensorflow.task_datasets import MAKERS
 
-__all__ = ["CHOSEN", "JOURNEYS", "Journey", "Walk", "write_files"]
+__all__ = ["CHOSEN", "JOURNEYS", "NIGHTLY", "Journey", "Walk", "write_files"]
 
 LONG_MS: Final = 180_000
 """How long a job may take on a machine that is busy."""
@@ -123,12 +123,20 @@ JOURNEYS: Final[dict[str, Journey]] = {
 
 CHOSEN: Final = (
     ("regression of rows", "tensorflow"),
+    ("segmentation", "torch"),
+)
+"""What the build server walks: rows and images, numbers and pictures, both frameworks.
+
+Its ``test_browser_journey`` walks a classification of images, too.
+"""
+
+NIGHTLY: Final = (
     ("segmentation", "tensorflow"),
     ("classification of texts", "tensorflow"),
     ("classification of images", "torch"),
     ("detection", "torch"),
 )
-"""What the build server walks: each form of data, kind of result and framework, and four formats, at least once."""
+"""What ``make test-nightly`` walks: with the others each form of data, kind of result and framework."""
 
 _TORCH_FORMATS: Final = {"SavedModel": "PyTorch program (.pt2)", "LiteRT": "PyTorch program (.pt2)"}
 """Format of the export on TensorFlow → the one that PyTorch has instead."""
@@ -225,17 +233,16 @@ class Walk:
         page.wait_for_url("**/evaluations/2*")
         expect(page.locator(self._journey.seen).first).to_be_visible(timeout=LONG_MS)
         self._check_page(page)
-        if page.locator("#report-fields").count():
+        if page.locator("#threshold-form").count():
             self._choose_samples()
 
     def _choose_samples(self) -> None:
         """Look at other figures, and at the images that have objects of a size."""
         page = self._page
         page.locator("#field-confidence").fill("0.5")
-        page.locator("#fields-go").click()
         page.wait_for_url("**confidence=0.5*")
-        expect(page.locator("[data-confidence-text]")).to_have_text(re.compile("50"))
-        expect(page.locator(".metrics")).to_contain_text("Precision")
+        expect(page.locator("#measure-precision")).to_contain_text("at 0.50")
+        expect(page.locator("#by-confidence text.at")).to_have_text("0.50")
         self._check_page(page)
         page.locator("#show-all").click()
         expect(page.locator("#field-confidence")).to_have_value("0.5")

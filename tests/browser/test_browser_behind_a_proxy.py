@@ -111,7 +111,7 @@ def test_the_studio_works_below_its_prefix(visitor: Page, proxy: str, server: Ru
     _check_places(page)
     page.get_by_role("link", name="Datasets", exact=True).click()
     page.locator("main").get_by_role("link", name="New dataset").first.click()
-    page.wait_for_url(f"{proxy}/datasets/new")
+    page.wait_for_url(f"{proxy}/datasets/new*")
     page.locator("#source").fill(source)
     expect(page.locator("#preview img").first).to_have_js_property("naturalWidth", 28)
     _check_places(page)

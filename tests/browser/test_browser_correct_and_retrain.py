@@ -52,6 +52,7 @@ def detector(server: Any) -> tuple[str, str, int, list[int]]:
     return dataset, finished(server, server.client.evaluations.create(model, split="val")["id"]), row, box
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_box_is_drawn_and_both_detectors_compared(

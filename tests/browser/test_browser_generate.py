@@ -60,6 +60,7 @@ def test_samples_follow_seed_and_sliders(server: Any, page: Any, generator: str,
     check_page(page)
 
 
+@pytest.mark.nightly
 def test_the_form_works_without_scripts(server: Any, browser: Any, generator: str) -> None:
     plain = browser.new_context(java_script_enabled=False).new_page()
     plain.goto(f"{server.address}/models/{generator}/test")

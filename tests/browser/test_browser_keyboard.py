@@ -32,7 +32,7 @@ def test_from_pictures_to_a_tested_model(page: Page, server: RunningStudio, sour
     expect(page.locator("body")).to_have_attribute("data-live", "on")
     keys.reach("New dataset", tag="a")
     keys.press("Enter")
-    page.wait_for_url("**/datasets/new")
+    page.wait_for_url("**/datasets/new*")
     _make_data_set(page, keys, source)
     _start_training(page, keys)
     _test_model(page, keys)

@@ -44,6 +44,7 @@ def test_a_graph_that_is_gone_is_said_to_be(server: Any, page: Any, check_page: 
     check_page(page)
 
 
+@pytest.mark.nightly
 def test_it_works_without_a_script(server: Any, browser: Any) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

@@ -1,6 +1,6 @@
 """Shows in a real browser that each task leads from files to an exported model; see ``task_journeys``.
 
-The build server walks a choice of the journeys; ``make test-matrix`` walks all of them.
+The build server walks two of the journeys, ``make test-nightly`` four more; ``make test-matrix`` walks all of them.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.task_journeys import CHOSEN, JOURNEYS, Walk, write_files
+from tests.browser.task_journeys import CHOSEN, JOURNEYS, NIGHTLY, Walk, write_files
+from tests.nightly import some_nightly
 
 EVERY = tuple((name, framework) for framework in ("tensorflow", "torch") for name in JOURNEYS)
-WALKED = EVERY if os.environ.get("TESTS_EVERY_TASK") else CHOSEN
+WALKED = EVERY if os.environ.get("TESTS_EVERY_TASK") else some_nightly([*CHOSEN, *NIGHTLY], nightly=NIGHTLY)
 
 
 @pytest.mark.timeout(900)

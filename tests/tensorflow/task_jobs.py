@@ -35,18 +35,19 @@ JOBS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
 """Name → data, network and fields of the spec."""
 
 
-def task_job(name: str, folder: Path, steps: int = 5, **others: Any) -> str:
+def task_job(name: str, folder: Path, steps: int = 5, network: str = "", **others: Any) -> str:
     """Return the folder of a job of ``JOBS`` that was trained for some steps.
 
     Args:
         name: of the job.
         folder: for the dataset and the job.
         steps: how many.
+        network: in place of its own.
         others: further fields of its spec.
     """
-    data, network, changes = JOBS[name]
+    data, usual, changes = JOBS[name]
     if data != "digits":
         data = small_dataset(data, folder / "data")
     optimizer = {"name": "sgd"} if name == "pairs" else {"name": "adam"}
     fields = {"data": data, "optimizer": optimizer, "learning_rate": 0.003, "batch_size": 16, **changes, **others}
-    return str(quick_job(folder / "job", network, steps=steps, **fields))
+    return str(quick_job(folder / "job", network or usual, steps=steps, **fields))

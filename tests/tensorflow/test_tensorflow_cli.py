@@ -93,7 +93,7 @@ def test_errors_have_their_exit_codes(ziggurat: Callable[..., Answer], tmp_path:
     assert (answer.code, answer.content["error"], answer.err) == (3, "unknown_name", "")
     assert ziggurat("predict", null_job()).code == 2
     assert ziggurat("graph", "lenet", "--input-shape", "28x28").err == (
-        "Error: `--input-shape` takes HxWxC, or N. Received: 28x28. Write it as in 28x28x1, or 13.\n"
+        "Error: `28x28` is not HxWxC or N, which `--input-shape` takes. Write it as in 28x28x1, or 13.\n"
     )
     assert ziggurat("model", "predict", "a.pb", "b.npy", "--feed", "rate").code == 2
     assert ziggurat("debug", "net.py", "--time-limit", "0").code == 2

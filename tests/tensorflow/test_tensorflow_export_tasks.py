@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import runpy
 import subprocess
@@ -57,7 +58,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return Jobs()
 
 
-@pytest.mark.parametrize("name", some_nightly(JOBS, nightly=["detection"]))
+@pytest.mark.parametrize("name", some_nightly(JOBS, nightly=["detection", "free", "pairs"]))
 def test_every_format_that_can_hold_a_task_does(jobs: dict[str, str], name: str, tmp_path: Path) -> None:
     for each in FORMATS:
         request = {"folder": jobs[name], "format": each, "out": str(tmp_path / each)}
@@ -78,6 +79,15 @@ def test_every_format_that_can_hold_a_task_does(jobs: dict[str, str], name: str,
             assert report["metric_after"] == pytest.approx(report["metric_before"], rel=1e-5, abs=least)
         else:
             assert report["metric_after"] is None
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "network"), [("detection", "detector_lite0"), ("segmentation", "unet_lite0")])
+def test_a_network_on_a_backbone_is_exported(name: str, network: str, tmp_path: Path) -> None:
+    job = task_job(name, tmp_path, steps=2, network=network)
+    for form in FORMATS:
+        report = export({"folder": job, "format": form, "out": str(tmp_path / form)})["parity"]
+        assert report["holds"], report
 
 
 @pytest.mark.parametrize("name", ["classification of rows", "multi-label", "segmentation", "regression"])
@@ -159,8 +169,10 @@ def approximately(value: Any) -> Any:
     return [approximately(each) for each in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("place", ["inside", "beside"])
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize(
+    ("name", "place"),
+    some_nightly(itertools.product(JOBS, ["inside", "beside"]), nightly=[("detection", "inside")]),
+)
 def test_predict_py_gives_what_ziggurat_predicts(
     jobs: dict[str, str], name: str, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

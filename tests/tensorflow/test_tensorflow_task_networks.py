@@ -131,6 +131,7 @@ def with_rate(optimizer: str, rate: float) -> dict[str, Any]:
 CASES = {
     "unet": of_masks((20, 28, 3), 0.001),
     "unet_small": of_masks((19, 33, 1), 0.01, count=8, steps=30),
+    "unet_lite0": of_masks((35, 66, 3), 0.002),
     "deeplab": of_masks((21, 30, 3), 0.001),
     "table_linear": Case(
         data=rows_with_numbers,

@@ -63,6 +63,20 @@ def test_a_step_of_every_classifier(name: str) -> None:
     program.close()
 
 
+def test_a_step_of_the_detector_on_efficientnet() -> None:
+    y = ArraySpec((1, 2, 16), classes=3, has_objects=True)
+    arrays = {"inputs": {"x": ArraySpec((33, 66, 3))}, "targets": {"y": y}}
+    program = TensorFlowBackend().build(ProgramRequest(network="detector_lite0", batch_size=2, seed=1, **arrays))
+    objects = np.zeros((2, *y.shape), np.float32)
+    objects[:, 0, 0, :2] = 1, 16
+    objects[:, 0, 1, :4] = 8, 8, 20, 16
+    batch = [np.random.default_rng(0).uniform(0, 255, (2, 33, 66, 3)).astype(np.float32), objects]
+    assert np.isfinite(program.step(batch, ("cost",))["cost"])
+    (found,) = program.predict(batch[0])
+    assert found.shape == (2, 5 * 9 + 3 * 5 + 2 * 3, 4 + 3), "cells of 8, 16 and 32 px, sides rounded up"
+    program.close()
+
+
 def test_the_autoencoder_learns_to_copy() -> None:
     program = TensorFlowBackend().build(
         ProgramRequest(

@@ -18,6 +18,7 @@ from ziggurat.backends.torch import digits
 from ziggurat.backends.torch.backend import TorchBackend
 from ziggurat.engine.backend import ArraySpec, ProgramRequest
 from ziggurat.engine.feed import BatchCycle
+from ziggurat.zoo import STANDARD_NETWORKS
 from ziggurat.zoo.names import to_tensorflow
 
 HERE = Path(__file__).parent
@@ -27,6 +28,7 @@ CASES = {
     "detector_nano": ((33, 70, 3), 66, 0.004),
     "detector_small": ((65, 70, 1), 115, 0.001),
     "detector_medium": ((65, 70, 3), 115, 0.001),
+    "detector_lite0": ((65, 70, 3), 115, 0.002),
 }
 """Network → shape of its input, rows of its output, rate of AdamW; sides that the feature maps round up."""
 
@@ -56,7 +58,7 @@ def program_of(name, **fields):
     return TorchBackend().build(ProgramRequest(network=name, batch_size=SAMPLES, seed=1, **arrays, **fields))
 
 
-@pytest.mark.parametrize("name", some_nightly(CASES, but=["detector_nano"]))
+@pytest.mark.parametrize("name", some_nightly(CASES, but=["detector_nano", "detector_lite0"]))
 def test_detector_learns_a_batch(name) -> None:
     _, rows, rate = CASES[name]
     batch, program = batch_of(name), program_of(name, optimizer="adamw", learning_rate=rate)
@@ -179,11 +181,25 @@ def test_an_object_much_larger_than_the_first_boxes_is_learned() -> None:
     assert boxes.grad.abs().sum() > 1e-3
 
 
-@pytest.mark.parametrize(("name", "backbone"), [("detector_small", "resnet18"), ("detector_medium", "resnet50")])
-def test_weights_of_a_backbone_fit_by_name(name, backbone) -> None:
+MASKS = ArraySpec((96, 96, 1), "int64", classes=3)
+TOPS = ("fc.", "conv_head.", "bn1.")
+"""Layers of EfficientNet-Lite0 behind its last block, which a pyramid and a decoder do without."""
+
+
+@pytest.mark.parametrize(
+    ("name", "backbone", "y", "tops"),
+    [
+        ("detector_small", "resnet18", Y, ("fc.",)),
+        ("detector_medium", "resnet50", Y, ("fc.",)),
+        ("detector_lite0", "efficientnet_lite0", Y, TOPS),
+        ("unet_lite0", "efficientnet_lite0", MASKS, TOPS),
+    ],
+)
+def test_weights_of_a_backbone_fit_by_name(name, backbone, y, tops) -> None:
+    assert STANDARD_NETWORKS[name].backbone == backbone
     fields = {"inputs": {"x": ArraySpec((96, 96, 3))}, "batch_size": 2}
     asked = (
-        ProgramRequest(network=name, targets={"y": Y}, **fields),
+        ProgramRequest(network=name, targets={"y": y}, **fields),
         ProgramRequest(network=backbone, targets={"y": ArraySpec((), "int64", 3)}, **fields),
     )
     shapes = []
@@ -192,7 +208,7 @@ def test_weights_of_a_backbone_fit_by_name(name, backbone) -> None:
         shapes.append({key: value.shape for key, value in program.network.module.state_dict().items()})
         program.close()
     detector, classifier = shapes
-    wanted = {key: shape for key, shape in classifier.items() if not key.startswith("fc.")}
+    wanted = {key: shape for key, shape in classifier.items() if not key.startswith(tops)}
     assert len(wanted) > 100
     assert {key: detector.get(key) for key in wanted} == wanted
 

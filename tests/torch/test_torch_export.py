@@ -144,6 +144,16 @@ def test_an_export_holds_and_predicts_the_same(
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize(("name", "network"), [("detection", "detector_lite0"), ("segmentation", "unet_lite0")])
+def test_a_network_on_a_backbone_is_exported(name: str, network: str, tmp_path: Path) -> None:
+    job = task_job(name, tmp_path, steps=2, network=network)
+    for form in FORMATS:
+        needed(form)
+        report = export({"folder": job, "format": form, "out": str(tmp_path / form)})["parity"]
+        assert report["holds"], report
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", FORMATS)
 def test_detections_are_compared_box_by_box(jobs: dict[str, str], form: str, tmp_path: Path) -> None:
     needed(form)

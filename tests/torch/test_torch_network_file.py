@@ -114,7 +114,7 @@ def test_an_embedding_gives_no_class_scores() -> None:
         (LINEAR + FORWARD.replace("self.fc", "self.fully"), "no attribute 'fully'", ""),
         (
             f"{HEAD}        self.k = 1\n    def forward(self, x):\n        return x\n",
-            "has parameters to train",
+            "has no layers, so there is nothing to train",
             "nn.Conv2d",
         ),
         (

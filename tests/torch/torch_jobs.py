@@ -134,9 +134,10 @@ JOBS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
 """Name → data, network and fields of the spec."""
 
 
-def task_job(name: str, folder: Path, steps: int = 4) -> str:
+def task_job(name: str, folder: Path, steps: int = 4, network: str = "") -> str:
     """Return the folder of a job of ``JOBS`` that was trained for some steps."""
-    data, network, changes = JOBS[name]
+    data, usual, changes = JOBS[name]
+    network = network or usual
     if data != "digits":
         data = small_dataset(data, folder / "data")
     optimizer = {"name": "sgd"} if name == "pairs" else {"name": "adam"}

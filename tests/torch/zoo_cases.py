@@ -9,6 +9,7 @@ import numpy as np
 from ziggurat.backends.torch.backend import TorchBackend
 from ziggurat.backends.torch.program import TorchProgram
 from ziggurat.engine.backend import ArraySpec, ProgramRequest
+from ziggurat.zoo.names import to_tensorflow
 
 SAMPLES = 4
 TABLE = ArraySpec((5,), categories=(0, 0, 0, 4, 7))
@@ -58,6 +59,7 @@ CASES = {
     "regression": Case(image(1, 13, 1), ArraySpec(), 14, ((1,),), 0.001, 40),
     "unet_small": masks((19, 33, 1), 482_595, 0.01, 20),
     "unet": masks((17, 33, 3), 31_038_723),
+    "unet_lite0": masks((35, 66, 3), 3_477_875, steps=10),
     "deeplab": masks((21, 30, 3), 13_153_219),
     "deeplab of large images": masks((67, 74, 3), 13_160_899),
     "table_mlp": Case(TABLE, ArraySpec((2,)), 9702, ((2,),)),
@@ -156,12 +158,17 @@ FLAT = {
 TensorFlow flattens (H, W, C), PyTorch (C, H, W).
 """
 
+PUBLISHED = ("unet_lite0",)
+"""Networks with published names on both frameworks; the others have slim's on TensorFlow."""
+
 LAST = {"weight": "weights", "bias": "biases"}
 LAST_OF_NORM = {"weight": "gamma", "bias": "beta", "running_mean": "moving_mean", "running_var": "moving_variance"}
 
 
 def on_tensorflow(name: str, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the weights of PyTorch's network under the names and in the layouts of TensorFlow's."""
+    if name in PUBLISHED:
+        return to_tensorflow(state)
     flat = FLAT.get(name.partition(" ")[0], {})
     found = {}
     for key, value in state.items():

@@ -29,7 +29,8 @@
 // { "kind": "parallel",
 //   "axes": [{ "name": "learning rate", "log": true }, { "name": "network", "categories": ["a", "b"] }],
 //   "lines": [{ "name": "run 1", "values": [0.1, "a"], "link": "/jobs/1" }],   null where a line has no value
-//   "color": 1 }                     number of the axis whose values color the lines; default: the last one
+//   "color": 1,                      number of the axis whose values color the lines; default: the last one
+//   "own_colors": true }             each line has a color of its own instead, as the curves of the same runs have
 //
 // Links lead to addresses of this host only. A click tells the element as well, by an event that bubbles:
 //   "chart:choose", detail { kind, name, series, row, column, value, number }   what does not apply is undefined

@@ -1,14 +1,42 @@
 // Saves a form as a draft when its page is left, so that the last letters before Reload or Back are in it, and sends it
 // once: a second click on its button would create everything twice.
 //
+// A name for this tab stands in the address, so that another tab does not overwrite its draft: that of the draft that was
+// saved last where no tab holds it any more, else a new one. A lock says that a tab holds it.
+//
 // What was typed earlier is saved with each check of the form. A form that is sent has no draft any more, and a check
 // that comes after it would save one again.
+const LAST = "ziggurat:draft:";
+
+const held = (name) => new Promise((told) => {
+  if (!navigator.locks) return told(false); // the page does not come by HTTPS
+  navigator.locks.request(`draft ${name}`, { ifAvailable: true }, (lock) => {
+    told(Boolean(lock));
+    return lock ? new Promise(() => {}) : undefined; // as long as the page is there
+  });
+});
+
+async function takeName() {
+  const address = new URL(location.href);
+  const key = LAST + address.pathname;
+  let name = address.searchParams.get("draft") ?? localStorage.getItem(key);
+  if (!name || !(await held(name))) {
+    name = Array.from(crypto.getRandomValues(new Uint8Array(6)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    held(name);
+  }
+  if (address.searchParams.get("draft") === name) return;
+  address.searchParams.set("draft", name);
+  history.replaceState(history.state, "", address);
+}
+
 export function mount(place) {
+  takeName();
   const form = document.getElementById(place.dataset.form);
   let isTyped = false;
   let button = null;
   const typed = () => {
     isTyped = true;
+    localStorage.setItem(LAST + location.pathname, new URL(location.href).searchParams.get("draft") ?? "");
   };
   const sent = (event) => {
     if (event.defaultPrevented) return;

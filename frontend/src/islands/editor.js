@@ -129,8 +129,9 @@ class Editor {
 
   // Shows at their lines the mistakes of the instant check and what a build found wrong; takes the marks away once all is well.
   mark() {
-    const problem = document.getElementById("network-problem");
-    const findings = document.getElementById("code-findings")?.dataset.findings ?? "[]";
+    const own = this.element.dataset.problem; // of a text that is no code of a network, such as what a network is converted from
+    const problem = document.getElementById(own ?? "network-problem");
+    const findings = (!own && document.getElementById("code-findings")?.dataset.findings) || "[]";
     const built = problem ? `${problem.dataset.line}:${problem.dataset.message}` : "";
     if (`${built}${findings}` === this.marked) return;
     this.marked = `${built}${findings}`;
@@ -164,7 +165,7 @@ class Editor {
 
   clicked(event) {
     const button = event.target.closest?.("[data-goto-line]");
-    if (!button) return;
+    if (!button || this.element.dataset.problem) return;
     this.goTo(Number(button.dataset.gotoLine), true);
   }
 

@@ -1,7 +1,10 @@
 // Masks over images: one slider sets the opacity of all of them, boxes take classes out, by their color.
 //
 //   <div data-island="masks"> <div data-mask-controls hidden> <input type="range" data-mask-opacity>
-//     <input type="checkbox" data-mask-color="#804080"> … </div> <img data-mask src="…"> … </div>
+//     <input type="checkbox" data-mask-color="#804080"> … </div>
+//     <span class="overlay"> … <img data-mask src="…"> <span class="mask-wait" data-late="…">waiting …</span></span> … </div>
+//
+// `is-drawn` on an overlay says that its mask is here; where it cannot come, the text that waits becomes that of `data-late`.
 //
 // Images come from this host, so that a canvas may read them. Without the script all classes are shown, half clear.
 export function mount(element) {
@@ -13,7 +16,16 @@ export function mount(element) {
 
   const setOpacity = () => masks.forEach((mask) => ((mask.drawn ?? mask).style.opacity = Number(opacity.value) / 100));
 
+  const told = (mask) => {
+    if (mask.complete && mask.naturalWidth) mask.closest(".overlay")?.classList.add("is-drawn");
+  };
+  const failed = (event) => {
+    const text = event.target.matches?.("img[data-mask]") && event.target.parentElement.querySelector(".mask-wait");
+    if (text) text.textContent = text.dataset.late;
+  };
+
   const draw = (mask) => {
+    told(mask);
     if (!mask.complete || !mask.naturalWidth) return;
     const hidden = new Set(boxes.filter((box) => !box.checked).map((box) => parseInt(box.dataset.maskColor.slice(1), 16)));
     if (!hidden.size && !mask.drawn) return;
@@ -44,10 +56,13 @@ export function mount(element) {
   opacity?.addEventListener("input", setOpacity);
   boxes.forEach((box) => box.addEventListener("change", changed));
   element.addEventListener("load", loaded, true); // images that come while one scrolls
+  element.addEventListener("error", failed, true);
+  masks.forEach(told);
   if (opacity) setOpacity();
   return () => {
     opacity?.removeEventListener("input", setOpacity);
     boxes.forEach((box) => box.removeEventListener("change", changed));
     element.removeEventListener("load", loaded, true);
+    element.removeEventListener("error", failed, true);
   };
 }

@@ -29,10 +29,13 @@ export function mount(section) {
     samples.forEach((sample, number) => {
       const tile = section.querySelector(`#pred-${number}`);
       if (!tile) return;
-      tile.className = sample.right[index] ? "right" : "wrong";
-      tile.querySelector(".pred-word").textContent = sample.right[index] ? "correct:" : "wrong:";
+      if (sample.right[index] !== null) {
+        tile.className = sample.right[index] ? "right" : "wrong";
+        tile.querySelector(".pred-word").textContent = sample.right[index] ? "correct:" : "wrong:";
+      }
       tile.querySelector(".pred-name").textContent = sample.predicted[index];
       tile.querySelector(".pred-score").textContent = sample.scores[index];
+      if (sample.masks) tile.querySelector(".mask.predicted").src = sample.masks[index];
       if (sample.boxes) tile.querySelector(".predicted").replaceChildren(...sample.boxes[index].map(rectangle));
     });
   };

@@ -19,6 +19,7 @@ ROUTERS: Final = (
     "ziggurat.api.accounts:tokens_router",
     "ziggurat.server.event_stream:router",
     "ziggurat.api.documents:router",
+    "ziggurat.api.metrics:router",
     "ziggurat.api.tensorboard:router",
     "ziggurat.api.tensorboard:proxy_router",
     "ziggurat.api.tensorboard:graph_router",

@@ -148,7 +148,7 @@ def merge(
 ) -> None:
     """Join the datasets in FOLDERs; classes are matched by name."""
     if len(folders) < 2:
-        raise UsageError("A merge takes two datasets or more.", received=str(len(folders)))
+        raise UsageError("There is nothing to merge: a merge takes two datasets or more.", received=str(len(folders)))
     made = dataset_versions.merge(folders, out, name=name, leave_out_duplicates=leave_out_duplicates)
     _say(application, out, made)
 
@@ -183,7 +183,7 @@ def _color(text: str) -> tuple[int, ...]:
         found = ()
     if len(found) != 3:
         raise UsageError(
-            "A color is written as #RRGGBB.", received=text, advice="Such as: --colours '#000000,#ff0000'."
+            f"`{text}` is not a color: write it as #RRGGBB.", advice="Such as: --colours '#000000,#ff0000'."
         )
     return found
 
@@ -191,9 +191,7 @@ def _color(text: str) -> tuple[int, ...]:
 def _pair(text: str, option: str) -> tuple[str, str]:
     first, equals, second = text.partition("=")
     if not equals or not first or not second:
-        raise UsageError(
-            f"`{option}` takes two names with = between them.", received=text, advice=f"As in: {option} OLD=NEW."
-        )
+        raise UsageError(f"`{text}` is not two names with = between them.", advice=f"As in: {option} OLD=NEW.")
     return first, second
 
 

@@ -121,12 +121,11 @@ def _content(file: Path) -> Any:
     try:
         content = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError("Boxes are read from a JSON file.", received=f"`{file}`: {error}") from None
+        raise DataError(f"`{file}` cannot be read as JSON: {error}.") from None
     objects = content.get("objects") if isinstance(content, dict) else content
     if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
         raise DataError(
-            "A file of boxes is a list of objects, or an object with `objects`.",
-            received=f"`{file}`",
+            f"`{file}` has no boxes: it is neither a list of objects nor an object with `objects`.",
             advice="`ziggurat dataset boxes show FOLDER SAMPLE --json` shows the form.",
         )
     return content

@@ -8,15 +8,14 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
-from ziggurat.cli.job_requests import reaches_studio, studio_client
+from ziggurat.cli.job_requests import JobId, reaches_studio, studio_client
 from ziggurat.cli.output import table
-from ziggurat.errors import MissingJobError
 
 __all__ = ["map_", "similar"]
 
 
 @click.command("map", cls=Command)
-@click.argument("dataset", metavar="DATASET")
+@click.argument("dataset", metavar="DATASET", type=JobId())
 @click.option(
     "--features",
     type=click.Choice(["backbone", "model", "own"]),
@@ -36,12 +35,12 @@ def map_(application: Application, dataset: str, features: str | None, **given: 
     names = ("model", "checkpoint", "tsne", "perplexity", "folds", "limit", "seed")
     asked = {name: given.pop(name) for name in names}
     with studio_client(application, given) as client:
-        job = client.datasets.create_map(_id_of(client, dataset), features=features, **asked)
+        job = client.datasets.create_map(dataset, features=features, **asked)
         application.output.document(job, f"{job['id']}: {job['name']}, {job['state']}")
 
 
 @click.command(cls=Command)
-@click.argument("dataset", metavar="DATASET")
+@click.argument("dataset", metavar="DATASET", type=JobId())
 @click.argument("sample")
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Number to show.")
 @click.option("--map", "map_id", default="", metavar="ID", help="Map whose features are used; default: the newest.")
@@ -50,27 +49,10 @@ def map_(application: Application, dataset: str, features: str | None, **given: 
 def similar(application: Application, dataset: str, sample: str, limit: int, map_id: str, **studio: Any) -> None:
     """Show the samples of DATASET (id, or name) of the studio that are most similar to SAMPLE (SPLIT/ROW or key)."""
     with studio_client(application, studio) as client:
-        found = client.datasets.similar(_id_of(client, dataset), sample, limit=limit, map_id=map_id)
+        found = client.datasets.similar(dataset, sample, limit=limit, map_id=map_id)
     rows = [
         (f"{each['similarity']:.3f}", f"{each['split']}/{each['row']}", each["label"] or "", each["key"])
         for each in found["samples"]
     ]
     text = table(rows, ("cosine", "sample", "label", "key"))
     application.output.document(found, f"Similar to {found['sample']}, by {found['features']}\n{text}")
-
-
-def _id_of(client: Any, dataset: str) -> str:
-    """Return the id of a dataset by its id, else by its name: the newest of that name.
-
-    Raises:
-        MissingJobError: if there is none.
-    """
-    found = list(client.jobs(kind=["dataset"], state=["done"]))
-    same = [each for each in found if dataset in (each["id"], each["name"])]
-    if not same:
-        raise MissingJobError(
-            "There is no dataset of that id or name in the studio.",
-            received=f"`{dataset[:200]}`",
-            advice="List them with: ziggurat dataset list.",
-        )
-    return max(same, key=lambda each: (each["id"] == dataset, each["created"]))["id"]

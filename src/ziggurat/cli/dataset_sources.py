@@ -159,7 +159,7 @@ def format_options(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise UsageError("`--option` takes NAME=VALUE.", received=text, advice="As in: --option seed=3.")
+            raise UsageError(f"`{text}` is not NAME=VALUE, which `--option` takes.", advice="As in: --option seed=3.")
         try:
             options[name] = json.loads(value)
         except ValueError:

@@ -25,6 +25,7 @@ from ziggurat.cli.job_requests import (
     reaches_studio,
     studio_client,
 )
+from ziggurat.cli.job_threshold import job_threshold
 from ziggurat.cli.output import Output, table
 from ziggurat.entities import JOB_KINDS, JOB_STATES, RUN_KINDS
 from ziggurat.entities.arithmetic import NOT_RECORDED
@@ -67,8 +68,7 @@ def job_rate(
     """Set the learning rate of the running training ID to RATE; it holds until `--schedule` gives it back."""
     if schedule == (rate is not None):
         raise UsageError(
-            "The learning rate is set to RATE, or follows its schedule.",
-            received="both" if schedule else "neither",
+            "A rate and `--schedule` exclude each other." if schedule else "The new learning rate is missing.",
             advice="Give a number, such as 0.001, or `--schedule`.",
         )
     if rate is not None and not 0 < rate < math.inf:
@@ -106,7 +106,7 @@ def job_checkpoints(application: Application, job_id: str, **studio: Any) -> Non
 def job_download(application: Application, job_id: str, target: Path, checkpoint: str, **studio: Any) -> None:
     """Write the files of the job ID to FILE: an archive .tar, .tar.gz, .tar.bz2 or .zip. Nothing is overwritten."""
     if not target.name.endswith(_ENDINGS):
-        raise UsageError("The name of an archive says its kind.", received=target.name, advice=", ".join(_ENDINGS))
+        raise UsageError(f"`{target.name}` has no ending of an archive.", advice=", ".join(_ENDINGS))
     with studio_client(application, studio) as client:
         client.download(job_id, target, checkpoint=checkpoint)
     content = {"id": job_id, "file": str(target), "size_bytes": target.stat().st_size}
@@ -116,7 +116,7 @@ def job_download(application: Application, job_id: str, target: Path, checkpoint
 for _command in (
     *(job_dataset, job_train, job_predict, job_evaluate, job_infer, job_checkpoints, job_download, job_rate),
     *(job_load, job_samples, job_timeline),
-    *(job_retrain, job_differences),
+    *(job_retrain, job_differences, job_threshold),
 ):
     job.add_command(_command)
 
@@ -355,6 +355,7 @@ def _job_text(found: Mapping[str, Any], output: Output, attempts: Sequence[Mappi
         ("diverged", found["divergence"]["text"].removeprefix("Diverged: ") if found["divergence"] else ""),
         ("progress", _progress(found)),
         ("arithmetic", _arithmetic(attempts)),
+        ("node", nodes_text(found)),
         ("time left", "" if found["remaining_s"] is None else as_duration(found["remaining_s"])),
         ("made", as_time(found["created"])),
         ("owner", found["owner"]),
@@ -367,6 +368,17 @@ def _job_text(found: Mapping[str, Any], output: Output, attempts: Sequence[Mappi
         ("next", _next(found.get("next_step"))),
     ]
     return "\n".join(f"{title:<11}{text}" for title, text in rows if text)
+
+
+def nodes_text(found: Mapping[str, Any]) -> str:
+    """Return the nodes of a job; empty if it is on the studio's own machine, or the studio is of an earlier release."""
+    shares, worker = found.get("placement") or [], found.get("worker") or {}
+    if len(shares) < 2 and worker.get("executor", "local") == "local":
+        return ""
+    return "; ".join(
+        f"{share['node']}: GPU {', '.join(map(str, share['devices']))}" if share["devices"] else share["node"]
+        for share in shares
+    )
 
 
 def _next(step: Mapping[str, Any] | None) -> str:

@@ -16,7 +16,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.output import Output, table
 from ziggurat.cli.spec import SpecFlagsCommand, note_former_names
-from ziggurat.cli.training import local_recipe, test_batch_text, with_fine_tuning, with_recipe
+from ziggurat.cli.training import lacks_network, local_recipe, test_batch_text, with_fine_tuning, with_recipe
 from ziggurat.cli.weights import average, is_job, show_differences, show_weights, strip
 from ziggurat.entities import EXIT_DONE, RUN_KINDS
 from ziggurat.entities.arithmetic import NOT_RECORDED
@@ -26,8 +26,9 @@ from ziggurat.events import EVENT_TYPES, Event, UnknownEvent, encode_event
 from ziggurat.specs import TrainSpec, read_content, spec_from_flags, spec_json
 from ziggurat.workspace import JobStatus, Workspace, open_folders
 from ziggurat.workspace.checkpoints import CheckpointSummary
+from ziggurat.workspace.datasets import finished_dataset
 from ziggurat.workspace.job_folders import JobFolders
-from ziggurat.workspace.training_checks import obstacle_of
+from ziggurat.workspace.training_checks import DIGITS, obstacle_of
 from ziggurat.workspace.training_estimates import with_times
 from ziggurat.zoo.backends import with_backend
 
@@ -68,17 +69,20 @@ def train(
     """Train a network from a SPEC file, from flags, or from a file with flags on top.
 
     Flags are the fields of the spec; parts of a field are set by --set, as in --set schedule.gamma=0.5.
-    `ziggurat spec schema` tells all of them.
+    `ziggurat spec schema` tells all of them. Without --network, the recommended recipe for the data
+    chooses what is not given. --data also takes the name of a dataset of the workspace.
     """
     names = ("recipe", "fine_tune", "test_batch", "dry_run")
     recipe, fine_tune, test_batch, dry_run = (chosen.pop(name) for name in names)
     base = None if spec is None else read_content(spec)
     given: dict[str, str] = {name: text for name, text in chosen.items() if text is not None}
     note_former_names(application, base, given, assignments)
+    if "data" in given:
+        given["data"] = _place_of(application, given["data"])
     if fine_tune:
         base = with_fine_tuning(application, base, given, assignments)
-    if recipe:
-        base = with_recipe(application, base, given, assignments, local_recipe)
+    if recipe or (spec is None and lacks_network(given, assignments)):
+        base = with_recipe(application, base, given, assignments, local_recipe, is_asked=recipe)
     asked = spec_from_flags(given, assignments=assignments, base=base)
     if dry_run:
         click.echo(spec_json(asked), nl=False)
@@ -87,6 +91,13 @@ def train(
         return _test_batch(application, asked)
     folder = open_workspace(application).jobs.create(asked, out)
     return execute(application, folder, detach=detach)
+
+
+def _place_of(application: Application, source: str) -> str:
+    """Return the folder of the dataset of the workspace that a source names; any other source as it is."""
+    if source == DIGITS or Path(source).exists():
+        return source
+    return finished_dataset(application.settings.workspace.expanduser(), source) or source
 
 
 def _test_batch(application: Application, spec: TrainSpec) -> int:

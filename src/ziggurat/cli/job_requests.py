@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from ziggurat.cli.application import Application, studio_module
 from ziggurat.cli.commands import Command
@@ -21,7 +22,8 @@ from ziggurat.cli.dataset_sources import format_options
 from ziggurat.cli.models import prediction_text
 from ziggurat.cli.output import table
 from ziggurat.cli.spec import DatasetFlagsCommand, SpecFlagsCommand, note_former_names
-from ziggurat.cli.training import studio_recipe, test_batch_text, with_fine_tuning, with_recipe
+from ziggurat.cli.training import lacks_network, studio_recipe, test_batch_text, with_fine_tuning, with_recipe
+from ziggurat.cli.value_completion import complete_job
 from ziggurat.errors import (
     DataError,
     JobError,
@@ -34,6 +36,7 @@ from ziggurat.errors import (
 )
 from ziggurat.specs import FileNetwork, Spec, dataset_spec_from_flags, read_content, spec_from_flags
 from ziggurat.workspace.server_process import running_server
+from ziggurat.workspace.training_checks import DIGITS
 
 __all__ = [
     "JobId",
@@ -68,9 +71,13 @@ class JobId(click.ParamType):
         """
         if not _ID.fullmatch(value):
             raise MissingJobError(
-                "There is no such job.", received=repr(value), advice="List them with: ziggurat job list"
+                f"{value!r} is not the id or name of a job.", advice="List them with: ziggurat job list"
             )
         return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the newest jobs that begin with a text."""
+        return complete_job(ctx, param, incomplete)
 
 
 def reaches_studio(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,7 +141,7 @@ def _address(application: Application) -> str:
     if state is None or not state.is_here:
         where = f" here, not on {state.host}" if state is not None else ""
         raise JobError(
-            f"A studio must serve {settings.workspace}{where} to be asked.",
+            f"No studio serves {settings.workspace}{where}.",
             advice="Start one with `ziggurat up`, or name another one by --server URL.",
         )
     return state.address
@@ -188,7 +195,7 @@ def job_dataset(
     """Create a dataset in the studio from SOURCE: a path on the studio's machine, or a URL."""
     studio, said, flags = _parted(rest)
     if upload and not Path(source).exists():
-        raise UsageError("What is sent is a file or a folder of this machine.", received=source)
+        raise UsageError(f"`{source}` does not exist on this machine, so it cannot be sent.")
     base = {"kind": "dataset", "version": 1, "options": format_options(options)}
     asked = dataset_spec_from_flags({"source": source, **flags}, assignments=assignments, base=base)
     with studio_client(application, studio) as client:
@@ -225,8 +232,11 @@ def job_train(
     note_former_names(application, base, flags, assignments)
     if fine_tune:
         base = with_fine_tuning(application, base, flags, assignments)
+    if dataset is None and _is_name(flags.get("data", "")):
+        dataset = flags["data"]
     if dataset is not None:
         flags["data"] = "of the studio"  # which puts its place there
+    is_asked, recipe = recipe, recipe or (spec is None and lacks_network(flags, assignments))
 
     def content() -> dict[str, Any]:
         values = _values(spec_from_flags(flags, assignments=assignments, base=base))
@@ -238,13 +248,18 @@ def job_train(
     values = {} if recipe else content()
     with studio_client(application, studio) as client:
         if recipe:
-            base = with_recipe(application, base, flags, assignments, studio_recipe(client, dataset))
+            base = with_recipe(application, base, flags, assignments, studio_recipe(client, dataset), is_asked=is_asked)
             values = content()
         if test_batch:
             _try_batch(application, client, values, given)
             return
         jobs = client.train(values, **given, **said)
     _show_jobs(application, jobs)
+
+
+def _is_name(source: str) -> bool:
+    """Return whether the source of a training is a dataset of the studio, whose machine knows no relative path."""
+    return source != DIGITS and _ID.fullmatch(source) is not None
 
 
 def _try_batch(application: Application, client: Any, values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
@@ -357,6 +372,8 @@ def job_predict(
         found = client.models.predict(job_id, **inputs)
     lines = [prediction_text(each) for each in found["predictions"]]
     lines += [f"Not read: {each['message']}" for each in found["failures"]]
+    if problem := found.get("operating_point", {}).get("problem"):
+        lines.append(problem)
     if target is not None and found.get("grad_cam") is not None:
         lines.append(_save(found["grad_cam"], target))
     application.output.document(found, "\n".join(lines))
@@ -370,8 +387,7 @@ def _row(text: str) -> dict[str, Any]:
         row = None
     if not isinstance(row, dict):
         raise UsageError(
-            "`--row` takes a JSON object, column → value.",
-            received=text[:200],
+            f"`{text[:200]}` is not a JSON object of column → value, which `--row` takes.",
             advice="""Write it as in: --row '{"size": 70, "district": "north"}'.""",
         )
     return row
@@ -450,12 +466,14 @@ def _share(value: float | None) -> str:
 def _check(images: Sequence[Path], url: str, target: Path | None, asked: Mapping[str, Any]) -> None:
     """Refuse what cannot be asked."""
     if not images and not url:
-        raise UsageError("An image is named: IMAGE, or --url with its address.", received="none")
+        raise UsageError("No image is named.", advice="Name IMAGE, or give its address by --url.")
     missing = next((image for image in images if not image.is_file()), None)
     if missing is not None:
-        raise UsageError("An image to send is a file of this machine.", received=str(missing))
+        raise UsageError(f"`{missing}` is not a file of this machine.")
     if target is None and (asked["grad_cam_class"] or asked["grad_cam_layer"]):
-        raise UsageError("A class or layer of Grad-CAM goes with `--grad-cam FILE.png`.", received="no such file")
+        raise UsageError(
+            "A class or layer of Grad-CAM is given, and no file to write to.", advice="Add `--grad-cam FILE.png`."
+        )
 
 
 def _save(heat: Mapping[str, Any], target: Path) -> str:

@@ -98,7 +98,7 @@ def predict(
     """
     if not images and given["count"] is None:
         raise UsageError(
-            "A prediction needs at least one FILE, or --count.",
+            "No FILE and no --count is given, so there is nothing to predict.",
             advice="Name files; of a model that generates, say how many with --count.",
         )
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -120,8 +120,7 @@ def _named_numbers(text: str) -> tuple[str, list[float]]:
         found = []
     if not name or not found:
         raise UsageError(
-            "An input is given as NAME=NUMBERS, with commas between the numbers.",
-            received=text[:80],
+            f"`{text[:80]}` is not NAME=NUMBERS with commas between the numbers.",
             advice="Such as: --input noise=0.5,-1,2.",
         )
     return name.strip(), found
@@ -287,7 +286,8 @@ def _numbers(feeds: Sequence[str]) -> dict[str, float]:
             numbers[name] = float(text)
         except ValueError:
             raise UsageError(
-                "`--feed` takes NAME=X, X a number.", received=feed, advice="Write it as in: --feed keep_prob=1."
+                f"`{feed}` is not NAME=X with a number X, which `--feed` takes.",
+                advice="Write it as in: --feed keep_prob=1.",
             ) from None
     return numbers
 
@@ -304,6 +304,8 @@ def _show_predictions(application: Application, found: dict[str, Any]) -> int:
         if pictures:
             written = sum(each is not None for each in pictures)
             output.note(f"{_files(written)} written." if written else "No prediction of this network is an image.")
+        if problem := found.get("operating_point", {}).get("problem"):
+            output.note(f"Note: {problem}")
         for note in found.get("notes", ()):
             output.note(f"Left out: {note}")
         for failure in failures:
@@ -318,7 +320,7 @@ def prediction_text(prediction: Mapping[str, Any]) -> str:
         return f"{prediction_text(rest)}\n  Note: {note}"
     if "classes" in prediction and all("probability" in each for each in prediction["classes"]):
         found = "  ".join(f"{each['class']} {each['probability']:.2%}" for each in prediction["classes"])
-        return f"{prediction['file']}: {found}"
+        return f"{prediction['file']}: {_decision(prediction)}{found}"
     if "outputs" not in prediction:
         said = {name: value for name, value in prediction.items() if name != "file" and value is not None}
         return f"{prediction['file']}: {'  '.join(_said(name, value) for name, value in said.items())}"
@@ -327,6 +329,12 @@ def prediction_text(prediction: Mapping[str, Any]) -> str:
     ]
     drawn = [f"image {prediction['picture']}"] if prediction.get("picture") else []
     return "\n  ".join([f"{prediction['file']}:", *lines, *drawn])
+
+
+def _decision(prediction: Mapping[str, Any]) -> str:
+    """Return which class an operating point decides for; empty if there is none."""
+    decision = prediction.get("decision")
+    return "" if decision is None else f"{decision['class'] or 'undecided'} (threshold {decision['threshold']:g}):  "
 
 
 def _evaluation_text(found: Mapping[str, Any]) -> str:
@@ -409,6 +417,9 @@ def _export_text(found: Mapping[str, Any]) -> str:
     source = f"{report['samples']} samples of {found['split']}"
     signer = f"Signed by the key {found['signed_by']}." if found["signed_by"] else f"Not signed. {found['unsigned']}"
     parts = [f"{found['out']}: {', '.join(found['files'])}", table(rows, ("parity", source)), f"{verdict}\n{signer}"]
+    if point := found.get("operating_point"):
+        shown = ", ".join(f"{name} {value:g}" for name, value in point["thresholds"].items())
+        parts.append(point["problem"] or f"Predictions obey the operating point: {shown}.")
     return "\n\n".join(parts)
 
 

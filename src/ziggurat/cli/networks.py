@@ -14,6 +14,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.job_folders import open_workspace
 from ziggurat.cli.output import table
+from ziggurat.cli.value_completion import complete_network
 from ziggurat.errors import ConfigurationError, NetworkCodeError, UsageError
 from ziggurat.specs import FileNetwork
 from ziggurat.workspace.network_checks import check_network
@@ -21,7 +22,7 @@ from ziggurat.zoo.backends import AUTO, file_backend
 
 __all__ = ["debug", "graph", "network"]
 
-_NETWORK = click.argument("network", metavar="NETWORK")
+_NETWORK = click.argument("network", metavar="NETWORK", shell_complete=complete_network)
 _FRAMEWORK = click.option(
     "--framework", default=AUTO, show_default=True, help="Backend that the network is for; auto: told by the file."
 )
@@ -137,7 +138,9 @@ def _shape_of(text: str | None) -> list[int] | None:
         return None
     parts = text.lower().split("x")
     if len(parts) not in (1, 3) or not all(part.isdigit() and int(part) for part in parts):
-        raise UsageError("`--input-shape` takes HxWxC, or N.", received=text, advice="Write it as in 28x28x1, or 13.")
+        raise UsageError(
+            f"`{text}` is not HxWxC or N, which `--input-shape` takes.", advice="Write it as in 28x28x1, or 13."
+        )
     return [int(part) for part in parts]
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -52,12 +55,14 @@ _MIB = 1 << 20
     type=click.Path(path_type=Path),
     help="Public key (PEM) that must have signed the exports; default: also unsigned ones are served.",
 )
+@click.option("--until-input-ends", is_flag=True, hidden=True)
 @click.pass_obj
 def serve(
     application: Application,
     models: tuple[str, ...],
     threads: int | None,
     key_file: Path | None,
+    until_input_ends: bool,
     **given: float,
 ) -> None:
     """Serve exported models over HTTP: the folders of ONNX exports, or models of the workspace.
@@ -65,6 +70,8 @@ def serve(
     MODEL is a name of `ziggurat model versions`; it follows the alias champion, or the ALIAS or version that you name.
     A version answers only if it is intact and gives the same as when it was exported. Ends with Ctrl-C or SIGTERM.
     """
+    if until_input_ends:
+        _end_with_input()
     serving = _serving_module("server")
     options = serving.ServeOptions(
         host=str(given["host"]),
@@ -83,6 +90,17 @@ def serve(
 
     reason = serving.serve_models(models, application.settings.workspace.expanduser(), options, listening)
     application.output.note(f"Ended by {reason}.")
+
+
+def _end_with_input() -> None:
+    """End this process when its standard input ends: the studio that holds it stopped, or was killed."""
+
+    def watch() -> None:
+        while sys.stdin.buffer.read(1):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="input watch", daemon=True).start()
 
 
 def _serving_module(name: str) -> Any:

@@ -81,13 +81,14 @@ class Place:
     picture_urls: bool | None = None
     picture_hosts: str | None = None
     source_hosts: str | None = None
+    ray: str | None = None
 
     def words(self) -> list[str]:
         """Return the words that say it again."""
         words = ["--host", self.host, "--port", str(self.port), "--prefix", self.prefix]
         for name in self.hosts:
             words += ["--allowed-host", name]
-        return words
+        return words if self.ray is None else [*words, "--ray", self.ray]
 
     def settings(self, settings: Settings) -> Settings:
         """Return the settings with the database as well: a password stands in no list of processes."""
@@ -102,6 +103,8 @@ class Place:
         asked = {name: getattr(self, name) for name in ("picture_urls", "picture_hosts", "source_hosts")}
         given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         flags = {name: f"--{name.replace('_', '-')}" for name in given}
+        if self.ray is not None:
+            given["ray_address"], flags["ray_address"] = self.ray, "--ray"
         return dataclasses.replace(settings, **given, origins={**settings.origins, **flags})
 
     def in_force(self, settings: Settings, port: int) -> Settings:
@@ -131,6 +134,7 @@ class Place:
     "--picture-hosts", metavar="HOSTS", help="Local hosts allowed for images: NAME or NAME:PORT, separated by commas."
 )
 @click.option("--source-hosts", metavar="HOSTS", help="Local hosts allowed for datasets, likewise.")
+@click.option("--ray", metavar="ADDRESS", help="Run jobs on this Ray cluster, too: HOST:PORT, or auto.")
 @click.option("--open/--no-open", "browser", default=None, help="Whether to open a browser; default: if possible.")
 @click.option("--detach", is_flag=True, help="Serve in the background; stop with `ziggurat down`.")
 @click.option("--new-token", is_flag=True, help="Print a token for logging in as an admin.")

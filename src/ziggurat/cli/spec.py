@@ -12,6 +12,7 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.output import table
+from ziggurat.cli.value_completion import complete_field
 from ziggurat.layout import JobFolder
 from ziggurat.specs import (
     RENAMED,
@@ -198,7 +199,8 @@ def _option(field: FieldDescription) -> click.Option:
     choices = f" One of {', '.join(field.choices)}." if field.tag and field.tag == field.short_form else ""
     text = f"{field.help}{choices}{unit}{default}"
     flags = [flag_of(field), *filter(None, [_OTHER_FLAGS.get(field.path)])]
-    return click.Option([*flags, field.path], metavar=_metavar(field), help=text)
+    complete = complete_field(field.path, field.choices)
+    return click.Option([*flags, field.path], metavar=_metavar(field), help=text, shell_complete=complete)
 
 
 def _metavar(field: FieldDescription) -> str:

@@ -37,8 +37,7 @@ class SubmitCommand(Command):
             return super().parse_args(ctx, words)
         except click.NoSuchOption as error:
             raise UsageError(
-                "Options of the program stand behind `--`.",
-                received=error.option_name,
+                f"`{error.option_name}` is no option of this command; those of the program stand behind `--`.",
                 advice=f"Write it as in: {ctx.command_path} train.py -- {error.option_name} …. "
                 f"Options of this command: {', '.join(_OWN[:9])}, …",
             ) from None
@@ -77,8 +76,7 @@ def submit(
     application: Application = context.obj
     if rest:
         raise UsageError(
-            "Arguments of the program stand behind `--`.",
-            received=" ".join(rest),
+            f"`{' '.join(rest)}` stands before `--`; arguments of the program stand behind it.",
             advice=f"Write: ziggurat submit {program} -- {' '.join(rest)}",
         )
     # Before a studio is asked: what is wrong with the program is said also where none is there.

@@ -1,4 +1,4 @@
-"""Options ``--recipe``, ``--fine-tune`` and ``--test-batch`` of ``train`` and ``job train``."""
+"""Options ``--recipe``, ``--fine-tune`` and ``--test-batch`` of ``train`` and ``job train``; training without any."""
 
 from __future__ import annotations
 
@@ -17,7 +17,18 @@ from ziggurat.workspace.recipes import Recipe
 from ziggurat.workspace.training_checks import DIGITS
 from ziggurat.zoo.backends import AUTO
 
-__all__ = ["local_recipe", "studio_recipe", "test_batch_text", "with_fine_tuning", "with_recipe"]
+__all__ = ["lacks_network", "local_recipe", "studio_recipe", "test_batch_text", "with_fine_tuning", "with_recipe"]
+
+
+def lacks_network(flags: Mapping[str, str], assignments: Iterable[str]) -> bool:
+    """Return whether a command line names data and no network: the recommended recipe has one.
+
+    Args:
+        flags: field → text, from the command line.
+        assignments: ``PATH=VALUE`` texts, from the command line.
+    """
+    texts = _texts(flags, assignments)
+    return bool(_part(texts, {}, "data", "source")) and not any(path.partition(".")[0] == "network" for path in texts)
 
 
 def with_recipe(
@@ -26,6 +37,8 @@ def with_recipe(
     flags: Mapping[str, str],
     assignments: Iterable[str],
     recommended: Callable[[str, str | None], Recipe | None],
+    *,
+    is_asked: bool = True,
 ) -> dict[str, Any]:
     """Return the content of a spec, with the recommended recipe in the fields that were not given.
 
@@ -35,25 +48,28 @@ def with_recipe(
         flags: field → text, from the command line.
         assignments: ``PATH=VALUE`` texts, from the command line.
         recommended: returns the recipe for a source and the chosen network (see ``recommend``).
+        is_asked: whether it was asked for: its fields are printed then, else one line.
 
     Raises:
         UsageError: if the data is not named, or there is no recipe for it.
         DataError: if the data does not exist.
     """
     content: dict[str, Any] = dict(upgrade(base or {"kind": "train", "version": 1}))
-    texts = {present_path(name): text for name, text in flags.items()}
-    texts |= {present_path(path.strip()): text for path, _, text in (each.partition("=") for each in assignments)}
+    texts = _texts(flags, assignments)
     source = _part(texts, content, "data", "source")
     if not source:
-        raise UsageError("A recipe is for data.", received="no `--data`", advice="Name it: --data digits, or a folder.")
+        raise UsageError("`--recipe` is given without `--data`.", advice="Name the data: --data digits, or a folder.")
     recipe = recommended(source, _network(texts, content))
     if recipe is None:
         raise UsageError(
             "A recipe must be for a finished dataset that networks are trained on.",
             received=source,
-            advice="Leave out `--recipe`, and choose network and options yourself.",
+            advice="Choose network and options yourself.",
         )
     chosen = fill_recipe(content, texts, recipe)
+    if not is_asked:
+        application.output.note(f"No network is given: the recommended recipe is used. {recipe.summary}")
+        return content
     application.output.note(f"Recipe: {recipe.summary} {recipe.reason}")
     application.output.note(table([(path, str(value)) for path, value in chosen.items()], ("field", "chosen")))
     return content
@@ -71,8 +87,7 @@ def with_fine_tuning(
         assignments: ``PATH=VALUE`` texts, from the command line.
     """
     content: dict[str, Any] = dict(upgrade(base or {"kind": "train", "version": 1}))
-    texts = {present_path(name): text for name, text in flags.items()}
-    texts |= {present_path(path.strip()): text for path, _, text in (each.partition("=") for each in assignments)}
+    texts = _texts(flags, assignments)
     fields = {field.path: field for field in describe_fields(TrainSpec)}
     preset = fine_tune_fields(_part(texts, content, "optimizer", "name"))
     chosen = {path: value for path, value in preset.items() if not _is_given(path, texts, content)}
@@ -81,6 +96,12 @@ def with_fine_tuning(
     application.output.note(f"Fine-tune: {FINE_TUNE_SUMMARY}")
     application.output.note(table([(path, str(value)) for path, value in chosen.items()], ("field", "chosen")))
     return content
+
+
+def _texts(flags: Mapping[str, str], assignments: Iterable[str]) -> dict[str, str]:
+    """Return path in the spec → text of what a command line gives."""
+    texts = {present_path(name): text for name, text in flags.items()}
+    return texts | {present_path(path.strip()): text for path, _, text in (each.partition("=") for each in assignments)}
 
 
 def _is_given(path: str, texts: Mapping[str, str], content: Mapping[str, Any]) -> bool:

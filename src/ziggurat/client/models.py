@@ -59,6 +59,16 @@ class ModelClient:
         """
         return self._connection.ask("POST", "/imports/caffe", json={"text": text, **given(options)})
 
+    def import_torch(self, text: str = "", **options: Any) -> dict[str, Any]:
+        """Convert a network of Torch to a network file for PyTorch; return it as ``network``, with its comparison.
+
+        Args:
+            text: of a Lua file; empty where ``source`` names a file.
+            options: paths on the studio's machine (``source``, ``weights``, ``mean``, ``labels``), and ``classes``,
+                ``input``, ``color``, ``compare`` and ``name``, which adds the weights to the studio.
+        """
+        return self._connection.ask("POST", "/imports/torch", json={"text": text, **given(options)})
+
     def debug(self, network: str = "", **options: Any) -> dict[str, Any]:
         """Run a standard network, or a ``text``, eagerly on one real batch."""
         return self._connection.ask("POST", "/networks/debug", json={"network": network, **given(options)})
@@ -178,6 +188,45 @@ class ModelClient:
     def save_export(self, job_id: str, name: str, target: Path) -> Path:
         """Write a zip archive of an export that is done to ``target``."""
         return self._connection.save("GET", f"/models/{job_id}/exports/{name}/download", target)
+
+    def start_serving(self, job_id: str, name: str) -> dict[str, Any]:
+        """Start a server of an ONNX export on the studio's machine; return how it is, as ``serving`` does."""
+        return self._connection.ask("POST", f"/models/{job_id}/exports/{name}/server")
+
+    def serving(self, job_id: str, name: str) -> dict[str, Any] | None:
+        """Return ``state`` (``loading``, ``ready``, ``failed``), ``url``, ``requests``, …; None without a server."""
+        return self._connection.ask("GET", f"/models/{job_id}/exports/{name}/server")
+
+    def stop_serving(self, job_id: str, name: str) -> None:
+        """Stop the server of an export."""
+        self._connection.ask("DELETE", f"/models/{job_id}/exports/{name}/server")
+
+    def operating_point(self, job_id: str) -> dict[str, Any] | None:
+        """Return the thresholds that a model obeys: ``thresholds``, ``used``, ``problem``; None if none were chosen."""
+        return self._connection.ask("GET", f"/models/{job_id}/operating-point")
+
+    def set_operating_point(
+        self,
+        job_id: str,
+        threshold: float | None = None,
+        *,
+        thresholds: Mapping[str, float] | None = None,
+        evaluation: str = "",
+    ) -> dict[str, Any]:
+        """Choose the thresholds that predictions and exports of a model obey.
+
+        Args:
+            job_id: of a training.
+            threshold: of every class that ``thresholds`` does not name, from 0 to 1.
+            thresholds: name of a class → its threshold.
+            evaluation: id of an evaluation on the validation split; empty for the newest.
+        """
+        body = given({"threshold": threshold, "thresholds": thresholds, "evaluation": evaluation or None})
+        return self._connection.ask("PUT", f"/models/{job_id}/operating-point", json=body)
+
+    def clear_operating_point(self, job_id: str) -> None:
+        """Remove the operating point of a model."""
+        self._connection.ask("DELETE", f"/models/{job_id}/operating-point")
 
     def pretrained(self) -> list[dict[str, Any]]:
         """Return the published models by name: ``name``, ``job``, ``checkpoint``, ``notes``, …"""

@@ -33,6 +33,8 @@ __all__ = [
     "Run",
     "TaskRules",
     "best_detections",
+    "binary_mask",
+    "decided_class",
     "drawn",
     "finish",
     "fit",
@@ -51,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("files", nargs="*", metavar="FILE", help="images, tables (CSV, JSON), or texts line by line")
     parser.add_argument("--self-test", action="store_true", help="run the samples of the export, and compare")
     parser.add_argument("--top", type=int, default=5, metavar="N", help="classes that are shown for each input")
-    parser.add_argument("--score", type=float, default=0.3, metavar="S", help="least score of boxes that are shown")
+    parser.add_argument("--score", type=float, metavar="S", help="least score of boxes that are shown")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--out", default=".", metavar="FOLDER", help="where masks and images go")
     given = parser.parse_args(arguments)
@@ -63,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _self_test(folder, model, as_json=given.json)
     reader = Reader(folder, inside)
     task = TaskRules(folder)
+    least_score = task.least_score if given.score is None else given.score
     predictions: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
     for path in given.files:
@@ -74,11 +77,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = {"file": name, **task.described(outputs, given.top, original)}
             picture = task.picture(outputs)
             if "boxes" in found:
-                picture = drawn(original, [each for each in found["boxes"] if each["score"] >= given.score])
+                picture = drawn(original, [each for each in found["boxes"] if each["score"] >= least_score])
             if picture is not None:
                 found["picture"] = _written(picture, Path(given.out), Path(path).stem)
             predictions.append(found)
-    _show(predictions, failures, least_score=given.score, as_json=given.json)
+    _show(predictions, failures, least_score=least_score, as_json=given.json)
     return 4 if failures else 0
 
 
@@ -517,6 +520,10 @@ class TaskRules:
 
     Args:
         folder: of the export.
+
+    Attributes:
+        least_score: of boxes that are shown unless another one is asked for. Boxes below their operating point are not
+            among the predictions in the first place.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -524,6 +531,8 @@ class TaskRules:
         self._names = labels.read_text(encoding="utf-8").splitlines() if labels.is_file() else []
         self._how = json.loads((folder / "task.json").read_text(encoding="utf-8"))["postprocessing"]
         self._before = json.loads((folder / "preprocessing.json").read_text(encoding="utf-8"))
+        self._thresholds = self._how.get("thresholds") or ()
+        self.least_score = 0.0 if self._thresholds else 0.3
 
     def described(self, outputs: Mapping[str, np.ndarray], top: int, picture: np.ndarray) -> dict[str, Any]:
         """Return the prediction for one input as JSON values; the numbers themselves where they are not as expected."""
@@ -542,7 +551,7 @@ class TaskRules:
         if output is None or output.ndim != 3:
             return None
         if self._how["form"] == "mask":
-            return np.array(self._how["palette"], np.uint8)[output.argmax(axis=2)]
+            return np.array(self._how["palette"], np.uint8)[binary_mask(output, self._thresholds)]
         if self._how["form"] != "image" or output.shape[2] not in (1, 3):
             return None
         return np.clip(np.rint(_to_255(np.nan_to_num(output))), 0, 255).astype(np.uint8)
@@ -552,15 +561,18 @@ class TaskRules:
 
     def _classes(self, output: np.ndarray, top: int) -> dict[str, Any]:
         best = np.argsort(-output, kind="stable")[:top]
-        return {"classes": [self._named(n, probability=float(output[n])) for n in best.tolist()]}
+        found: dict[str, Any] = {"classes": [self._named(n, probability=float(output[n])) for n in best.tolist()]}
+        if self._thresholds:
+            found["decision"] = decided_class(output, self._thresholds, self._names)
+        return found
 
     def _labels(self, output: np.ndarray, top: int) -> dict[str, Any]:
         shares = 1 / (1 + np.exp(-np.clip(output.astype(np.float64), -500, 500)))
-        threshold = self._how["threshold"]
+        thresholds = self._thresholds or [self._how["threshold"]] * len(shares)
         found = [
-            self._named(n, probability=float(shares[n]), predicted=bool(shares[n] >= threshold))
+            self._named(n, probability=float(shares[n]), predicted=bool(shares[n] >= thresholds[n]))
             for place, n in enumerate(np.argsort(-shares, kind="stable").tolist())
-            if place < top or shares[n] >= threshold
+            if place < top or shares[n] >= thresholds[n]
         ]
         return {"labels": found}
 
@@ -573,7 +585,7 @@ class TaskRules:
     def _mask(self, output: np.ndarray, top: int) -> dict[str, Any] | None:
         if output.ndim != 3:
             return None
-        mask = output.argmax(axis=2)
+        mask = binary_mask(output, self._thresholds)
         counts = np.bincount(mask.ravel(), minlength=output.shape[2])
         order = [n for n in np.argsort(-counts, kind="stable").tolist() if counts[n]]
         colors = ["#{:02x}{:02x}{:02x}".format(*self._how["palette"][n]) for n in order]
@@ -596,7 +608,8 @@ class TaskRules:
         found = outputs.get("detections")
         if found is None:
             found = best_detections(outputs[self._how["output"]], self._how)
-        found = found[found[:, 4] >= self._how["least_score"]].astype(np.float64)
+        least = np.array(self._thresholds or [self._how["least_score"]] * len(self._how["names"]), np.float32)
+        found = found[found[:, 4] >= least[found[:, 5].astype(np.int64)]].astype(np.float64)
         scale, place = placement(picture.shape, self._before)
         height, width = picture.shape[:2]
         corners = (found[:, :4] - np.tile(place, 2)) / np.tile(scale, 2)
@@ -615,6 +628,43 @@ class TaskRules:
 
     def _named(self, number: int, **more: Any) -> dict[str, Any]:
         return {"class": self._names[number], "number": number, **more}
+
+
+def decided_class(
+    probabilities: np.ndarray, thresholds: Sequence[float], names: Sequence[str]
+) -> dict[str, str | int | float | None]:
+    """Return which class an operating point decides for: ``class``, ``number`` and ``threshold``.
+
+    Of two classes it is the second one from the threshold on, else the first. Of more it is the most probable class,
+    or none (``class`` and ``number`` are None) if its probability is below the threshold.
+
+    Args:
+        probabilities: (classes).
+        thresholds: one number.
+        names: of the classes.
+    """
+    (threshold,) = thresholds
+    number: int | None = int(np.argmax(probabilities))
+    if len(probabilities) == 2:
+        number = int(probabilities[1] >= np.float32(threshold))
+    elif not probabilities[number] >= np.float32(threshold):
+        number = None
+    if not np.isfinite(probabilities).all():
+        number = None
+    return {"class": None if number is None else names[number], "number": number, "threshold": float(threshold)}
+
+
+def binary_mask(scores: np.ndarray, thresholds: Sequence[float] = ()) -> np.ndarray:
+    """Return the class of each pixel, (..., H, W) int64.
+
+    Args:
+        scores: (..., H, W, classes), logits.
+        thresholds: of the softmax probability of the second of two classes; empty for the largest score.
+    """
+    if not len(thresholds):
+        return scores.argmax(axis=-1)
+    difference = np.clip(np.subtract(scores[..., 1], scores[..., 0], dtype=np.float64), -500, 500)
+    return (1 / (1 + np.exp(-difference)) >= thresholds[0]).astype(np.int64)
 
 
 _MOST_CANDIDATES = 1000
@@ -742,7 +792,7 @@ def _words(found: Mapping[str, Any], least_score: float) -> str:
         return f"{len(shown)} {'box' if len(shown) == 1 else 'boxes'}{picture}{''.join(lines)}"
     if "classes" in found:
         shares = ((one["class"], one.get("probability", one.get("share"))) for one in found["classes"])
-        return "  ".join(f"{name} {share:.2%}" for name, share in shares) + picture
+        return _decision(found) + "  ".join(f"{name} {share:.2%}" for name, share in shares) + picture
     if "labels" in found:
         predicted = [one for one in found["labels"] if one["predicted"]]
         return "  ".join(f"{one['class']} {one['probability']:.2%}" for one in predicted) or "no label"
@@ -753,6 +803,11 @@ def _words(found: Mapping[str, Any], least_score: float) -> str:
     if "size" in found:
         return f"{found['size'][1]} x {found['size'][0]}, mean {found['mean']:.4g}{picture}"
     return str(found["outputs"])
+
+
+def _decision(found: Mapping[str, Any]) -> str:
+    decision = found.get("decision")
+    return "" if decision is None else f"{decision['class'] or 'undecided'} (threshold {decision['threshold']:g}):  "
 
 
 def _corners(box: Sequence[float]) -> str:

@@ -131,8 +131,7 @@ class Recognition:
         known = ", ".join(each.name for each in importers())
         nearest = f" ({'; '.join(self.obstacles)})" if self.obstacles else ""
         raise DataError(
-            "The format of a source is one that can be read.",
-            received=f"`{self.source}`, which none of the importers recognizes{nearest}",
+            f"No importer recognizes `{self.source}`{nearest}.",
             advice=f"Name one with --format. Known: {known}.",
             details={"obstacles": list(self.obstacles)},
         )
@@ -145,8 +144,7 @@ class Recognition:
         ways += [f"the path of a folder in it, such as `{folders[0]}`"] if folders else []
         obstacles = "".join(f"; {obstacle}" for obstacle in self.obstacles)
         return DataError(
-            f"A format is guessed where the guess is at least {SURE:.0%} sure and drops no labels.",
-            received=f"`{self.source}`, which may be: {shown}{obstacles}",
+            f"The format of `{self.source}` is not clear; it may be: {shown}{obstacles}.",
             advice=f"Choose one with {', or '.join(ways)}.",
             details={
                 "field": "format",
@@ -179,7 +177,7 @@ def recognize(source: Path) -> Recognition:
         DataError: where the source is not there.
     """
     if not source.exists():
-        raise DataError("A source is a folder or a file that exists.", received=f"`{source}`", advice="Check the path.")
+        raise DataError(f"`{source}` does not exist.", advice="Check the path.")
     with looking_once():
         return _recognized(source)
 

@@ -65,6 +65,8 @@ class StandardNetwork:
         input: form of its input, in ``INPUT_KINDS``.
         other_tasks: what it learns as well, by the target that it is given.
         recipe: further fields of a spec that suit it, such as ``{"optimizer.name": "adam"}``.
+        backbone: name of the standard network whose layers it begins with: pretrained weights of that one fit it too.
+            Empty for none.
     """
 
     name: str
@@ -77,6 +79,7 @@ class StandardNetwork:
     input: str = "image"
     other_tasks: tuple[str, ...] = ()
     recipe: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    backbone: str = ""
 
     @property
     def tasks(self) -> tuple[str, ...]:

@@ -149,14 +149,20 @@ def primary_tags() -> tuple[str, ...]:
 def _described() -> Mapping[str, tuple[str, str, str]]:
     """Return metric → title, unit and mode, as the tasks describe them, where they say the same."""
     found: dict[str, set[tuple[str, str, str]]] = {}
+    for name, info in _infos():
+        found.setdefault(name, set()).add((info.title, info.unit, info.mode))
+    return {name: next(iter(all_)) for name, all_ in found.items() if len(all_) == 1 and name not in dict(_GENERAL)}
+
+
+def _infos() -> list[tuple[str, Any]]:
+    """Return each metric of each task, and its description."""
+    found: list[tuple[str, Any]] = []
     for entry in available("tasks"):
         try:
-            infos = load("tasks", entry.name).metric_info
+            found += load("tasks", entry.name).metric_info.items()
         except (PluginError, AttributeError):  # the registry of tasks tells of it
             continue
-        for name, info in infos.items():
-            found.setdefault(name, set()).add((info.title, info.unit, info.mode))
-    return {name: next(iter(all_)) for name, all_ in found.items() if len(all_) == 1 and name not in dict(_GENERAL)}
+    return found
 
 
 def known_mode(tag: str) -> Mode | Literal[""] | None:
@@ -170,14 +176,17 @@ def metric_names() -> dict[str, Any]:
     """Return what the charts of a page know of metrics, as JSON values.
 
     Returns:
-        ``titles`` (metric → title), ``shares`` (metric → whether it is read in percent), and ``first``: the metrics by
-        which trainings are judged, which are shown before others.
+        ``titles`` (metric → title), ``shares`` (metric → whether it is read in percent), ``first``: the metrics by
+        which trainings are judged, which are shown before others, ``charts`` (metric → the one in whose chart it is
+        drawn, where it has none of its own), and ``folded``: those whose chart is shown where somebody asks for it.
     """
-    known = _described()
+    known, infos = _described(), _infos()
     return {
         "titles": {name: title for name, (title, *_) in known.items()},
         "shares": {name: unit == _SHARE for name, (_, unit, _) in known.items()},
         "first": [name for name, _ in _primary() if name not in dict(_GENERAL)],
+        "charts": {name: info.chart for name, info in infos if info.chart and name in known},
+        "folded": sorted({name for name, info in infos if not info.is_usual and name in known}),
     }
 
 

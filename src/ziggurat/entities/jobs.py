@@ -40,10 +40,12 @@ __all__ = [
     "Listing",
     "Mark",
     "NewJob",
+    "NodeResources",
     "ResourceRequest",
-    "Resources",
     "ScalarSummary",
+    "Share",
     "SweepSummary",
+    "WorkerRef",
     "disk_reserve_bytes",
     "divergence_after",
     "divergence_of_error",
@@ -77,24 +79,67 @@ class Device:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resources:
-    """What a machine has for jobs.
+class NodeResources:
+    """Resources of one machine for jobs, in use or not.
 
     Args:
+        name: of the node; unique among those of an executor.
+        executor: name of the executor that starts workers on it.
         devices: its accelerators.
         cpu_slots: jobs that may run on its processors at a time, besides those on accelerators.
-        memory_bytes: that jobs may use together.
-        dataset_slots: datasets that may be made at a time.
-        disk_free_bytes: free space where the workspace is.
+        memory_bytes: that jobs may use together; 0 for no limit.
+        dataset_slots: datasets that may be made at a time; 0 for nodes other than the studio's own machine.
+        disk_free_bytes: free space where its job folders are.
         disk_reserve_bytes: no job is started with less free space than this.
+        labels: what its administrator said of it.
+        versions: of ``python``, ``ziggurat`` and the frameworks, by name.
+        datasets: hashes of the datasets in its cache; None for the studio's own machine, which has all of them.
     """
 
+    name: str = ""
+    executor: str = "local"
     devices: tuple[Device, ...] = ()
     cpu_slots: int = 1
     memory_bytes: int = 0
     dataset_slots: int = 1
     disk_free_bytes: int = 1 << 62
     disk_reserve_bytes: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    datasets: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class Share:
+    """Part of a job on one node.
+
+    Args:
+        node: name of the node.
+        devices: indices of the accelerators there; empty for a job on the processors.
+        ranks: numbers of its processes there, from 0 over all nodes of the job.
+    """
+
+    node: str
+    devices: tuple[int, ...] = ()
+    ranks: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerRef:
+    """A worker, as its executor finds it again.
+
+    Args:
+        executor: name of the executor.
+        node: name of the node of rank 0.
+        attempt: number of the attempt as the studio counts them; it grows with every start, and what a worker of a
+            lower number says is refused.
+        opaque: JSON values that only the executor reads; empty from the decision to start the worker until it is there.
+    """
+
+    executor: str
+    node: str
+    attempt: int = 0
+    opaque: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,11 +147,13 @@ class ResourceRequest:
     """What a job needs.
 
     Args:
-        devices: accelerators, at the same time; 0 for a job on the processors.
+        devices: accelerators of each node, at the same time; 0 for a job on the processors.
         device_indices: just these, where a person chose them; empty for any.
         device_memory_bytes: free memory on each of them; 0 if unknown.
-        memory_bytes: of the machine; 0 if unknown.
+        memory_bytes: of each node; 0 if unknown.
         slot: ``cpu``, ``device`` or ``dataset``: what limits how many run at a time.
+        nodes: machines that it runs on at the same time.
+        datasets: hashes of the datasets that it reads, as far as they are known.
     """
 
     devices: int = 0
@@ -114,6 +161,8 @@ class ResourceRequest:
     device_memory_bytes: int = 0
     memory_bytes: int = 0
     slot: str = "cpu"
+    nodes: int = 1
+    datasets: tuple[str, ...] = ()
 
 
 def disk_reserve_bytes(total_bytes: int, chosen_mib: int | None = None) -> int:
@@ -276,7 +325,9 @@ class Job:
         needs: of the machine.
         priority: higher is sooner; 0 is usual.
         position: place in the queue among jobs of the same priority; smaller is sooner.
-        devices: indices of the accelerators that it has or had.
+        devices: indices of the accelerators that it has or had on its first node.
+        placement: its shares of nodes; empty before the first attempt and for jobs of earlier releases, which ran on
+            the studio's own machine.
         reason: why it waits or ended, one sentence.
         paused: whether a stop was meant as a pause.
         framework: backend that trains; empty for other kinds.
@@ -298,6 +349,8 @@ class Job:
         error: that ended the newest attempt, as JSON values.
         pid: process of the worker, None where there is none.
         host: machine of the worker.
+        worker: of the newest attempt, as its executor finds it again; None before the first, and for jobs of earlier
+            releases.
         events_offset: bytes of ``events.jsonl`` that are in the store.
         notes: free text.
         tags: words that people gave it.
@@ -326,6 +379,7 @@ class Job:
     priority: int = 0
     position: float = 0.0
     devices: tuple[int, ...] = ()
+    placement: tuple[Share, ...] = ()
     reason: str = ""
     paused: bool = False
     framework: str = ""
@@ -347,6 +401,7 @@ class Job:
     error: Mapping[str, Any] | None = None
     pid: int | None = None
     host: str = ""
+    worker: WorkerRef | None = None
     events_offset: int = 0
     notes: str = ""
     tags: tuple[str, ...] = ()

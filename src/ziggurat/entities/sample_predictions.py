@@ -1,7 +1,7 @@
 """Predictions for a few validation samples, the same samples after each validation.
 
-The format is extensible: the ``kind`` of a file (only ``classification`` so far) decides on the content of
-a prediction.
+The ``kind`` of a file, which is the name of the task, decides on labels and predictions: class numbers for a
+classification, boxes, small masks, or values.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.entities.json_lines import read_lines
+from ziggurat.entities.sample_content import SampleContent, content_from_json
 
 __all__ = [
     "CLASSIFICATION",
@@ -43,6 +44,7 @@ class ShownSample:
         row: in the split, from 0.
         key: of the sample, such as the path of its file.
         label: true value; for a classification a class number.
+        content: what was given, where it is no image; None where it is one.
     """
 
     number: int
@@ -50,6 +52,7 @@ class ShownSample:
     row: int
     key: str
     label: Any
+    content: SampleContent | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +86,7 @@ def read_sample_predictions(path: Path) -> SamplePredictions:
             row=each["row"] if isinstance(each.get("row"), int) else 0,
             key=str(each.get("key", "")),
             label=each.get("label"),
+            content=content_from_json(each.get("content")),
         )
         for number, each in enumerate(head["samples"])
         if isinstance(each, dict)

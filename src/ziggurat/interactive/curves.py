@@ -1,4 +1,4 @@
-"""Curves of a training: values by name, as a table of pandas, and as charts in a notebook."""
+"""Curves of a training: values by name, as a table of pandas, as charts in a notebook, and by matplotlib."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ziggurat.entities.best_checkpoint import metric_text, metric_title
-from ziggurat.errors import UnknownNameError
+from ziggurat.errors import MissingDependencyError, UnknownNameError
 from ziggurat.formatting import as_heading
 from ziggurat.interactive.frames import frame
 from ziggurat.interactive.home import CurvePoints
@@ -63,6 +63,31 @@ class Curves(Mapping[str, CurvePoints]):
                 rows.setdefault(step, {"step": step, "epoch": epoch})[tag] = value
         return frame([rows[step] for step in sorted(rows)], ["step", "epoch", *self._points]).set_index("step")
 
+    def plot(self) -> Any:
+        """Draw a chart for each metric with matplotlib; the loss comes first.
+
+        Returns:
+            A matplotlib ``Figure``; in a notebook it is shown.
+
+        Raises:
+            MissingDependencyError: if matplotlib is not installed.
+        """
+        try:
+            from matplotlib import pyplot
+        except ModuleNotFoundError:
+            raise MissingDependencyError("matplotlib", extra="", purpose="a plot") from None
+        groups = grouped_tags(self._points)
+        figure, axes = pyplot.subplots(
+            1, max(1, len(groups)), figsize=(4 * max(1, len(groups)), 3), squeeze=False, layout="constrained"
+        )
+        for tags, place in zip(groups, axes[0]):
+            for tag in tags:
+                place.plot(self._points[tag].steps, self._points[tag].values, label=_label(tag))
+            place.set_title(_title(tags))
+            place.set_xlabel("step")
+            place.legend()
+        return figure
+
     def _repr_html_(self) -> str:
         return block(f"Curves of {self._name}", self.charts() or "<p>None yet.</p>")
 
@@ -72,7 +97,7 @@ class Curves(Mapping[str, CurvePoints]):
         return f'<div class="zr-row">{"".join(drawn)}</div>' if drawn else ""
 
     def _chart(self, tags: list[str]) -> str:
-        labels = {tag: "validation" if is_validation(tag) else "training" for tag in tags}
+        labels = {tag: _label(tag) for tag in tags}
         lines = [
             Line(
                 label=labels[tag],
@@ -83,8 +108,16 @@ class Curves(Mapping[str, CurvePoints]):
             for tag in tags
         ]
         last = {labels[tag]: metric_text(tag, self._points[tag].values[-1]) for tag in tags}
-        title = as_heading(metric_title(base_of(tags[0])).removeprefix("training "))
-        return line_chart(title, lines, last, format_value=functools.partial(metric_text, tags[0]))
+        return line_chart(_title(tags), lines, last, format_value=functools.partial(metric_text, tags[0]))
+
+
+def _label(tag: str) -> str:
+    return "validation" if is_validation(tag) else "training"
+
+
+def _title(tags: list[str]) -> str:
+    """Return the title of the chart of a metric, by its tags."""
+    return as_heading(metric_title(base_of(tags[0])).removeprefix("training "))
 
 
 class UnknownCurveError(UnknownNameError, KeyError):

@@ -20,7 +20,7 @@ from ziggurat.layout import UPLOADS_FOLDER, JobFolder, job_folders
 from ziggurat.settings import Settings
 from ziggurat.specs import parse_spec, read_content
 from ziggurat.workspace import JobStatus, open_folders
-from ziggurat.workspace.datasets import Datasets, check_new_dataset, rows, source_name, stored_source
+from ziggurat.workspace.datasets import Datasets, check_new_dataset, finished_dataset, rows, source_name, stored_source
 from ziggurat.workspace.recipe_fields import local_recipe
 from ziggurat.workspace.recipes import Recipe
 from ziggurat.workspace.warm_networks import open_inference_pool
@@ -216,10 +216,7 @@ class FolderHome:
         except ZigguratError:
             if folder.exists():
                 return ""
-        made = [
-            each for each in rows(self.root) if each.state == "done" and source in (each.name, Path(each.folder).name)
-        ]
-        return max((each.folder for each in made), key=lambda each: Path(each).stat().st_mtime, default="")
+        return finished_dataset(self.root, source)
 
     def create_dataset(self, content: dict[str, Any], source: str, stamp: str) -> tuple[str, bool]:
         """Make the folder of a dataset, or find the one that was made in the same way since the files changed."""

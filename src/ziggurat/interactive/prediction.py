@@ -88,7 +88,9 @@ class Prediction:
 
     @property
     def label(self) -> str | None:
-        """Name of the most likely class; None for other tasks."""
+        """Name of the most likely class, or of the one that an operating point decides for; None for other tasks."""
+        if "decision" in self.data:
+            return self.data["decision"]["class"]
         return self.classes[0].label if self.classes and "size" not in self.data and "labels" not in self.data else None
 
     @property
@@ -101,8 +103,8 @@ class Prediction:
 
     @property
     def probability(self) -> float | None:
-        """Probability of ``label``, from 0 to 1; None for other tasks."""
-        return self.classes[0].share if self.label is not None else None
+        """Probability of ``label``, from 0 to 1; None for other tasks, and if it is not among ``classes``."""
+        return next((each.share for each in self.classes if each.label == self.label), None)
 
     @property
     def boxes(self) -> list[Box]:
@@ -127,6 +129,8 @@ class Prediction:
     def _text(self) -> str:
         if self.label is not None:
             return f"{self.label!r} {as_percent(self.probability)}"
+        if "decision" in self.data:
+            return "undecided"
         if "labels" in self.data:
             return ", ".join(map(repr, self.labels)) or "no label"
         if "boxes" in self.data:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, overload
@@ -281,11 +282,13 @@ def finish(home: Home, job: str, *, progress: bool) -> None:
 
 
 def predicted(answer: dict[str, Any], inputs: ModelInputs, *, is_single: bool) -> Prediction | Predictions:
-    """Return the predictions of an answer.
+    """Return the predictions of an answer; warn if thresholds were chosen that it does not obey.
 
     Raises:
         DataError: if an input could not be read; the first sentences name them.
     """
+    if problem := answer.get("operating_point", {}).get("problem"):
+        warnings.warn(problem, stacklevel=3)
     failures = answer["failures"]
     if failures:
         first = error_of_family(failures[0], DataError.exit_code)

@@ -26,7 +26,10 @@ __all__ = ["StudioHome"]
 _EVERY_S: Final = 0.5
 _AT_ONCE: Final = 32
 _LOOKED_AT: Final = 2000
-"""Jobs among which a name is looked for, newest first."""
+"""Jobs among whose names the nearest one is looked for, newest first."""
+
+_LONGEST_TEXT: Final = 200
+"""Letters that a search for jobs takes."""
 
 _KINDS: Final[Mapping[str, InputKind]] = {"row": "row", "text": "text"}
 _PAGES: Final = {"dataset": "datasets", "train": "models"}
@@ -53,21 +56,29 @@ class StudioHome:
     def find(self, name: str, kind: str) -> str:
         """Return the id of a job: ``name`` is its id, its name, its page, or the name of a published model."""
         name = name.removeprefix(self.client.url).rpartition("/")[2] if "://" in name else name
-        jobs = list(islice(self.client.jobs(kind=kind), _LOOKED_AT))
-        known = {each["id"]: each["id"] for each in jobs}
-        for each in reversed(jobs):  # the newest of equal names is kept
-            known[each["name"]] = each["id"]
-        if kind == "train":
-            known = {**{each["name"]: each["job"] for each in self.client.models.pretrained()}, **known}
-        if name in known:
-            return known[name]
-        nearest = nearest_names(name, known)
+        if found := self._newest(name, kind=kind):
+            return found
+        models = {each["name"]: each["job"] for each in self.client.models.pretrained()} if kind == "train" else {}
+        if name in models:
+            return models[name]
+        newest = islice(self.client.jobs(kind=kind), _LOOKED_AT)
+        nearest = nearest_names(name, {*models, *(each["name"] for each in newest)})
         shown = " or ".join(f"`{each}`" for each in nearest)
         raise MissingJobError(
             f"There is no {'dataset' if kind == 'dataset' else 'run'} `{name}` in the studio at {self.client.url}.",
             advice=f"Did you mean {shown}?" if shown else "List runs with: ziggurat.runs()",
             details={"nearest": nearest},
         )
+
+    def _newest(self, name: str, **chosen: str) -> str:
+        """Return the id of the newest job with an id or a name; empty if there is none.
+
+        Args:
+            name: id or name.
+            chosen: further conditions, such as ``kind``.
+        """
+        jobs = self.client.jobs(text=name[:_LONGEST_TEXT], **chosen)
+        return next((each["id"] for each in jobs if name in (each["id"], each["name"])), "")
 
     def ids(self, kind: str, limit: int) -> list[str]:
         """Return the ids of the newest jobs of a kind."""
@@ -191,18 +202,15 @@ class StudioHome:
 
     def dataset_id(self, source: str) -> str:
         """Return the id of a finished dataset that a text names: its id, or its name."""
-        for each in islice(self.client.jobs(kind="dataset", state="done"), _LOOKED_AT):
-            if source in (each["id"], each["name"]):
-                return each["id"]
-        return ""
+        return self._newest(source, kind="dataset", state="done")
 
     def create_dataset(self, content: dict[str, Any], source: str, stamp: str) -> tuple[str, bool]:
         """Send files to the studio and have a dataset made of them, or find the one that was made of the same."""
         name = content.get("name") or Path(source).name
         made_as = json.dumps([stamp, content], sort_keys=True)
         notes = f"Made from Python, fingerprint {hashlib.sha256(made_as.encode()).hexdigest()[:12]}."
-        for each in islice(self.client.jobs(kind="dataset", state="done"), _LOOKED_AT):
-            if stamp and each["name"] == name and each["notes"] == notes:
+        for each in self.client.jobs(kind="dataset", state="done", text=notes) if stamp else ():
+            if each["name"] == name and each["notes"] == notes:
                 return each["id"], False
         place = self.client.datasets.upload(Path(source).absolute()) if stamp else source
         job = self.client.datasets.create({**content, "name": name, "source": place}, notes=notes)

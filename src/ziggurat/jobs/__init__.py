@@ -2,10 +2,11 @@
 
 from ziggurat.jobs.disk import Retention
 from ziggurat.jobs.escalation import StopGrace
-from ziggurat.jobs.executor import Ended, Executor, Handle, Running
+from ziggurat.jobs.executor import Ended, Executor, ExecutorOptions, Running
 from ziggurat.jobs.local_executor import LocalExecutor
 from ziggurat.jobs.plan import Waiting
 from ziggurat.jobs.pubsub import EventBus, Notice, Subscription
+from ziggurat.jobs.several_executors import SeveralExecutors
 from ziggurat.jobs.state_machine import possible_events
 from ziggurat.jobs.supervisor import Supervisor
 
@@ -13,11 +14,12 @@ __all__ = [
     "Ended",
     "EventBus",
     "Executor",
-    "Handle",
+    "ExecutorOptions",
     "LocalExecutor",
     "Notice",
     "Retention",
     "Running",
+    "SeveralExecutors",
     "StopGrace",
     "Subscription",
     "Supervisor",

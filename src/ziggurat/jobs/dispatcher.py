@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from ziggurat.entities import ACTIVE_STATES, Job, Resources, read_heartbeat
+from ziggurat.entities import ACTIVE_STATES, Job, NodeResources, Share, WorkerRef, read_heartbeat
 from ziggurat.errors import ZigguratError
-from ziggurat.jobs.executor import Executor
+from ziggurat.jobs.executor import Executor, worker_fields
 from ziggurat.jobs.plan import Fail, Start, Waiting, plan
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.state_machine import JobTransitions
@@ -76,42 +76,43 @@ class Dispatcher:
         """Plan anew at the next call of ``apply``, whatever has changed. Any thread may call it."""
         self._asked.set()
 
-    def apply(self, resources: Resources, now: float) -> None:
+    def apply(self, nodes: Sequence[NodeResources], now: float) -> None:
         """Plan once and do it; the last plan holds for some seconds where nothing has changed that it depends on.
 
         Args:
-            resources: what the machine has.
+            nodes: the machines, the studio's own first.
             now: seconds since 1970.
         """
         # Before the jobs are read: what changes meanwhile is another plan's.
-        basis = (self._changes.moves, _for_plans(resources))
+        basis = (self._changes.moves, [_for_plans(node) for node in nodes])
         is_asked = self._asked.is_set()
         self._asked.clear()
         if not is_asked and basis == self._planned_for and 0 <= now - self._planned_at < _PLAN_HOLDS_S:
             return
         self._planned_for, self._planned_at = None, now
-        if self._plan_and_do(resources, now):
+        if self._plan_and_do(nodes, now):
             self._planned_for = basis
 
-    def _plan_and_do(self, resources: Resources, now: float) -> bool:
+    def _plan_and_do(self, nodes: Sequence[NodeResources], now: float) -> bool:
         """Return whether nothing was to be done but to wait, and all of that succeeded."""
         queued = {job.id: job for job in self._store.jobs.in_states(("queued",))}
         if not queued:
             self.waiting = {}
             return True
         running = self._store.jobs.in_states(ACTIVE_STATES)
-        made = plan([*queued.values(), *self._dependencies(queued, running)], running, resources, now)
+        made = plan([*queued.values(), *self._dependencies(queued, running)], running, nodes, now)
         self.waiting = made.waiting
         for action in made.actions:
-            self._guarded(queued[action.job_id], action, now)
-        noted = [self._guarded(queued[job_id], waiting, now) for job_id, waiting in made.waiting.items()]
+            self._guarded(queued[action.job_id], action, nodes, now)
+        noted = [self._guarded(queued[job_id], waiting, nodes, now) for job_id, waiting in made.waiting.items()]
         return not made.actions and all(noted)
 
-    def _guarded(self, job: Job, action: Start | Fail | Waiting, now: float) -> bool:
+    def _guarded(self, job: Job, action: Start | Fail | Waiting, nodes: Sequence[NodeResources], now: float) -> bool:
         """Do one thing, and return whether that succeeded; where not, such as on a full disk, the others are done."""
         try:
             if isinstance(action, Start):
-                self._start(job, action.devices, now)
+                executor = next(node.executor for node in nodes if node.name == action.placement[0].node)
+                self._start(job, action.placement, executor, now)
             elif isinstance(action, Fail):
                 self._changes.apply(job, "end_failed", reason=action.reason, ended=now)
             else:
@@ -128,7 +129,7 @@ class Dispatcher:
         wanted = {job_id for job in queued.values() for job_id in job.depends_on} - known
         return self._store.jobs.some(sorted(wanted))
 
-    def _start(self, job: Job, devices: tuple[int, ...], now: float) -> None:
+    def _start(self, job: Job, placement: tuple[Share, ...], executor: str, now: float) -> None:
         folder = JobFolder(Path(job.folder))
         with self._lock:
             if not folder.spec.is_file():
@@ -139,36 +140,40 @@ class Dispatcher:
             # Before the state changes: a request that comes after it is one for this attempt.
             folder.stop_request.unlink(missing_ok=True)
             begin_offset = folder.events.stat().st_size if folder.events.exists() else 0
-            fields = {**_NEW_ATTEMPT, "devices": devices, "started": now, "pid": None, "host": self._host}
+            number = 1 + max(job.attempt, 0 if job.worker is None else job.worker.attempt)
+            planned = WorkerRef(executor=executor, node=placement[0].node, attempt=number)
+            fields = {**_NEW_ATTEMPT, **worker_fields(planned), "host": self._host, "started": now}
+            fields |= {"devices": placement[0].devices, "placement": placement}
             if not self._changes.apply(job, "start", **fields):
                 return  # stopped or deleted in between
-            self._spawn(job, folder, devices, begin_offset, now)
+            self._spawn(job, folder, placement, number, begin_offset, now)
 
-    def _spawn(self, job: Job, folder: JobFolder, devices: tuple[int, ...], begin_offset: int, now: float) -> None:
+    def _spawn(
+        self, job: Job, folder: JobFolder, placement: Sequence[Share], number: int, begin_offset: int, now: float
+    ) -> None:
         try:
-            handle = self._executor.start(folder.path, devices, self._environment(job))
+            worker = self._executor.start(folder.path, placement, self._environment(job), attempt=number)
         except (ZigguratError, OSError, TimeoutError) as error:
             started = self._store.jobs.get(job.id)
             self._changes.apply(started, "end_failed", reason=str(error), ended=now)
             return
-        self._monitor.take_on(job, handle, begin_offset)
-        self._store.jobs.note(job.id, pid=handle.pid, host=handle.host)
-        _LOG.info("job %s started as process %s on devices %s", job.id, handle.pid, list(devices))
+        self._monitor.take_on(job, worker, begin_offset)
+        self._store.jobs.note(job.id, **worker_fields(worker))
+        _LOG.info("job %s started as %s on %s", job.id, worker, placement)
 
     def _is_taken(self, job: Job, folder: JobFolder, now: float) -> bool:
         """Return whether a worker was started in the folder by the shell; it is monitored from now on."""
         heartbeat = read_heartbeat(folder.heartbeat)
-        handle = self._executor.adopt(folder.path, heartbeat) if heartbeat is not None else None
-        if handle is None:
+        worker = self._executor.adopt(folder.path, heartbeat, job.worker) if heartbeat is not None else None
+        if worker is None:
             return False
-        fields = {**_NEW_ATTEMPT, "started": now, "pid": handle.pid, "host": handle.host}
-        if self._changes.apply(job, "adopt", **fields):
-            self._monitor.take_on(job, handle)
+        if self._changes.apply(job, "adopt", **{**_NEW_ATTEMPT, "started": now, **worker_fields(worker)}):
+            self._monitor.take_on(job, worker)
         return True
 
 
-def _for_plans(resources: Resources) -> Resources:
+def _for_plans(node: NodeResources) -> NodeResources:
     """Return what a plan depends on: not how busy accelerators are, nor how much more than enough the disk has."""
-    is_full = resources.disk_free_bytes < resources.disk_reserve_bytes
-    devices = tuple(replace(device, load=None) for device in resources.devices)
-    return replace(resources, devices=devices, disk_free_bytes=0 if is_full else resources.disk_reserve_bytes)
+    is_full = node.disk_free_bytes < node.disk_reserve_bytes
+    devices = tuple(replace(device, load=None) for device in node.devices)
+    return replace(node, devices=devices, disk_free_bytes=0 if is_full else node.disk_reserve_bytes)

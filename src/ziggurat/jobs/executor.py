@@ -1,39 +1,40 @@
-"""Executor interface: starts workers, reports whether they are alive, and ends them.
+"""Executor interface: starts workers on nodes, reports whether they are alive, and ends them.
 
-``ziggurat.testing.executor`` is the conformance suite for any implementation.
+``ziggurat.testing.executor`` is the conformance suite for any implementation. Each is found by the entry-point group
+``ziggurat.executors``, whose entries take ``ExecutorOptions`` and return an executor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from ziggurat.entities import Heartbeat
+from ziggurat.entities import Heartbeat, NodeResources, Share, WorkerRef
 
-__all__ = ["Ended", "Executor", "Handle", "Running"]
+__all__ = ["Ended", "Executor", "ExecutorOptions", "Running", "worker_fields"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Handle:
-    """A worker, as its executor knows it.
+class ExecutorOptions:
+    """What a studio gives an executor.
 
     Args:
-        folder: the job folder.
-        pid: its process.
-        host: its machine.
-        birth: what tells the process from a later one with the same number, as the executor sees fit.
-        shim: process that started the worker and ends once nothing of it is left; None where there is none.
-        shim_birth: the same of that process.
+        command: starts a worker on this machine; the job folder is added.
+        environment: of the workers on this machine, whole.
+        resources: returns what this machine has for jobs.
+        log_limit_bytes: how large the log of a job may become.
+        workspace: folder of the studio.
+        address: of a cluster; empty for this machine alone.
     """
 
-    folder: Path
-    pid: int
-    host: str
-    birth: float
-    shim: int | None = None
-    shim_birth: float = 0.0
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    resources: Callable[[], NodeResources]
+    log_limit_bytes: int
+    workspace: Path
+    address: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,33 +49,51 @@ class Ended:
     Args:
         exit_code: negative for the signal that killed it; None if unknown, because another process had
             started the worker.
+        lost_node: the node that does not answer, if that is why; the job goes back into the queue then.
     """
 
     exit_code: int | None
+    lost_node: str = ""
 
 
 @runtime_checkable
 class Executor(Protocol):
-    """Starts workers that outlive the process that started them. Any thread may call any method."""
+    """Starts workers that outlive the process that started them. Any thread may call any method.
 
-    def start(self, job_folder: Path, devices: Sequence[int], environment: Mapping[str, str]) -> Handle:
-        """Start a worker in a process group of its own, its output in the folder's log.
+    A ``WorkerRef`` goes into the store as JSON values and may come back in another process, so what tells a worker from
+    a later one must be in its ``opaque``.
+    """
 
-        Args:
-            job_folder: with a ``spec.json``.
-            devices: indices of the accelerators that it may see; empty for none.
-            environment: variables besides those of the executor.
+    def nodes(self) -> Sequence[NodeResources]:
+        """Return the machines that workers can be started on, with what they have for jobs, in use or not.
 
-        Raises:
-            StorageError: where the log cannot be written, or no process can be made.
+        It does not wait for a machine that does not answer: such a one is left out.
         """
         ...
 
-    def poll(self, handle: Handle) -> Running | Ended:
+    def start(
+        self, job_folder: Path, placement: Sequence[Share], environment: Mapping[str, str], *, attempt: int
+    ) -> WorkerRef:
+        """Start the worker of a job on all of its shares, or on none; its output goes into the folder's log.
+
+        Args:
+            job_folder: with a ``spec.json``.
+            placement: node and accelerators of each share; rank 0 is in the first. A worker sees the accelerators of
+                its share and no others.
+            environment: variables besides those of the executor.
+            attempt: number of the attempt, greater than those of earlier starts.
+
+        Raises:
+            StorageError: where the log cannot be written, or no process can be made.
+            JobError: where a share is on a node that this executor does not have.
+        """
+        ...
+
+    def poll(self, worker: WorkerRef) -> Running | Ended:
         """Return how the worker is; once it has ended, always the same answer. It does not wait."""
         ...
 
-    def ask_to_stop(self, handle: Handle, reason: str) -> None:
+    def ask_to_stop(self, worker: WorkerRef, reason: str) -> None:
         """Ask the worker to save and end.
 
         Raises:
@@ -82,22 +101,29 @@ class Executor(Protocol):
         """
         ...
 
-    def terminate(self, handle: Handle) -> None:
+    def terminate(self, worker: WorkerRef) -> None:
         """Send the worker SIGTERM, or what comes near it there; one that has ended is no error."""
         ...
 
-    def kill(self, handle: Handle) -> None:
+    def kill(self, worker: WorkerRef) -> None:
         """End the worker and everything that it started, at once; where it has ended, what it left behind.
 
         That includes processes that left its process group and its session.
         """
         ...
 
-    def adopt(self, folder: Path, heartbeat: Heartbeat | None) -> Handle | None:
+    def adopt(self, folder: Path, heartbeat: Heartbeat | None, worker: WorkerRef | None = None) -> WorkerRef | None:
         """Return the live worker of a folder, regardless of who started it; None if there is none.
 
         Args:
-            folder: the job folder.
+            folder: the job folder; it may have been moved since the worker was started.
             heartbeat: the newest one there; None where the worker may not have written one yet.
+            worker: as the store has it; None where it knows none, such as one that the shell or an earlier release
+                started.
         """
         ...
+
+
+def worker_fields(worker: WorkerRef) -> dict[str, Any]:
+    """Return the fields of ``Job`` that say who is at work."""
+    return {"worker": worker, "pid": worker.opaque.get("pid"), "host": worker.node}

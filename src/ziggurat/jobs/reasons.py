@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from ziggurat.entities import Device, Job, Resources
+from ziggurat.entities import Device, Job, NodeResources
 from ziggurat.formatting import as_bytes
 
 __all__ = [
@@ -61,19 +61,18 @@ def dependency_waits(other: Job, now: float, clock: Clock) -> str:
     return f"needs the {job_text(other)}, which is {other.state}{until_text(_end(other, now), now, clock)}"
 
 
-def disk_is_full(resources: Resources) -> str:
+def disk_is_full(node: NodeResources) -> str:
     """Return why nothing starts on a full disk."""
-    free, reserve = as_bytes(resources.disk_free_bytes), as_bytes(resources.disk_reserve_bytes)
+    free, reserve = as_bytes(node.disk_free_bytes), as_bytes(node.disk_reserve_bytes)
     return f"the disk has {free} free and needs {reserve}: free some space, or lower the reserve"
 
 
 def devices_busy(
-    count: int, devices: Sequence[Device], holders: dict[int, Job], keepers: dict[int, Job], now: float, clock: Clock
+    devices: Sequence[Device], holders: dict[int, Job], keepers: dict[int, Job], now: float, clock: Clock
 ) -> str:
     """Return why there are too few accelerators.
 
     Args:
-        count: that are needed.
         devices: that would do but cannot be had now.
         holders: index → the job that is on it.
         keepers: index → the job that it is kept for.
@@ -91,27 +90,29 @@ def devices_busy(
         else:
             parts.append(f"GPU {device.index} has only {as_bytes(device.free_bytes)} free")
     more = [f"and {len(devices) - _SHOWN} more are not free"] if len(devices) > _SHOWN else []
-    return f"needs {gpus_text(count)}; {', '.join([*parts, *more])}"
+    return ", ".join([*parts, *more])
 
 
-def slots_taken(kind: str, slots: int, holders: Sequence[Job], keeper: Job | None, now: float, clock: Clock) -> str:
-    """Return why there is no place on the processors, or for another dataset."""
+def slots_taken(
+    kind: str, slots: int, holders: Sequence[Job], keeper: Job | None, now: float, clock: Clock
+) -> tuple[str, str]:
+    """Return what a job without a place on the processors, or for a dataset, waits for, and what is in the way."""
     what = "dataset" if kind == "dataset" else "CPU"
     if slots == 1:
         rule = "waits for another dataset" if kind == "dataset" else "waits for the CPU"
     else:
         rule = f"waits for one of {slots} {what} slots"
     if len(holders) < slots and keeper is not None:
-        return f"{rule}, kept for {job_text(keeper)}"
+        return rule, f", kept for {job_text(keeper)}"
     parts = [f"{job_text(holder)}{until_text(_end(holder, now), now, clock)}" for holder in holders[:_SHOWN]]
     more = [f"{len(holders) - _SHOWN} more"] if len(holders) > _SHOWN else []
-    return f"{rule}: {' and '.join([*parts, *more])}" if parts else f"{rule}; none may start now"
+    return rule, f": {' and '.join([*parts, *more])}" if parts else "; none may start now"
 
 
-def memory_short(needed_bytes: int, free_bytes: int, keeper: Job | None) -> str:
-    """Return why there is too little memory."""
+def memory_short(needed_bytes: int, free_bytes: int, keeper: Job | None) -> tuple[str, str]:
+    """Return what memory a job needs, and what is free of it."""
     kept = f", besides what is kept for {job_text(keeper)}" if keeper is not None else ""
-    return f"needs {as_bytes(needed_bytes)} of memory; {as_bytes(max(0, free_bytes))} are free{kept}"
+    return f"needs {as_bytes(needed_bytes)} of memory", f"; {as_bytes(max(0, free_bytes))} are free{kept}"
 
 
 def until_text(end: float | None, now: float, clock: Clock) -> str:

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Final
 
 from ziggurat.atomic import ProcessLock, storage_errors
-from ziggurat.entities import Job, JobChange, NewJob, Resources, read_heartbeat
+from ziggurat.entities import Job, JobChange, NewJob, read_heartbeat
 from ziggurat.entities.names import check_job_texts
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.jobs.disk import Retention
 from ziggurat.jobs.dispatcher import Dispatcher
 from ziggurat.jobs.escalation import StopGrace, plain_reason
-from ziggurat.jobs.executor import Executor
+from ziggurat.jobs.executor import Executor, worker_fields
 from ziggurat.jobs.job_file import record_of, write_job_file
 from ziggurat.jobs.outcome import last_events, outcome_of
 from ziggurat.jobs.plan import Waiting
@@ -50,7 +50,6 @@ class Supervisor:
         store: where the jobs are.
         executor: starts workers and knows who is alive.
         workspace: folder of everything; no other supervisor may be at work in it.
-        resources: returns the machine's resources for jobs, in use or not.
         environment: returns the variables of a job's worker, besides those of the executor.
         retention: what is kept.
         grace: how long a worker that was asked to stop may show no progress before it is ended by force.
@@ -66,7 +65,6 @@ class Supervisor:
         executor: Executor,
         workspace: Path,
         *,
-        resources: Callable[[], Resources],
         environment: Callable[[Job], Mapping[str, str]] = lambda job: {},
         retention: Retention | None = None,
         grace: StopGrace | None = None,
@@ -76,7 +74,6 @@ class Supervisor:
         self.hub = EventBus()
         self._store = store
         self._executor = executor
-        self._resources = resources
         self._lock = threading.RLock()
         self._changes = JobTransitions(store, self.hub)
         self._monitor = WorkerMonitor(store, executor, self._changes, host, grace)
@@ -131,9 +128,10 @@ class Supervisor:
             adopt_running_workers(self._store, self._executor, self._monitor, self._changes, now)
             self._has_met = True
         self._monitor.attend(now)
-        resources = self._resources()
-        self._dispatcher.apply(resources, now)
-        self._removal.empty_trash(now, disk_is_low=resources.disk_free_bytes < resources.disk_reserve_bytes)
+        nodes = self._executor.nodes()
+        self._dispatcher.apply(nodes, now)
+        is_low = any(node.disk_free_bytes < node.disk_reserve_bytes for node in nodes[:1])
+        self._removal.empty_trash(now, disk_is_low=is_low)
 
     def _work(self, every_s: float, clock: Callable[[], float]) -> None:
         while not self._closing.is_set():
@@ -397,11 +395,11 @@ def adopt_running_workers(
         is_fresh = heartbeat is not None and now - heartbeat.time < _FRESH_S
         if _size(folder) == job.events_offset and not is_fresh:
             continue
-        handle = executor.adopt(folder.path, heartbeat) if is_fresh else None
-        if handle is not None and heartbeat is not None:
-            fields = {"started": heartbeat.time, "ended": None, "reason": "", "pid": handle.pid, "host": handle.host}
+        worker = executor.adopt(folder.path, heartbeat, job.worker) if is_fresh else None
+        if worker is not None and heartbeat is not None:
+            fields = {"started": heartbeat.time, "ended": None, "reason": "", **worker_fields(worker)}
             if changes.apply(job, "adopt", **fields):
-                monitor.take_on(job, handle)
+                monitor.take_on(job, worker)
             continue
         monitor.read_on(job, now)
         _note_end(store, changes, job, folder)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from ziggurat.atomic import atomic_write_text
-from ziggurat.entities import ACTIVE_STATES, ENDED_STATES, Heartbeat, Job, judge_pulse, read_heartbeat
+from ziggurat.entities import ACTIVE_STATES, ENDED_STATES, Heartbeat, Job, WorkerRef, judge_pulse, read_heartbeat
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.jobs.escalation import Escalation, StopGrace, plain_reason
 from ziggurat.jobs.event_tail import Tail
-from ziggurat.jobs.executor import Ended, Executor, Handle
+from ziggurat.jobs.executor import Ended, Executor, worker_fields
 from ziggurat.jobs.outcome import AttemptOutcome, last_events, outcome_of
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.state_machine import JobTransitions
@@ -38,14 +38,14 @@ class _Attended:
     """What is known of a worker besides the store.
 
     Args:
-        handle: None if its process is unknown.
+        worker: None if its process is unknown.
         begin_offset: size of the events file when it was started; None where that was another process's doing.
         ended_since: when its end was seen first; None while it is alive.
         killed_by: reason why it was ended at once; empty where it was not.
         escalation: how far its end was enforced; None if it was not asked to stop.
     """
 
-    handle: Handle | None = None
+    worker: WorkerRef | None = None
     begin_offset: int | None = None
     ended_since: float | None = None
     killed_by: str = ""
@@ -92,9 +92,9 @@ class WorkerMonitor:
             if job is None or job.state in ENDED_STATES:
                 self.forget(job_id)
 
-    def take_on(self, job: Job, handle: Handle, begin_offset: int | None = None) -> None:
+    def take_on(self, job: Job, worker: WorkerRef, begin_offset: int | None = None) -> None:
         """Attend to a worker from now on."""
-        self._attended[job.id] = _Attended(handle, begin_offset)
+        self._attended[job.id] = _Attended(worker, begin_offset)
 
     def forget(self, job_id: str) -> None:
         """Attend to a job no more."""
@@ -113,9 +113,9 @@ class WorkerMonitor:
         Raises:
             StorageError: where the request cannot be written.
         """
-        handle = self._attended.get(job.id, _Attended()).handle or self._find(job)
-        if handle is not None:
-            self._executor.ask_to_stop(handle, reason)
+        worker = self._attended.get(job.id, _Attended()).worker or self._find(job)
+        if worker is not None:
+            self._executor.ask_to_stop(worker, reason)
         elif Path(job.folder).is_dir():
             atomic_write_text(JobFolder(Path(job.folder)).stop_request, reason.strip() + "\n", "The stop request")
 
@@ -134,8 +134,8 @@ class WorkerMonitor:
         Raises:
             JobError: where it is on another machine.
         """
-        handle = self._find(job)
-        if handle is None:
+        worker = self._find(job)
+        if worker is None:
             if self._is_elsewhere(job, read_heartbeat(JobFolder(Path(job.folder)).heartbeat)):
                 raise JobError(
                     "A worker is ended at once on its own machine.",
@@ -143,34 +143,34 @@ class WorkerMonitor:
                     advice="Stop it without force, or end it there.",
                 )
             return
-        self._attended.setdefault(job.id, _Attended(handle)).killed_by = reason
-        self._executor.kill(handle)
+        self._attended.setdefault(job.id, _Attended(worker)).killed_by = reason
+        self._executor.kill(worker)
 
     def is_alive(self, job: Job) -> bool:
         """Return whether the process of a job is known and has not ended."""
         attended = self._attended.get(job.id)
-        if attended is None or attended.handle is None:
+        if attended is None or attended.worker is None:
             return self._find(job) is not None
-        return not isinstance(self._executor.poll(attended.handle), Ended)
+        return not isinstance(self._executor.poll(attended.worker), Ended)
 
     # ---- whether the worker is there
 
-    def _find(self, job: Job) -> Handle | None:
+    def _find(self, job: Job) -> WorkerRef | None:
         """Return the worker of a job, and attend to it; one of an earlier supervisor is adopted."""
         attended = self._attended.setdefault(job.id, _Attended())
-        if attended.handle is None:
+        if attended.worker is None:
             folder = JobFolder(Path(job.folder))
-            attended.handle = self._executor.adopt(folder.path, read_heartbeat(folder.heartbeat))
-            if attended.handle is not None:
-                self._changes.note(job, {"pid": attended.handle.pid, "host": attended.handle.host})
-        return attended.handle
+            attended.worker = self._executor.adopt(folder.path, read_heartbeat(folder.heartbeat), job.worker)
+            if attended.worker is not None:
+                self._changes.note(job, worker_fields(attended.worker))
+        return attended.worker
 
     def _ended(self, job: Job) -> Ended | None:
         """Return the end of a worker that is gone; None while it is there, or if this machine cannot tell."""
         try:
-            handle = self._find(job)
-            if handle is not None:
-                state = self._executor.poll(handle)
+            worker = self._find(job)
+            if worker is not None:
+                state = self._executor.poll(worker)
                 return state if isinstance(state, Ended) else None
         except (ZigguratError, OSError) as error:
             self.problems[job.id] = str(error)
@@ -219,13 +219,13 @@ class WorkerMonitor:
     def _enforce(self, job: Job, now: float) -> None:
         """End a worker that was asked to stop and does not."""
         attended = self._attended.get(job.id)
-        if job.state != "stopping" or attended is None or attended.handle is None or attended.killed_by:
+        if job.state != "stopping" or attended is None or attended.worker is None or attended.killed_by:
             return
         escalation = self._escalation(job)
         reason, due = plain_reason(job.reason), escalation.look(JobFolder(Path(job.folder)), now)
         if due == "terminate":
             _LOG.warning("job %s does not stop: its worker gets SIGTERM", job.id)
-            self._executor.terminate(attended.handle)
+            self._executor.terminate(attended.worker)
         elif due == "kill":
             _LOG.warning("job %s does not stop: its worker is killed", job.id)
             self.kill(job, f"{reason}, by force: its worker did not end when it was asked to")
@@ -250,17 +250,22 @@ class WorkerMonitor:
             self._changes.apply(job, "not_begun", started=None, reason=_NOT_BEGUN, health="", devices=())
             self.forget(job.id)
             return
+        if ending.event == "lost" and ended.lost_node:
+            ending = replace(ending, reason=f"node {ended.lost_node} does not answer")
         if ending.event == "lost":
             self._store.events.lose_attempt(job.id, ending.reason)
         if self._changes.apply(job, ending.event, **_columns(job, ending, now)):
             _LOG.info("job %s ended: %s (%s)", job.id, ending.event, ending.reason)
             self.forget(job.id)
+            if ending.event == "lost" and ended.lost_node and job.state == "running":
+                self._changes.request(job.id, "retry", reason="", health="", exit_code=None)
 
     def _never_began(self, job: Job, folder: JobFolder) -> bool:
         """Return whether the starting process was killed before the worker began: there is no trace of it."""
         heartbeat = read_heartbeat(folder.heartbeat)
         has_beaten = heartbeat is not None and heartbeat.time >= (job.started or 0.0)
-        return job.pid is None and not has_beaten and folder.path.is_dir()
+        has_worker = job.pid is not None or bool(job.worker is not None and job.worker.opaque)
+        return not has_worker and not has_beaten and folder.path.is_dir()
 
     def _guarded(self, job: Job, act: Callable[[], None]) -> None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ziggurat.entities import Job
@@ -11,6 +11,7 @@ from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio.models import PublishedModel
 
 __all__ = [
+    "clear_operating_point",
     "create_evaluation",
     "create_inference",
     "create_program",
@@ -19,8 +20,11 @@ __all__ = [
     "publish",
     "remove_export",
     "retrain",
+    "set_operating_point",
     "start_demo",
     "start_export",
+    "start_serving",
+    "stop_serving",
     "withdraw",
 ]
 
@@ -93,6 +97,32 @@ def export(call: Call, job_id: str, format: str, archive: str, **options: Any) -
     return parts
 
 
+@use_case("operating-point.set")
+def set_operating_point(
+    call: Call,
+    job_id: str,
+    evaluation: str = "",
+    threshold: float | None = None,
+    thresholds: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """Choose the thresholds that predictions and exports of a model obey, on its evaluation of the validation split.
+
+    They hold for the checkpoint that was evaluated; of another one, answers say that they are not used.
+    """
+    found = call.studio.operating_points.set(
+        job_id, evaluation=evaluation, threshold=threshold, thresholds=thresholds, owner=call.who.name
+    )
+    call.note(job_id, thresholds=found["thresholds"], evaluation=found["evaluation"], checkpoint=found["checkpoint"])
+    return found
+
+
+@use_case("operating-point.clear")
+def clear_operating_point(call: Call, job_id: str) -> None:
+    """Remove the operating point of a model; predictions follow the defaults of its task again."""
+    call.studio.operating_points.clear(job_id)
+    call.note(job_id)
+
+
 @use_case("export.create")
 def start_export(
     call: Call,
@@ -110,7 +140,26 @@ def start_export(
 @use_case("export.delete")
 def remove_export(call: Call, job_id: str, name: str) -> None:
     """Delete an export that is not under way."""
+    call.studio.serving.stop(job_id, name)
     call.studio.exports.remove(job_id, name)
+    call.note(job_id, name=name)
+
+
+@use_case("serving.start")
+def start_serving(call: Call, job_id: str, name: str) -> Any:
+    """Start a server of an ONNX export on the studio's machine, on a free port of 127.0.0.1; it ends with the studio.
+
+    One that runs is returned as it is. At most four run at the same time.
+    """
+    found = call.studio.serving.start(job_id, name)
+    call.note(job_id, name=name)
+    return found
+
+
+@use_case("serving.stop")
+def stop_serving(call: Call, job_id: str, name: str) -> None:
+    """Stop the server of an export; answers that are under way have five seconds to finish."""
+    call.studio.serving.stop(job_id, name)
     call.note(job_id, name=name)
 
 

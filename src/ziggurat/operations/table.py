@@ -149,8 +149,19 @@ _LISTED: Final = (
     Operation("evaluation.create", "POST /models/{job_id}/evaluations", "evaluations.create", "job evaluate"),
     Operation("inference.create", "POST /models/{job_id}/inferences", "evaluations.create_many", "job infer"),
     Operation("model.export", "POST /models/{job_id}/export", "models.export", "export", gives_file=True),
+    Operation(
+        "operating-point.set", "PUT /models/{job_id}/operating-point", "models.set_operating_point", "job threshold"
+    ),
+    Operation(
+        "operating-point.clear",
+        "DELETE /models/{job_id}/operating-point",
+        "models.clear_operating_point",
+        "job threshold",
+    ),
     Operation("export.create", "POST /models/{job_id}/exports", "models.start_export", audit=("model.export",)),
     Operation("export.delete", "DELETE /models/{job_id}/exports/{name}"),
+    Operation("serving.start", "POST /models/{job_id}/exports/{name}/server", "models.start_serving"),
+    Operation("serving.stop", "DELETE /models/{job_id}/exports/{name}/server", "models.stop_serving"),
     Operation("model.publish", "POST /pretrained", "models.publish"),
     Operation("model.withdraw", "DELETE /pretrained/{name:path}", "models.withdraw"),
     # Pretrained weights

@@ -203,8 +203,7 @@ class Manifest:
             return _parsed(path, file_signature(path))
         except OSError as error:
             raise DataError(
-                "A dataset is read from the folder that it was made in.",
-                received=f"`{folder}`: {error.strerror}",
+                f"`{folder}` holds no finished dataset: {error.strerror}.",
                 advice="Make one with: ziggurat dataset create. An unfinished one goes on by: ziggurat resume FOLDER.",
             ) from None
 

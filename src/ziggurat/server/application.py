@@ -14,7 +14,15 @@ from starlette.routing import BaseRoute
 from ziggurat.server.authentication import Authenticator
 from ziggurat.server.errors import ErrorBoundary, add_error_handlers
 from ziggurat.server.event_stream import NoticeHub, Streams
-from ziggurat.server.middleware import HostMiddleware, HostRule, PrefixMiddleware, SecurityHeaders, checked_prefix
+from ziggurat.server.middleware import (
+    HostMiddleware,
+    HostRule,
+    PrefixMiddleware,
+    RequestCounter,
+    RequestCounts,
+    SecurityHeaders,
+    checked_prefix,
+)
 from ziggurat.server.permissions import check_routers
 from ziggurat.workspace.accounts import Accounts
 
@@ -58,6 +66,7 @@ def create_app(
         UsageError: where the prefix is none.
         PluginError: where a route does not say who may use it.
     """
+    counts = RequestCounts()
     app = FastAPI(
         title="Ziggurat",
         version="1",
@@ -66,6 +75,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         middleware=[
+            Middleware(RequestCounter, counts=counts),
             Middleware(SecurityHeaders),
             Middleware(ErrorBoundary),
             Middleware(HostMiddleware, rule=HostRule(hosts, public_bind=public_bind)),
@@ -73,6 +83,7 @@ def create_app(
         ],
     )
     app.state.studio = studio
+    app.state.request_counts = counts
     app.state.gate = Authenticator(studio.people, public_bind=public_bind)
     app.state.streams = Streams() if streams is None else streams
     add_error_handlers(app)

@@ -73,9 +73,9 @@ class Authenticator:
         found = None if secret is None else self._people.identity_of_session(secret)
         if found is not None:
             return found
-        return LOCAL if self._is_local(connection) and not self._people.has_accounts() else NOBODY
+        return LOCAL if self.is_local(connection) and not self._people.has_accounts() else NOBODY
 
-    def _is_local(self, connection: HTTPConnection) -> bool:
+    def is_local(self, connection: HTTPConnection) -> bool:
         """Return whether the client is a user of this machine.
 
         The address alone is not enough: the browser of a local user may show a page whose host name leads
@@ -123,14 +123,14 @@ def _site(headers: Headers) -> str:
 
 def _log_in() -> HTTPError:
     error = NotLoggedInError(
-        "One must log in for this.",
+        "Log in first.",
         advice="Log in at POST /api/v1/login, or send a token as `Authorization: Bearer zig_…`.",
     )
     return HTTPError(error)
 
 
 def _bad_token() -> HTTPError:
-    error = NotLoggedInError("A token must be known, not revoked and not over.", advice="Make a new one.")
+    error = NotLoggedInError("The token is unknown, revoked or expired.", advice="Make a new one.")
     return HTTPError(error, headers={"WWW-Authenticate": 'Bearer realm="ziggurat", error="invalid_token"'})
 
 

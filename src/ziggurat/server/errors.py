@@ -296,7 +296,7 @@ def _to_login(request: Request, kind: str) -> Response:
         return RedirectResponse(target, 303)
     shown = urlsplit(request.headers.get("hx-current-url", ""))
     target = _login_address(request, shown.path + (f"?{shown.query}" if shown.query else ""))
-    error = NotLoggedInError("One must log in for this.")
+    error = NotLoggedInError("Log in first.")
     return JSONResponse(error.as_dict(), 401, {"HX-Redirect": target})
 
 

@@ -1,8 +1,10 @@
-"""Middleware for every request and response: host names, sites that send requests, security headers, URL prefix."""
+"""Middleware for every request and response: host names, sites that send requests, headers, URL prefix, counts."""
 
 from __future__ import annotations
 
 import re
+import time
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote, urlsplit
@@ -20,6 +22,8 @@ __all__ = [
     "HostMiddleware",
     "HostRule",
     "PrefixMiddleware",
+    "RequestCounter",
+    "RequestCounts",
     "SecurityHeaders",
     "checked_prefix",
     "host_of",
@@ -49,6 +53,51 @@ _FOR_DOCUMENTS: Final = frozenset(
 _NEVER_DOCUMENTS: Final = frozenset({"text/css", "text/javascript", "image/png", "image/jpeg", "image/webp"})
 """Headers for documents mean nothing on these; a page with fifty images would carry 20 kB of them."""
 _FORBIDDEN: Final = (b"\r", b"\n", b"\0")
+
+
+_METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+
+
+class RequestCounts:
+    """Numbers of requests since the start. The event loop alone changes them.
+
+    Attributes:
+        answers: (method, status) → number; methods that HTTP does not name are ``other``.
+        seconds: time from requests to the first byte of their answers, all together.
+    """
+
+    def __init__(self) -> None:
+        self.answers: Counter[tuple[str, int]] = Counter()
+        self.seconds = 0.0
+
+
+class RequestCounter:
+    """Middleware that counts.
+
+    Args:
+        app: inside of it.
+        counts: get every request.
+    """
+
+    def __init__(self, app: ASGIApp, counts: RequestCounts) -> None:
+        self._app = app
+        self._counts = counts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        method = scope["method"] if scope["method"] in _METHODS else "other"  # strangers must not choose the labels
+        began = time.perf_counter()
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._counts.answers[method, message["status"]] += 1
+                self._counts.seconds += time.perf_counter() - began
+            await send(message)
+
+        await self._app(scope, receive, counted)
 
 
 class SecurityHeaders:

@@ -99,5 +99,5 @@ Pictures = Annotated[list[tuple[str, bytes]], Depends(_posted)]
 def _content(file: SentFile) -> bytes:
     content = file.file.read(PICTURE_BYTES + 1)
     if len(content) > PICTURE_BYTES:
-        raise UsageError(f"An image has at most {PICTURE_BYTES >> 20} MiB.", received=f"`{file.filename}`")
+        raise UsageError(f"`{file.filename}` is too large: an image has at most {PICTURE_BYTES >> 20} MiB.")
     return content

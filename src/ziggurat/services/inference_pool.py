@@ -455,7 +455,9 @@ class InferencePool:
         timeout_s: float | None,
     ) -> dict[str, Any]:
         if not JobFolder(folder).spec.is_file():
-            raise JobError("A job folder must have a spec.json.", received=str(folder), advice="Name another folder.")
+            raise JobError(
+                f"`{folder}` is not the folder of a job: it has no spec.json.", advice="Name another folder."
+            )
         key = _Key(folder.resolve(), _checkpoint_name(checkpoint), _device_name(device))
         longest_s = self._timeout_s if timeout_s is None else timeout_s
         try:

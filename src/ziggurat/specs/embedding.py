@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ziggurat.specs.base import SpecModel, spec_field
+from ziggurat.specs.evaluation import checkpoint_field, model_field
 
 __all__ = ["EmbedSpec"]
 
@@ -41,16 +42,8 @@ class EmbedSpec(SpecModel):
         min_length=1,
         max_length=200,
     )
-    model: str = spec_field(
-        "", title="Model", help="Folder of the training job whose network is used.", group=_FEATURES
-    )
-    checkpoint: str = spec_field(
-        "",
-        title="Checkpoint",
-        help="Its name, a given name, `best` or `latest`; left out, the best where one is marked, else the latest.",
-        group=_FEATURES,
-        max_length=200,
-    )
+    model: str = model_field("", group=_FEATURES)
+    checkpoint: str = checkpoint_field(_FEATURES)
     batch_size: int = spec_field(
         32,
         title="Batch size",

@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from ziggurat.specs.base import SpecModel, spec_field
 
-__all__ = ["EvaluateSpec", "InferSpec"]
+__all__ = ["EvaluateSpec", "InferSpec", "checkpoint_field", "model_field"]
 
 _JOB, _MODEL, _DATA = "Job", "Model", "Data"
+
+
+def model_field(*default: str, group: str, **limits: Any) -> Any:
+    """Return the field that names the job of a trained model.
+
+    Args:
+        default: its default value; required without one.
+        group: under which it is listed.
+        limits: of its length.
+    """
+    return spec_field(
+        *default, title="Model", help="Folder of the training job whose network is used.", group=group, **limits
+    )
+
+
+def checkpoint_field(group: str) -> Any:
+    """Return the field that names a checkpoint of that job.
+
+    Args:
+        group: under which it is listed.
+    """
+    return spec_field(
+        "",
+        title="Checkpoint",
+        help="Its name, a given name, `best` or `latest`; left out, the best where one is marked, else the latest.",
+        group=group,
+        max_length=200,
+    )
 
 
 class _ModelUse(SpecModel):
@@ -23,16 +51,8 @@ class _ModelUse(SpecModel):
         600.0, title="Hung after", help="Longest time for one batch before it is reported.", unit="s", group=_JOB,
         gt=0,
     )  # fmt: skip
-    model: str = spec_field(
-        title="Model", help="Folder of the training job whose network is used.", group=_MODEL, min_length=1
-    )
-    checkpoint: str = spec_field(
-        "",
-        title="Checkpoint",
-        help="Its name, a given name, `best` or `latest`; left out, the best where one is marked, else the latest.",
-        group=_MODEL,
-        max_length=200,
-    )
+    model: str = model_field(group=_MODEL, min_length=1)
+    checkpoint: str = checkpoint_field(_MODEL)
     batch_size: int = spec_field(
         64,
         title="Batch size",

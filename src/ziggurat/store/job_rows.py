@@ -11,7 +11,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection
 
-from ziggurat.entities import ENDED_STATES, Divergence, Job, NewJob, ResourceRequest, ScalarSummary
+from ziggurat.entities import ENDED_STATES, Divergence, Job, NewJob, ResourceRequest, ScalarSummary, Share, WorkerRef
 from ziggurat.entities.jobs import DIVERGED, TRAINING_LOSSES, divergence_after, divergence_of_error, outcome_of
 from ziggurat.errors import JobError, MissingJobError, NonFiniteError, UnknownNameError
 from ziggurat.specs import present_names
@@ -86,6 +86,7 @@ def outcome_column() -> ColumnElement[str]:
 
 
 _NAN: Final = float("nan")
+_WORKER: Final = [part.name for part in fields(WorkerRef)]
 _NEEDS: Final = {part.name for part in fields(ResourceRequest)}
 _CHUNK: Final = 500
 _JOBS_KEPT: Final = 1000
@@ -97,9 +98,7 @@ _ASKED: Final = (
 
 def no_such_job(job_id: str) -> MissingJobError:
     """Return the error for an id that no job has."""
-    return MissingJobError(
-        "There is no such job.", received=job_id, advice="Look at the list of jobs; it may be deleted."
-    )
+    return MissingJobError(f"There is no job `{job_id}`.", advice="Look at the list of jobs; it may be deleted.")
 
 
 def key_of(connection: Connection, job_id: str) -> int:
@@ -209,7 +208,7 @@ def _job(folders: Folders, values: Sequence[Any], summaries: Sequence[Sequence[A
     row |= {"folder": folders.present(row["folder"]), "spec": present_names(folders.spec(row["spec"]))}
     scalars = {each.tag: each for each in map(_summary, summaries)}
     needs = {name: value for name, value in row.pop("needs").items() if name in _NEEDS}
-    needs["device_indices"] = tuple(needs.get("device_indices", ()))
+    needs |= {name: tuple(needs.get(name, ())) for name in ("device_indices", "datasets")}
     lists = {name: tuple(row.pop(name)) for name in ("depends_on", "devices", "tags")}
     held = row.pop("facts").get(DIVERGENCE)
     divergence = _divergence_of_error(row) if held is None else Divergence(**held)
@@ -217,11 +216,21 @@ def _job(folders: Folders, values: Sequence[Any], summaries: Sequence[Sequence[A
     return Job(
         scalars=scalars,
         needs=ResourceRequest(**needs),
+        worker=_worker(row.pop("worker")),
+        placement=tuple(_share(each) for each in row.pop("placement") or ()),
         divergence=divergence,
         outcome=outcome,
         **lists,
         **row,
     )
+
+
+def _worker(stored: Mapping[str, Any] | None) -> WorkerRef | None:
+    return None if stored is None else WorkerRef(**{name: stored[name] for name in _WORKER if name in stored})
+
+
+def _share(stored: Mapping[str, Any]) -> Share:
+    return Share(stored["node"], tuple(stored["devices"]), tuple(stored["ranks"]))
 
 
 def _divergence_of_error(row: Mapping[str, Any]) -> Divergence | None:
@@ -255,9 +264,11 @@ def _number(value: float | None) -> float:
 
 
 def _stored(value: Any) -> Any:
-    if isinstance(value, ResourceRequest):
+    if isinstance(value, ResourceRequest | WorkerRef):
         return asdict(value)
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [asdict(each) if isinstance(each, Share) else each for each in value]
+    return value
 
 
 def _set_dependencies(connection: Connection, key: int, needed: Iterable[str]) -> None:

@@ -69,6 +69,7 @@ def settle(database: Database, workspace: Path, *, take_over: bool = False) -> R
         if found is not None and copied:
             _refuse_shared(workspace, Path(found))
             _forget_workers(workspace, Path(found))
+            connection.execute(sa.update(jobs).values(worker=None))  # they are of the original's jobs, too
         if bound != here:
             connection.execute(sa.delete(settings).where(settings.c.name == _SETTING))
             connection.execute(sa.insert(settings).values(name=_SETTING, value=here))

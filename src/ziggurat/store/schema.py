@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-REVISIONS: Final = ("0001", "0002", "0003", "0004")
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005")
 """All revisions, oldest first; the files are in ``migrations/versions``."""
 
 _VERSION_TABLE = "alembic_version"

@@ -167,6 +167,8 @@ jobs: Final = Table(
     Column("exit_code", BIG),
     Column("pid", BIG),
     _text("host"),
+    Column("worker", Json),  # NULL for jobs that an earlier release started
+    Column("placement", Json),
     _count("events_offset"),
     Column("tags", Json, nullable=False),
     Index("jobs_by_state", "state", "priority", "position"),

@@ -19,6 +19,7 @@ from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.preprocessing import InputPreprocessing, input_spec
 from ziggurat.tasks.report import MetricInfo, Report, ScoreInfo, plain_report
 from ziggurat.tasks.sample_choice import ChoosesSamples
+from ziggurat.tasks.threshold_choice import ThresholdSamples
 
 __all__ = [
     "PrimaryMetric",
@@ -26,9 +27,11 @@ __all__ = [
     "Task",
     "TaskContext",
     "as_color",
+    "chosen_thresholds",
     "constant_scores",
     "named_targets",
     "prediction",
+    "prediction_picture",
     "raw_outputs",
 ]
 
@@ -75,12 +78,15 @@ class TaskContext:
         schema: of the dataset.
         preprocessing: of the input.
         statistics: what ``Task.fit`` returned.
+        thresholds: operating point of a trained network, one number for each of ``Task.threshold_names``; empty if
+            none was chosen. Predictions obey it; metrics and results of evaluations do not.
     """
 
     task: Task
     schema: Schema
     preprocessing: InputPreprocessing
     statistics: Mapping[str, Any] = field(default_factory=dict)
+    thresholds: tuple[float, ...] = ()
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -438,8 +444,46 @@ class Task(ChoosesSamples, ABC):
         - ``boxes``: boxes and scores (K, 4 + classes); ``names`` and ``colors`` of the classes, and ``iou``,
           ``least_score`` and ``most`` say which are kept.
         - ``embedding``: a place for each image; near ones are alike.
+
+        ``thresholds`` is there if an operating point was chosen: a number for each of ``threshold_names``.
         """
         return {"form": "numbers", "output": "output"}
+
+    default_threshold: ClassVar[float] = 0.5
+    """Threshold of a class for which an operating point names none."""
+
+    least_threshold: ClassVar[float] = 0.0
+    """The smallest threshold that may be chosen: what scores less is no prediction in any case."""
+
+    def threshold_names(self, class_names: Sequence[str]) -> tuple[str, ...]:
+        """Return what has a threshold in an operating point: names of classes, or a word for all; empty for nothing.
+
+        Args:
+            class_names: of the network.
+        """
+        return ()
+
+    def threshold_samples(
+        self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> Sequence[ThresholdSamples]:
+        """Return what the thresholds of an operating point are chosen by, one for each of ``threshold_names``.
+
+        None where the results of an evaluation do not tell.
+
+        Args:
+            summary: of the evaluation.
+            arrays: of its results, by name.
+        """
+        return ()
+
+    def sample_label(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> Any:
+        """Return what is true of such a sample, as JSON values; None where pages cannot show samples of the task.
+
+        Args:
+            context: of the job.
+            arrays: of the sample, as ``sample`` gave them, images cropped as the network gets them.
+        """
+        return None
 
     def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
         """Return the prediction for one of the few samples that are predicted for after each validation.
@@ -450,6 +494,20 @@ class Task(ChoosesSamples, ABC):
 
     def picture(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
         """Return the prediction for one sample as an image (H, W, 3) uint8; None where it is none."""
+        return None
+
+    def placed_picture(
+        self, context: TaskContext, outputs: Mapping[str, np.ndarray], original_size: tuple[int, int]
+    ) -> np.ndarray | None:
+        """Return the picture of a prediction on the original image, (H, W, 3) or, clear outside of it, (H, W, 4) uint8.
+
+        None where there is none, or it has no place on the original.
+
+        Args:
+            context: of the job.
+            outputs: name → values of this sample.
+            original_size: (height, width) of the image in px, before it was fitted.
+        """
         return None
 
 
@@ -466,6 +524,25 @@ def prediction(
     """
     found = context.task.decode(context, outputs, top=top)
     return found if original_size is None else context.task.placed(context, found, original_size)
+
+
+def chosen_thresholds(context: TaskContext) -> dict[str, Any]:
+    """Return the part of ``Task.postprocessing`` that an operating point adds; empty if none was chosen."""
+    return {"thresholds": list(context.thresholds)} if context.thresholds else {}
+
+
+def prediction_picture(
+    context: TaskContext, outputs: Mapping[str, np.ndarray], original_size: tuple[int, int] | None
+) -> tuple[np.ndarray | None, bool]:
+    """Return the prediction for one sample as an image, None where it is none, and whether it lies on the original.
+
+    Args:
+        context: of the job.
+        outputs: name → values of this sample.
+        original_size: (height, width) in px of an image before it was fitted; None for other inputs.
+    """
+    placed = None if original_size is None else context.task.placed_picture(context, outputs, original_size)
+    return (context.task.picture(context, outputs), False) if placed is None else (placed, True)
 
 
 def as_color(image: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.tasks.detection_charts import ERROR_TITLES
 from ziggurat.tasks.detection_errors import (
     ERRORS,
     MISSED_OBJECT,
@@ -15,6 +16,7 @@ from ziggurat.tasks.detection_errors import (
     confidence_table,
     error_types,
     is_missed,
+    precision_at_recalls,
 )
 from ziggurat.tasks.detection_matching import (
     MATCH_IOU,
@@ -46,6 +48,8 @@ _AREAS: Final = {"small": (0.0, 32.0**2), "medium": (32.0**2, 96.0**2), "large":
 """Name of a size → least area in px², and the least of the next one, as COCO has them."""
 
 _NUMBER_NAMES: Final = ("iou", "confidence")
+_STEP: Final = 0.01
+_CONFIDENCES: Final = np.round(np.arange(SHOWN_FROM, 0.955, _STEP), 2)
 _KEPT: Final = 8
 _MOST_CHOICES: Final = 1000
 
@@ -54,27 +58,25 @@ def detection_fields(class_names: Sequence[str]) -> list[SampleField]:
     """Return the fields that images are chosen by."""
     classes = [(str(number), name) for number, name in enumerate(class_names[:_MOST_CHOICES])]
     background = (str(len(class_names)), "background")
-    kinds = [("", "all images"), (ANY_ERROR, "any error"), *((name, _TITLES[name]) for name in ERRORS if name)]
+    kinds = [("", "all images"), (ANY_ERROR, "any error"), *((name, ERROR_TITLES[name]) for name in ERRORS if name)]
     return [
         SampleField("errors", "Errors", kinds),
         SampleField("actual", "Actual class", [("", "any"), *classes, background]),
         SampleField("found", "Predicted class", [("", "any"), *classes, (background[0], "none (missed)")]),
         SampleField("size", "Size", [("", "any"), *((name, name) for name in _AREAS)]),
-        SampleField("iou", "IoU", low=0.1, high=0.95, default=f"{MATCH_IOU:g}", is_of_report=True),
         SampleField(
-            "confidence", "Confidence", low=SHOWN_FROM, high=0.95, default=f"{SHOWN_SCORE:g}", is_of_report=True
+            "iou", "IoU", low=0.1, high=0.95, default=f"{MATCH_IOU:g}", is_of_report=True, offered=("0.5", "0.75")
+        ),
+        SampleField(
+            "confidence",
+            "Confidence",
+            low=SHOWN_FROM,
+            high=0.95,
+            step=_STEP,
+            default=f"{SHOWN_SCORE:g}",
+            is_of_report=True,
         ),
     ]
-
-
-_TITLES: Final = {
-    "classification": "wrong class",
-    "localization": "wrong place",
-    "both": "wrong class and place",
-    "duplicate": "duplicate",
-    "background": "on the background",
-    "missed": "missed object",
-}
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,10 @@ class DetectionSamples:
         """Return the parts of ``DetectionMetric.compute`` that can be had at once, at another IoU and confidence.
 
         Returns:
-            ``precision``, ``recall`` and ``f1``; ``confusion``, ``errors`` (without their costs) and ``by_confidence``.
+            ``precision``, ``recall`` and ``f1``; ``correct`` and ``false`` detections, and ``missed`` objects;
+            ``confusion``, ``errors`` (without their costs) and ``by_confidence``; ``points``, recall and precision of
+            each class at the confidence; and ``precisions`` of each class at the recalls 0, 0.01, … 1, of the
+            detections that are shown, where the IoU is not that of the metrics.
         """
         iou, confidence = numbers_of(asked)
         matching, events = self.matching(iou), self.events(iou, confidence)
@@ -166,12 +171,43 @@ class DetectionSamples:
         side = self.classes + 1
         matrix = np.bincount(events.actual * side + events.found, minlength=side * side).reshape(side, side)
         counts = np.bincount(events.kind[events.kind > 0], minlength=len(ERRORS))
-        return {
+        is_shown = self.overlaps.scores >= confidence
+        correct = int((matching.is_true & is_shown).sum())
+        found = {
             **{name: at[name] for name in ("precision", "recall", "f1")},
+            "correct": correct,
+            "false": int((matching.is_false & is_shown).sum()),
+            "missed": int(self.overlaps.is_object.sum()) - correct,
             "confusion": matrix.tolist(),
             "errors": [{"error": name, "count": int(counts[number])} for number, name in enumerate(ERRORS) if name],
-            "by_confidence": confidence_table(self.overlaps, matching),
+            "by_confidence": self._known(
+                ("by_confidence", iou), lambda: confidence_table(self.overlaps, matching, _CONFIDENCES)
+            ),
+            "points": self._points(matching, is_shown),
         }
+        return found if iou == MATCH_IOU else {**found, "precisions": self._precisions(matching)}
+
+    def _points(self, matching: Matching, is_shown: np.ndarray) -> list[list[float] | None]:
+        """Return recall and precision of each class; None where one is not defined."""
+        right, taken = (
+            np.bincount(self.overlaps.classes[is_own & is_shown], minlength=self.classes)
+            for is_own in (matching.is_true, ~matching.is_ignored)
+        )
+        objects = self.overlaps.objects(self.classes)
+        return [
+            [round(int(one) / int(asked), 4), round(int(one) / int(every), 4)] if asked and every else None
+            for one, every, asked in zip(right, taken, objects, strict=True)
+        ]
+
+    def _precisions(self, matching: Matching) -> list[list[float]]:
+        """Return the precision of each class at the recalls 0, 0.01, … 1, of the detections that are shown."""
+        order = np.argsort(-self.overlaps.scores, kind="stable")
+        order = order[~matching.is_ignored[order]]
+        own, right, objects = self.overlaps.classes[order], matching.is_true[order], self.overlaps.objects(self.classes)
+        return [
+            precision_at_recalls(right[own == number], int(objects[number])).round(4).tolist()
+            for number in range(self.classes)
+        ]
 
     def _find_events(self, iou: float, confidence: float) -> Events:
         overlaps, matching = self.overlaps, self.matching(iou)

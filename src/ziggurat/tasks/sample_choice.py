@@ -55,7 +55,7 @@ class ChoosesSamples:
         raise NotImplementedError
 
     def asked_report(self, summary: Mapping[str, Any], prepared: Any, asked: Mapping[str, str]) -> Report:
-        """Return the report with what a page asks for; only asked where fields have other values than their defaults.
+        """Return the report with what a page asks for; only asked where a field is of the report.
 
         Args:
             summary: of the job.

@@ -113,7 +113,7 @@ def _cleared(folder: Path, action: str) -> Path:
     stamp = datetime.now(UTC).strftime("%m%d-%H%M%S")
     if action == "error":
         raise ConfigurationError(
-            "The folder of a training is empty when it begins.",
+            "The folder of the training is not empty.",
             received=str(folder),
             advice="Choose another folder, or an `action`: keep, delete, backup, new.",
         )

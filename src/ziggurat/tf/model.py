@@ -73,7 +73,9 @@ class ModelDescBase:
 
     @property
     def training(self) -> bool:
-        """Whether the tower that is being built is trained."""
+        """Whether the tower that is being built is trained; a model may set an attribute of its own in its place."""
+        if "training" in vars(self):
+            return vars(self)["training"]
         context = get_current_tower_context()
         if context is None:
             raise StateError(
@@ -82,6 +84,10 @@ class ModelDescBase:
                 advice="Read it while the tower function runs.",
             )
         return context.is_training
+
+    @training.setter
+    def training(self, value: bool) -> None:
+        vars(self)["training"] = value
 
 
 class ModelDesc(ModelDescBase):

@@ -1,7 +1,9 @@
 """Drafts of forms: fields that a user has not submitted yet, saved in the studio for Reload and Back.
 
-A draft belongs to a user and a page. It has no files, but the ids of finished uploads. Passwords, tokens and URLs with
-a password are left out.
+A draft belongs to a user, a page and a tab of a browser, so that two tabs do not overwrite each other's: the script of
+the form puts a name for the tab into the address, ``draft=…``. Without the script all tabs have one draft. A page that
+is opened anew begins with the newest. A draft has no files, but the ids of finished uploads. Passwords, tokens and URLs
+with a password are left out.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -23,6 +26,10 @@ from ziggurat.workspace.studio import Studio
 __all__ = ["Draft", "drop_draft", "is_pair", "load_draft", "pairs_of", "save_draft"]
 
 _KIND: Final = "draft"
+_TAB: Final = re.compile(r"[a-z0-9]{4,40}")
+_MOST_TABS: Final = 8
+"""Drafts of a user and a page; the oldest goes first."""
+
 _SECRET_FIELD: Final = re.compile(r"passw|secret|token|credential|(access|api|private)_?key", re.IGNORECASE)
 _SECRET_VALUE: Final = re.compile(r"://[^/\s@]*:[^/\s@]+@")
 
@@ -45,33 +52,64 @@ class Draft:
 
 
 def load_draft(request: Request, page: str) -> Draft | None:
-    """Return the draft of the user of a request, or None.
+    """Return the draft of the tab that a request comes from, else the newest of its user, or None.
 
     Args:
         request: of the user.
         page: name of the page, such as ``new-model``.
     """
-    item = _studio(request).saved.get(identity_of(request).name, _KIND, page)
+    kept = _all(request, page)
+    own = next((each for each in kept if each.name == _name(request, page)), None)
+    item = own or max(kept, key=lambda each: each.changed, default=None)
     return None if item is None else _draft_of(item)
 
 
 def save_draft(request: Request, page: str, form: FormData) -> Draft | None:
-    """Save a form as the draft of the user of a request; return None if it is too large.
+    """Save a form as the draft of the tab that a request comes from; return None if it is too large.
 
     Args:
         request: of the user.
         page: name of the page, such as ``new-model``.
         form: its present content.
     """
+    name, kept = _name(request, page), _all(request, page)
+    if all(each.name != name for each in kept):
+        for old in sorted(kept, key=lambda each: each.changed)[: max(0, len(kept) + 1 - _MOST_TABS)]:
+            _delete(request, old.name)
     with suppress(UsageError):
-        return _draft_of(_studio(request).saved.put(identity_of(request).name, _KIND, page, pairs_of(form)))
+        return _draft_of(_studio(request).saved.put(identity_of(request).name, _KIND, name, pairs_of(form)))
     return None
 
 
 def drop_draft(request: Request, page: str) -> None:
-    """Delete the draft of the user of a request, if there is one."""
+    """Delete the draft of the tab that a request comes from, if there is one."""
+    _delete(request, _name(request, page))
+
+
+def _name(request: Request, page: str) -> str:
+    """Return the name under which a tab's draft is saved: by the address of the page, not that of a part of it."""
+    said = (
+        request.query_params.get("draft"),
+        *map(_tab_of, (request.headers.get("hx-current-url"), request.headers.get("referer"))),
+    )
+    tab = next((each for each in said if each and _TAB.fullmatch(each)), "")
+    return f"{page}/{tab}" if tab else page
+
+
+def _tab_of(address: str | None) -> str:
+    with suppress(ValueError):  # a browser may send anything
+        return parse_qs(urlsplit(address or "").query).get("draft", [""])[0]
+    return ""
+
+
+def _all(request: Request, page: str) -> list[SavedItem]:
+    found = _studio(request).saved.list(identity_of(request).name, _KIND)
+    return [each for each in found if each.name == page or each.name.startswith(f"{page}/")]
+
+
+def _delete(request: Request, name: str) -> None:
     with suppress(MissingEntryError):
-        _studio(request).saved.delete(identity_of(request).name, _KIND, page)
+        _studio(request).saved.delete(identity_of(request).name, _KIND, name)
 
 
 def pairs_of(form: FormData) -> list[tuple[str, str]]:

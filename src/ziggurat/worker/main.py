@@ -141,8 +141,7 @@ def main(arguments: Sequence[str] | None = None, *, request: StopRequest | None 
 def _check(folder: JobFolder) -> None:
     if not folder.spec.is_file():
         raise JobError(
-            "A job folder has a spec.json.",
-            received=str(folder.path),
+            f"`{folder.path}` is not the folder of a job: it has no spec.json.",
             advice="Start a job there with: ziggurat train --out FOLDER.",
         )
 

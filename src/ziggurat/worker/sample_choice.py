@@ -12,11 +12,11 @@ from ziggurat.atomic import replaced_file, storage_errors
 from ziggurat.dataflow.image_codec import encode_image, shrink_image
 from ziggurat.dataflow.indexed import IndexedFlow
 from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.entities.sample_content import sample_content
 from ziggurat.entities.sample_predictions import MOST_SAMPLES
 from ziggurat.errors import DatapointError
 from ziggurat.layout import JobFolder
-from ziggurat.tasks import TaskContext
-from ziggurat.tasks.detection_arrays import CLASS, corners_of_rows
+from ziggurat.tasks import Task, TaskContext
 from ziggurat.worker.pipeline import middle_crop
 from ziggurat.worker.source import DataSource
 
@@ -63,7 +63,7 @@ class ChosenSamples:
 
 
 def choose_samples(source: DataSource, context: TaskContext, most: int = MOST_SAMPLES) -> ChosenSamples | None:
-    """Return samples of the validation split; None if it has none with a class, or they cannot be read by row.
+    """Return samples of the validation split; None if it has none, the task shows none, or none can be read by row.
 
     Args:
         source: of the job.
@@ -72,16 +72,13 @@ def choose_samples(source: DataSource, context: TaskContext, most: int = MOST_SA
     """
     flow: Any = source.splits.get(_SPLIT)
     preprocessing, target = context.preprocessing, context.task.target(context)
-    if target is not None and target.has_objects and isinstance(flow, IndexedFlow):
-        return _with_objects(flow, context, most)
-    has_classes = target is not None and target.is_class_number and target.classes is not None
-    if not isinstance(flow, IndexedFlow) or not isinstance(preprocessing, Preprocessing) or not has_classes:
+    if not isinstance(flow, IndexedFlow) or not len(flow) or target is None:
         return None
-    rows = (
-        np.unique(np.linspace(0, len(flow) - 1, min(len(flow), _LOOKED_AT)).astype(int)).tolist() if len(flow) else []
-    )
+    has_classes = target.is_class_number and target.classes is not None
+    if not has_classes or not isinstance(preprocessing, Preprocessing):
+        return _with_labels(flow, context, most, has_classes=has_classes)
     labels: dict[int, int] = {}
-    for row in rows:
+    for row in _candidates(flow):
         try:
             labels[row] = int(flow.datapoint(row)[1])
         except (DatapointError, OSError):
@@ -99,39 +96,53 @@ def choose_samples(source: DataSource, context: TaskContext, most: int = MOST_SA
     )
 
 
-def _with_objects(flow: IndexedFlow, context: TaskContext, most: int) -> ChosenSamples | None:
-    """Return samples with objects, spread over the split; None where none can be read."""
-    rows = np.unique(np.linspace(0, len(flow) - 1, min(len(flow), _LOOKED_AT)).astype(int)).tolist()
-    labels: dict[int, int] = {}
-    for row in rows if len(flow) else []:
+def _candidates(flow: IndexedFlow) -> list[int]:
+    return np.unique(np.linspace(0, len(flow) - 1, min(len(flow), _LOOKED_AT)).astype(int)).tolist()
+
+
+def _with_labels(flow: Any, context: TaskContext, most: int, *, has_classes: bool) -> ChosenSamples | None:
+    """Return samples whose label the task tells, spread over classes or the split; None where none can be read."""
+    target, crop = context.task.target(context), middle_crop(context)
+    if target is None or type(context.task).sample_label is Task.sample_label:
+        return None
+    ranks = dict.fromkeys(_candidates(flow), 0)
+    for row in list(ranks) if has_classes or target.has_objects else ():
         try:
-            labels[row] = 0 if flow.datapoint(row)[1] else 1  # those without an object come last
-        except (DatapointError, OSError):
-            continue  # the validation reports unreadable samples
-    with_objects = [row for row, rank in labels.items() if rank == 0] or list(labels)
-    crop = middle_crop(context)
+            label = flow.datapoint(row)[1]
+            ranks[row] = int(label) if has_classes else int(not label)  # images without an object come last
+        except (DatapointError, OSError, TypeError):
+            del ranks[row]  # the validation reports unreadable samples
+    rows = list(ranks)
+    if has_classes:
+        rows = [rows[place] for place in spread_over_classes(list(ranks.values()), most)]
+    else:
+        rows = [row for row, rank in ranks.items() if rank == 0] or rows
+        rows = _evenly(rows, min(most, len(rows)))
+    is_image = isinstance(context.preprocessing, Preprocessing)
     samples, found = [], []
-    for row in _evenly(with_objects, min(most, len(with_objects))):
+    for row in rows:
         try:
             point, key = flow.datapoint(row), str(flow.key(row))
-            arrays = context.task.sample(context, point, key)
+            arrays = [np.asarray(each) for each in context.task.sample(context, point, key)]
         except (DatapointError, OSError):
             continue
         arrays = arrays if crop is None else crop(arrays, np.random.RandomState(0))
-        boxes, numbers = corners_of_rows(arrays[1]).round(1).tolist(), arrays[1][1:, CLASS].astype(int).tolist()
-        label = {
-            "size": list(arrays[0].shape[:2]),
-            "boxes": [{"box": box, "number": number} for box, number in zip(boxes, numbers, strict=False)],
-        }
-        samples.append({"split": _SPLIT, "row": row, "key": key, "label": label})
+        label = context.task.sample_label(context, arrays)
+        if label is None:
+            break
+        shown = {} if is_image else {"content": sample_content(point[0], context.schema).as_json()}
+        samples.append({"split": _SPLIT, "row": row, "key": key, "label": label, **shown})
         found.append(arrays)
     flow.close()
     if not found:
         return None
     stacked = [np.stack(part) for part in zip(*found, strict=True)]
-    pictures = [arrays[0] for arrays in found]
-    batch = context.task.batch(context, stacked, context.preprocessing.finish)
-    return ChosenSamples(batch=batch, samples=samples, pictures=pictures, are_shown_fitted=True)
+    return ChosenSamples(
+        batch=context.task.batch(context, stacked, context.preprocessing.finish),
+        samples=samples,
+        pictures=[arrays[0] for arrays in found] if is_image else [],
+        are_shown_fitted=is_image,
+    )
 
 
 def _decoded(

@@ -262,8 +262,7 @@ def _imported(folder: Path, place: Path, rule: SplitRule, policy: ErrorPolicy) -
     scan = _scanned(folder, place)
     if scan.schema.kind not in _FOLDER_KINDS:
         raise DataError(
-            "A folder to train on has folders of images, or idx files of images and labels.",
-            received=f"{scan.schema.kind} in `{folder}`",
+            f"`{folder}` cannot be trained on directly: it holds data of kind {scan.schema.kind}.",
             advice="Create a dataset from it, and look at its page for what can be done with it.",
         )
     with Catalogue(scan.catalog) as catalogue:
@@ -399,7 +398,7 @@ def _first_images(split: IndexedFlow, folder: Path) -> list[np.ndarray]:
         if len(found) == _LOOKED_AT:
             break
     if not found:
-        raise DataError("At least one image of the training split can be read.", received=f"none in {folder}: {reason}")
+        raise DataError(f"No image of the training split in {folder} can be read: {reason}.")
     return found
 
 
@@ -423,7 +422,7 @@ def _as_in_0_1(folder: Path, options: Mapping[str, Any], seed: int, policy: Erro
     first = ImageList(parts["train"], content="image", on_error="skip")
     sizes = [point[0].shape for point, _ in zip(first, range(_LOOKED_AT), strict=False)]
     if not sizes:
-        raise DataError("At least one image of the training split can be read.", received=str(folder))
+        raise DataError(f"No image of the training split in {folder} can be read.")
     splits = {split: ImageList(pairs, content="bytes", on_error=policy) for split, pairs in parts.items()}
     return DataSource(
         splits=splits, schema=_classes(names), size=_typical_size(sizes), channels=3, in_memory=False, policy=policy
@@ -449,8 +448,7 @@ def _pairs(folder: Path, names: Sequence[str]) -> list[tuple[str, int]]:
     for name in flow.class_names:
         if name not in names:
             raise DataError(
-                "Every class of a split is a class of the training split.",
-                received=f"`{name}` in {folder}",
+                f"The class `{name}` in {folder} is not in the training split.",
                 advice=f"The training split has: {', '.join(names)}.",
             )
     numbers = [names.index(name) for name in flow.class_names]

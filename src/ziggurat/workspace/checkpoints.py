@@ -187,8 +187,7 @@ def chosen_checkpoint(job: Job, name: str = "") -> KeptCheckpoint:
     folder = JobFolder(Path(job.folder))
     if not kept_checkpoints(folder):
         raise CheckpointError(
-            "A model that is used has a checkpoint.",
-            received=f"{job.id}, which is {job.state} and has none",
+            f"{job.id} has no checkpoint yet; it is {job.state}.",
             advice="Let it train first.",
         )
     return find_checkpoint(folder, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
@@ -48,6 +49,7 @@ __all__ = [
     "check_export_options",
     "check_new_dataset",
     "export_options",
+    "finished_dataset",
     "format_named",
     "formats",
     "problems_so_far",
@@ -290,15 +292,26 @@ def rows(workspace: Path, folder: Path | None = None) -> Iterator[DatasetRow]:
     place = folder or workspace / DATASETS_FOLDER
     if not place.is_dir():
         if folder is not None:
-            raise DataError(
-                "Datasets are listed of a folder that exists.", received=f"`{folder}`", advice="Check the path."
-            )
+            raise DataError(f"`{folder}` does not exist.", advice="Check the path.")
         return
     for path in sorted(each for each in place.iterdir() if each.is_dir() and not each.name.startswith(".")):
         if (path / MANIFEST_NAME).is_file():
             yield _row(path, Manifest.load(path))
         elif _is_creation(path / "spec.json"):
             yield _unfinished(path)
+
+
+def finished_dataset(workspace: Path, name: str) -> str:
+    """Return the folder of a finished dataset of a workspace, of equal names the newest; empty if there is none.
+
+    Args:
+        workspace: the folder of everything.
+        name: of the dataset, or of its folder.
+    """
+    made = [
+        each.folder for each in rows(workspace) if each.state == "done" and name in (each.name, Path(each.folder).name)
+    ]
+    return max(made, key=lambda each: Path(each).stat().st_mtime, default="")
 
 
 def problems_so_far(folder: Path, *, limit: int = 1000) -> tuple[list[Problem], int]:
@@ -352,7 +365,7 @@ def stored_source(text: str) -> str:
     """Return a source as a spec keeps it: an address as it is, anything of this machine as an absolute path."""
     if is_remote(text):
         return text
-    return str(Path(unquote(urlsplit(text).path) if "://" in text else text).absolute())
+    return str(Path(unquote(urlsplit(text).path) if "://" in text else os.path.expanduser(text)).absolute())
 
 
 def source_name(source: str) -> str:
@@ -438,7 +451,7 @@ def _check_address(uri: str) -> None:
 
 def _check_local(spec: DatasetSpec, source: Path) -> None:
     if not source.exists():
-        raise DataError("A source is a folder or a file that exists.", received=f"`{source}`", advice="Check the path.")
+        raise DataError(f"`{source}` does not exist.", advice="Check the path.")
     if spec.format:
         importer(spec.format).checked_options(spec.options)
     elif not is_unpacked_first(source):
@@ -451,8 +464,9 @@ def _check_folder(folder: Path, source: Path | None) -> None:
     held = [] if JobFolder(folder).spec.exists() else list(islice(_names(folder), 1))
     if inside or held:
         raise JobError(
-            "A dataset gets a folder of its own, outside of its source.",
-            received=f"`{folder}`, which {'lies in the source' if inside else f'holds `{held[0]}`'}",
+            f"The new dataset cannot go to `{folder}`: it lies in the source."
+            if inside
+            else f"The new dataset cannot go to `{folder}`: the folder holds `{held[0]}`.",
             advice="Choose a folder that is new or empty.",
         )
 

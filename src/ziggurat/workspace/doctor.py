@@ -11,7 +11,7 @@ import socket
 import sqlite3
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,17 +21,19 @@ from urllib.parse import urlsplit
 import psutil
 
 from ziggurat import __version__
+from ziggurat.entities import NodeResources
 from ziggurat.entities.jobs import disk_reserve_bytes
 from ziggurat.errors import MissingDependencyError, SettingsError, StorageError, UnknownNameError, UsageError
 from ziggurat.formatting import as_bytes
+from ziggurat.jobs.executor import ExecutorOptions
 from ziggurat.nvidia import Accelerators, is_driver_loaded
-from ziggurat.plugins import GROUPS, available
+from ziggurat.plugins import GROUPS, available, load
 from ziggurat.settings import Settings
-from ziggurat.workspace.frameworks import why_backend_does_not_work
+from ziggurat.workspace.frameworks import why_backend_does_not_work, worker_environment
 from ziggurat.workspace.job_folders import unlisted_folders, unlisted_remark
 from ziggurat.workspace.server_process import ServerState, free_port_after, port_owner, read_server, take_port
 
-__all__ = ["Finding", "examine", "examine_database", "examine_studio"]
+__all__ = ["Finding", "cluster_finding", "examine", "examine_database", "examine_studio"]
 
 try:
     from ziggurat.store import schema
@@ -46,6 +48,8 @@ except (ImportError, MissingDependencyError):  # a package is missing, which is 
 _PORT: Final = 5000
 _LITTLE_MEMORY_BYTES: Final = 1 << 30
 _ANSWER_WITHIN_S: Final = 5.0
+_CLUSTER_WITHIN_S: Final = 120.0
+_CLUSTER_HELP: Final = "docs/how-to/use-several-machines.md says what a node needs."
 
 _NOT_SHOWN: Final = ("all", "dev", "docs")
 """Extras that are sums of others, or for those who work on Ziggurat itself."""
@@ -87,6 +91,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield from _plugins()
     yield from _machine()
     yield _workspace(settings.workspace, settings.disk_reserve_mib)
+    if settings.ray_address:
+        yield _ray(settings)
     yield from examine_studio(settings.workspace, database=settings.database.value, port=settings.port)
 
 
@@ -198,6 +204,53 @@ def _workspace(path: Path, disk_reserve_mib: int | None) -> Finding:
         text = f"{text}, and {as_bytes(least)} are needed to start a job"
         return Finding("workspace", "folder", "problem", text, advice)
     return Finding("workspace", "folder", "ok", text)
+
+
+def _ray(settings: Settings) -> Finding:
+    """Return what the Ray cluster has; it is asked by a bridge of its own, which takes some seconds."""
+    options = ExecutorOptions(
+        command=(),
+        environment=worker_environment(settings),
+        resources=NodeResources,
+        log_limit_bytes=0,
+        workspace=settings.workspace,
+        address=settings.ray_address,
+    )
+    try:
+        executor = load("executors", "ray")(options)
+    except MissingDependencyError as error:
+        return Finding("machine", "Ray", "problem", f"not installed, and `ray_address` is set: {error}")
+    try:
+        executor.wait_for_nodes(_CLUSTER_WITHIN_S)
+        return cluster_finding(executor.nodes(), executor.problem)
+    finally:
+        executor.close()
+
+
+def cluster_finding(nodes: Sequence[NodeResources], problem: str) -> Finding:
+    """Return what is said of a cluster.
+
+    Args:
+        nodes: those on which jobs run.
+        problem: what is wrong with others, or with the whole; empty if nothing is.
+    """
+    gpus = sum(len(node.devices) for node in nodes)
+    counts = f"{len(nodes)} node{'' if len(nodes) == 1 else 's'}, {gpus} GPU{'' if gpus == 1 else 's'}"
+    differing = []
+    for name in sorted({name for node in nodes for name in node.versions}):
+        found = {node.versions.get(name, "none"): node.name for node in reversed(nodes)}
+        if len(found) > 1:
+            differing.append(f"{name} " + ", ".join(f"{each} on {found[each]}" for each in sorted(found)))
+    if problem or not nodes:
+        return Finding(
+            "machine", "Ray", "problem", f"{counts}; {problem or 'no node has CPUs to give away'}", _CLUSTER_HELP
+        )
+    if differing:
+        text = f"{counts}, versions differ: {'; '.join(differing)}"
+        return Finding(
+            "machine", "Ray", "note", text, "Install the same versions on all nodes: results depend on them."
+        )
+    return Finding("machine", "Ray", "ok", f"{counts}, versions agree")
 
 
 def examine_studio(workspace: Path, *, database: str = "", port: int = _PORT) -> Iterator[Finding]:

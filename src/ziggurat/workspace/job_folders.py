@@ -217,8 +217,7 @@ class JobFolders:
         folder, status = self.folder(name), self.get(name)
         if not status.is_active:
             raise JobError(
-                "Only a job that is running can be stopped.",
-                received=f"{name} is {status.state}",
+                f"{name} is {status.state}; only a job that is running can be stopped.",
                 advice=f"Look at it with: ziggurat status {name}",
             )
         # Written before a kill, too: afterwards it tells a job that was stopped from one that crashed.
@@ -326,8 +325,9 @@ def open_job(path: Path) -> JobFolder:
     folder = JobFolder(path)
     if not folder.spec.is_file():
         raise JobError(
-            "A job folder must have a spec.json.",
-            received=str(path),
+            f"`{path}` is not the folder of a job: it has no spec.json."
+            if path.exists()
+            else f"`{path}` does not exist.",
             advice="Name the folder that was given to: ziggurat train --out FOLDER.",
         )
     return folder

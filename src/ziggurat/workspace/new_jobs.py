@@ -178,12 +178,12 @@ def expand_sweep(request: JobRequest) -> Iterator[tuple[Mapping[str, Any], str]]
     """
     for path, values in request.sweep.items():
         if not isinstance(values, Sequence) or isinstance(values, str) or not values:
-            raise UsageError("A sweep gives each field a list of values.", received=f"`{path}`: {values!r}")
+            raise UsageError(f"`{path}` has no list of values to sweep: {values!r}.")
     count = 1
     for values in request.sweep.values():
         count *= len(values)
     if count > _MOST_JOBS:
-        raise UsageError(f"A sweep has at most {_MOST_JOBS} jobs.", received=str(count), advice="Sweep fewer values.")
+        raise UsageError(f"The sweep has {count} jobs; {_MOST_JOBS} is the most.", advice="Sweep fewer values.")
     # A kind that there is not is refused when the spec is read.
     model = SPEC_KINDS.get(str(request.spec.get("kind", "train")), TrainSpec)
     fields = {field.path: field for field in describe_fields(model)}

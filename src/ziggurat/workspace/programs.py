@@ -83,8 +83,7 @@ def program_at(place: Path, script: str = "") -> ProgramFiles:
     if place.suffix == ".zip":
         return unpacked(_read(place), script)
     raise DataError(
-        "A program is a Python file, a zip archive or a folder.",
-        received=str(place) + ("" if place.exists() else ", which is not there"),
+        f"{place} is no Python file, zip archive or folder." if place.exists() else f"{place} does not exist.",
         advice="Name the script, as in: ziggurat submit train.py -- --epochs 10.",
     )
 
@@ -96,8 +95,7 @@ def unpacked(content: bytes, script: str = "") -> ProgramFiles:
             files = _within(_members(archive))
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
         raise DataError(
-            "The archive of a program is a zip file that can be read.",
-            received=str(error),
+            f"The archive cannot be read as a zip file: {str(error).rstrip('.')}.",
             advice="Pack it anew, without a password.",
         ) from None
     return _checked(_without_top(files), script)
@@ -170,8 +168,7 @@ def check_program(program: ProgramFiles) -> None:
         text = _text(name, program.files[name])
         if name == program.script and not text.strip():
             raise ProgramCodeError(
-                "A program is a script with at least one statement.",
-                received=f"`{name}`, which is empty",
+                f"`{name}` is empty.",
                 advice="Check that the right file was sent, and that it was saved.",
                 details={"file": name},
             )
@@ -211,8 +208,7 @@ def _text(name: str, content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ProgramCodeError(
-            "A program is Python text in UTF-8.",
-            received=f"`{name}`: {error.reason} at byte {error.start}",
+            f"`{name}` is not text in UTF-8: {error.reason} at byte {error.start}.",
             advice="Save it as UTF-8 text; a zip archive has the ending `.zip`.",
             details={"file": name},
         ) from None
@@ -226,15 +222,15 @@ def _checked(files: Mapping[str, bytes], script: str) -> ProgramFiles:
     shown = ", ".join(f"`{name}`" for name in scripts[:_SHOWN]) + (", …" if len(scripts) > _SHOWN else "")
     if not scripts:
         raise ProgramCodeError(
-            "A program has a Python file that is run.",
-            received=f"{len(files)} files without one" if files else "no file",
+            f"None of the {len(files)} files is a Python file." if files else "The program has no file.",
             advice="Add the script, such as `train.py`.",
         )
     nearest = nearest_names(script, scripts) if script else []
     asked = f"Did you mean `{nearest[0]}`? " if nearest else ""
     raise ProgramCodeError(
-        "One of the files of a program is the script that is run.",
-        received=f"`{script}`, which is not among them" if script else f"{len(scripts)} Python files and no choice",
+        f"`{script}` is not among the files of the program."
+        if script
+        else f"Which of the {len(scripts)} Python files to run is not known.",
         advice=f"{asked}Name it as the script, or call it `main.py`. There are: {shown}.",
         details={"field": "script", "scripts": scripts[:100]},
     )
@@ -277,7 +273,8 @@ def _read(path: Path) -> bytes:
             return file.read(MOST_BYTES + 1)
     except OSError as error:
         raise DataError(
-            "The files of a program can be read.", received=f"{path}: {error.strerror}", advice="Check the path."
+            f"{path} does not exist." if isinstance(error, FileNotFoundError) else f"{path}: {error.strerror}.",
+            advice="Check the path.",
         ) from None
 
 
@@ -304,14 +301,12 @@ def _within(files: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
         size_bytes += len(content)
         if size_bytes > MOST_BYTES:
             raise DataError(
-                f"The files of a program have at most {as_bytes(MOST_BYTES)} together.",
-                received=f"more than that up to `{name}`",
+                f"The program is too large: its files have more than {as_bytes(MOST_BYTES)} together, up to `{name}`.",
                 advice="Leave data out, and give its folder as an argument.",
             )
         if len(kept) == _MOST_FILES:
             raise DataError(
-                f"A program has at most {_MOST_FILES} files.",
-                received="more",
+                f"The program has too many files, more than {_MOST_FILES}.",
                 advice="Leave data out, and give its folder as an argument.",
             )
         kept[name] = content

@@ -74,6 +74,19 @@ _BACKBONE_BACKENDS: Final = ("torch", "tensorflow")
 _BACKBONE_BATCH: Final = 32
 _FROZEN: Final = "fine_tuning.frozen_epochs"
 
+_MORE_EPOCHS: Final = "With more epochs, all layers are trained behind the fit, the first ones at the lowest rates."
+_START: Final[Mapping[str, Any]] = {
+    "pretrained": f"{WEIGHTS_PREFIX}{BACKBONE}",
+    "preprocessing.channels": 3,
+    "fine_tuning.backbone_rate": 0.3,
+    "epochs": 15,
+}
+"""Of networks with the backbone that find boxes and masks. All layers are trained from the first step: batch norms of a
+fresh head stand still in frozen epochs, and what it learns there is lost when they move."""
+
+_CLASSES: Final = "image-classification"
+_PHOTO_KINDS: Final = (_CLASSES, "detection", "segmentation")
+
 _FEW_PHOTOS: Final = 20_000
 """Below it, a fitted last layer is at least as good as the networks of the zoo from scratch."""
 
@@ -135,14 +148,18 @@ def recommend(
     """
     if why_not_trainable(data.kind, data.known_classes):
         return None
+    start: Mapping[str, Any] = {}
     if _are_few_photos(data):
-        backbone = _backbone(network, _startable() if weights is None else weights)
-        if backbone:
+        backbone = _backbone(network, _startable() if weights is None else weights, data.kind)
+        if backbone and data.kind == _CLASSES:
             return _fine_tuned(data, backbone, earlier)
-        if network is None or network.endswith("/"):
+        if backbone:
+            network, start = backbone, _START
+        elif network is None or network.endswith("/"):
             earlier = f"{_lost()} {earlier}".strip()
     has_images = "image" in KINDS[data.kind]
-    resized = None if data.size is not None or not has_images else (PHOTO_PX, PHOTO_PX)
+    side = BACKBONE_PX if start else PHOTO_PX
+    resized = None if data.size is not None or not has_images else (side, side)
     chosen = network or ""
     if network is None or network.endswith("/"):
         chosen = _recommended_network(data, resized, chosen.removesuffix("/"))
@@ -161,6 +178,7 @@ def recommend(
         fields |= _augmentation(data)
     if known is not None:
         fields |= known.recipe
+    fields |= start
     fields.setdefault("epochs", _epochs(data, fields["batch_size"]))
     learned = learned_task(data, known)
     # A quarter of the epochs without a gain (after Prechelt, "Early stopping - but when?", 1998).
@@ -181,7 +199,7 @@ def _are_few_photos(data: KnownData) -> bool:
     side = data.side_px if data.size is None else min(data.size)
     is_color = data.channels in (3, None)
     is_large = side is None or side >= _PHOTO_FROM_PX
-    return data.kind == "image-classification" and is_color and is_large and train is not None and train < _FEW_PHOTOS
+    return data.kind in _PHOTO_KINDS and is_color and is_large and train is not None and train < _FEW_PHOTOS
 
 
 def _startable() -> tuple[str, ...]:
@@ -189,22 +207,25 @@ def _startable() -> tuple[str, ...]:
     return tuple(each.name for each in PUBLIC_WEIGHTS if each.can_be_added)
 
 
-def _backbone(network: str | None, weights: Collection[str]) -> str:
-    """Return the pretrained network that few photos are learned with, as ``backend/name``; empty for none.
+def _backbone(network: str | None, weights: Collection[str], kind: str) -> str:
+    """Return the network with the backbone that few photos are learned with, as ``backend/name``; empty for none.
 
     Args:
         network: as for ``recommend``.
         weights: names of pretrained weights that a training may start from.
+        kind: of the data.
     """
-    if BACKBONE not in weights or find_spec("scipy") is None:
+    if BACKBONE not in weights or network == "" or (kind == _CLASSES and find_spec("scipy") is None):
         return ""
     owner, _, name = (network or "").rpartition("/")
-    if network == "" or name not in ("", BACKBONE):
-        return ""
     for backend in (owner,) if owner else _BACKBONE_BACKENDS:
         info = backend_infos().get(backend)
-        if info is not None and info.network(BACKBONE) is not None and why_not_usable(backend) is None:
-            return f"{backend}/{BACKBONE}"
+        if info is None or why_not_usable(backend) is not None:
+            continue
+        for known in info.networks:
+            is_on_it = BACKBONE in (known.name, known.backbone) and name in ("", known.name)
+            if is_on_it and not why_no_fit(known, kind, None):
+                return f"{backend}/{known.name}"
     return ""
 
 
@@ -242,11 +263,12 @@ def _fine_tuned(data: KnownData, network: str, earlier: str) -> Recipe:
     known = backend_info(backend).network(name)
     title = name if known is None else known.title.partition(" (")[0]
     weighted = ", class weights" if "class_weights" in fields else ""
+    why = f"{train:,} photos: fine-tune; from scratch usually needs {_SMALL_SET:,}."
     return Recipe(
         network=network,
         fields=fields,
         summary=f"{title}: pretrained, last layer fitted, {BACKBONE_PX} px{weighted}.",
-        reason=f"{train:,} photos: fine-tune; from scratch usually needs {_SMALL_SET:,}. {earlier}".strip(),
+        reason=f"{why} {_MORE_EPOCHS} {earlier}".strip(),
     )
 
 
@@ -471,7 +493,7 @@ def _ratio(counts: Sequence[int]) -> float:
 
 
 def _summary(network: StandardNetwork | None, fields: Mapping[str, Any]) -> str:
-    parts = []
+    parts = ["pretrained"] if "pretrained" in fields else []
     if size := fields.get("preprocessing.size"):
         parts.append(f"{size[0]} px")
     parts.append(f"batch {fields['batch_size']}")

@@ -181,11 +181,10 @@ def end_server(
     """
     state = running_server(workspace)
     if state is None:
-        raise JobError(f"A studio must serve {workspace} to be ended.", advice="Start one with: ziggurat up")
+        raise JobError(f"No studio serves {workspace}, so there is none to end.", advice="Start one with: ziggurat up")
     if not state.is_here:
         raise JobError(
-            "A studio is ended on its own machine.",
-            received=f"this is {socket.gethostname()}, and the studio runs on {state.host}",
+            f"The studio runs on {state.host}, and this machine is {socket.gethostname()}.",
             advice=f"Call `ziggurat down` there. If that machine is gone, remove {workspace / _FILE}.",
         )
     try:
@@ -264,7 +263,7 @@ def _is_served(workspace: Path) -> JobError:
     if state is not None:
         received = f"process {state.pid} on {state.host} at {state.address}"
     return JobError(
-        f"One studio at a time serves a workspace: {workspace}.",
+        f"Another studio serves {workspace} already.",
         received=received,
         advice="Use that one, end it with `ziggurat down`, or choose another --workspace.",
         details={} if state is None else {"pid": state.pid, "address": state.address},
@@ -384,7 +383,7 @@ def port_owner(port: int) -> str:
 
 def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
     if not 0 <= port < 1 << 16:
-        raise UsageError("A port is a number from 0 to 65535.", received=port)
+        raise UsageError(f"{port} is not a port: these are from 0 to 65535.")
     try:
         found = socket.getaddrinfo(
             host.strip("[]") or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -410,8 +409,7 @@ def _refused(host: str, port: int, error: OSError) -> UsageError:
 
 def _not_here(host: str, error: Exception) -> UsageError:
     return UsageError(
-        "The studio listens at a name or address of this machine.",
-        received=f"{host!r}: {getattr(error, 'strerror', None) or error}",
+        f"{host!r} is not a name or address of this machine: {getattr(error, 'strerror', None) or error}.",
         advice="Leave --host out for this machine alone, or use 0.0.0.0 for all of its addresses.",
     )
 

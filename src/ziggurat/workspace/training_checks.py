@@ -385,9 +385,10 @@ def _why_no_weights(spec: TrainSpec, workspace: Path, data: KnownData | None) ->
     network = "" if isinstance(spec.network, FileNetwork) else spec.network.name
     if not entry.network or not network:
         return None
-    if entry.network != network:
+    known = standard_network(spec)
+    if entry.network not in (network, "" if known is None else known.backbone):
         return ConfigurationError(
-            "Pretrained weights fit the network that they are of.",
+            "Pretrained weights fit the network that they are of, and those that begin with its layers.",
             received=f"`{spec.pretrained}` of the network `{entry.network}`, for `{network}`",
             advice=f"Use the network `{entry.network}`, or other weights.",
         )

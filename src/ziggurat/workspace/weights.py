@@ -290,8 +290,7 @@ def name_of_file(file: Path) -> str:
     """
     if file.suffix.lower() not in WEIGHT_SUFFIXES:
         raise UsageError(
-            f"A file of weights ends in {', '.join(f'`{each}`' for each in WEIGHT_SUFFIXES)}.",
-            received=f"`{file.name}`",
+            f"`{file.name}` is no file of weights: these end in {', '.join(f'`{each}`' for each in WEIGHT_SUFFIXES)}.",
             advice="Convert it with the program that wrote it.",
             details={"field": "file"},
         )

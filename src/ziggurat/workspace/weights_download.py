@@ -75,8 +75,7 @@ def check_sha256(found: str, expected: str, what: str) -> None:
     """
     if not found.startswith(expected.strip().lower()):
         raise CheckpointError(
-            "A file of weights has the checksum that its publisher states.",
-            received=f"sha256 {found} of `{what}`, expected {expected}",
+            f"`{what}` is not the file that its publisher states: its SHA-256 is {found}, expected {expected}.",
             advice="Download it again; if it stays so, the file is another one: do not use it.",
             details={"field": "sha256"},
         )
@@ -152,8 +151,7 @@ def _opened(client: HTTPClient, public: PublicWeights, url: str, allowed: Allowe
         ) from None
     except StatusError as error:
         raise DataError(
-            "The server of a download has the file.",
-            received=f"{status_in_words(error.status)} for `{url}`",
+            f"The server does not give the file: {status_in_words(error.status)} for `{url}`.",
             advice=_by_hand(public),
         ) from None
     except (OSError, ValueError) as error:
@@ -166,8 +164,7 @@ def _opened(client: HTTPClient, public: PublicWeights, url: str, allowed: Allowe
 
 def _broken(public: PublicWeights, received: str) -> DataError:
     return DataError(
-        "A download comes to its end.",
-        received=received,
+        f"The download broke off: {received}.",
         advice=f"Start it again. {_by_hand(public)}",
     )
 

@@ -154,6 +154,24 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             "unet", "U-Net (2015)", "segmentation", (256, 256, 3), 0.02, "Ronneberger et al., MICCAI 2015", 16
         ),
         StandardNetwork(
+            "unet_lite0",
+            "EfficientNet-Lite U-Net",
+            "segmentation",
+            (256, 256, 3),
+            0.003,
+            "Ronneberger et al., MICCAI 2015; Google, 2020",
+            32,
+            recipe={
+                **_OWN_COLORS,
+                "epochs": 50,
+                "batch_size": 8,
+                "optimizer.name": "adamw",
+                "weight_decay": 0.01,
+                "augmentation.flip": "fliplr",
+            },
+            backbone="efficientnet_lite0",
+        ),
+        StandardNetwork(
             "deeplab", "DeepLabv3 on ResNet-18 (2017)", "segmentation", (256, 256, 3), 0.02, "Chen et al., 2017", 16
         ),
         StandardNetwork(
@@ -175,6 +193,18 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             "ours, after FCOS, YOLOX and TOOD",
             32,
             recipe={**_DETECTOR, "batch_size": 16},
+            backbone="resnet18",
+        ),
+        StandardNetwork(
+            "detector_lite0",
+            "EfficientNet-Lite detector",
+            "detection",
+            (320, 320, 3),
+            0.003,
+            "ours, after FCOS, YOLOX and TOOD; Google, 2020",
+            32,
+            recipe={**_DETECTOR, "batch_size": 8},
+            backbone="efficientnet_lite0",
         ),
         StandardNetwork(
             "detector_medium",
@@ -185,6 +215,7 @@ STANDARD_NETWORKS: Final[dict[str, StandardNetwork]] = {
             "ours, after FCOS, YOLOX and TOOD",
             32,
             recipe={**_DETECTOR, "batch_size": 8},
+            backbone="resnet50",
         ),
         StandardNetwork(
             "multilabel", "Small network for several labels", "multi-label", (32, 32, 3), 0.02, "none: ours", 8

@@ -15,12 +15,12 @@ _HEADS: Final[Mapping[str, str]] = {
     "convnext_tiny": "classifier.2.",
     "vit_small": "head.",
     **dict.fromkeys(("convnet", "multilabel"), "logits."),
-    **dict.fromkeys(("detector_nano", "detector_small", "detector_medium"), "head"),
+    **dict.fromkeys(("detector_nano", "detector_small", "detector_medium", "detector_lite0", "unet_lite0"), "head"),
 }
 """Network → what the names of its last layer begin with, in torchvision, timm and ours."""
 
 _LEVELS: Final = ".classes."
-"""In the names of the layers of a detector that depend on its classes: one for each level, beside those of boxes."""
+"""In the names of the layers of a head that depend on the classes, beside others: one for each level of a detector."""
 
 _BEGINNINGS: Final = ("fc", "classifier", "head", "logits")
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from parallel_samples import numbers, plain
 
+from tests.nightly import some_nightly
 from ziggurat.dataflow import BatchData, DataFlow, MapData, NumpySerializer, ProxyDataFlow, RNGDataFlow
 from ziggurat.dataflow.parallel import MultiProcessMapData, PrefetchDataZMQ
 from ziggurat.engine.feed import BatchCycle
@@ -39,14 +40,14 @@ KINDS = {
 
 
 def with_own(name, kind, base=RNGDataFlow):
-    """Return a user's flow that has ``name`` for itself."""
-    value = KINDS[kind]
+    """Return a user's flow that has ``name``, or each of several names, for itself."""
     own = {"__init__": lambda self: None, "__iter__": yields_numbers, "__len__": lambda self: 12}
     if base is ProxyDataFlow:
         own["ds"] = numbers(5)
-    flow = type("Theirs", (base,), {**own, name: value} if kind in ("method", "property") else own)()
+    theirs = dict.fromkeys([name] if isinstance(name, str) else name, KINDS[kind])
+    flow = type("Theirs", (base,), {**own, **theirs} if kind in ("method", "property") else own)()
     if kind not in ("method", "property"):
-        setattr(flow, name, value)
+        vars(flow).update(theirs)
     return flow
 
 
@@ -83,7 +84,7 @@ def test_a_name_is_free_in_series(name, kind):
         assert first + plain(again) == expected
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [pytest.param(NAMES, id="all"), *some_nightly(NAMES)])
 @pytest.mark.parametrize("build", [mapped_in_parallel, run_in_parallel])
 def test_a_name_is_free_in_parallel(name, build):
     expected = plain(build(with_own("own", "number"), 0).seed(4))

@@ -186,7 +186,7 @@ def test_evaluating_waits_for_its_place_not_for_the_training(client, studio, mad
     (training,) = client.train(spec, dataset=made["dataset"])
     (waiting,) = client.train({"network": "mlp", "batch_size": 6, "devices": ["gpu:7"]}, dataset=made["dataset"])
     try:
-        with pytest.raises(CheckpointError, match=r"has a checkpoint.*queued and has none.*Let it train first"):
+        with pytest.raises(CheckpointError, match=r"has no checkpoint yet; it is queued.*Let it train first"):
             client.evaluations.create(waiting["id"])
         place = JobFolder(studio.root / "jobs" / training["id"]).checkpoints
         wait_until(lambda: any(place.glob("step-*/state.json")), 60)

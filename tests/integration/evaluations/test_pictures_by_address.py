@@ -68,7 +68,7 @@ def test_page(browser: TestClient, made: dict[str, str], server: PictureServer, 
     [
         ("localhost", "/cat.png", 400, PRIVATE),
         ("127.0.0.1", "/gone.png", 422, "404 Not Found"),
-        ("127.0.0.1", "/page.html", 422, "a file that can be read as one"),
+        ("127.0.0.1", "/page.html", 422, "is no image that can be read"),
     ],
 )
 def test_page_says_at_its_field_what_is_wrong(
@@ -119,7 +119,7 @@ def test_shell(address: str, made: dict[str, str], server: PictureServer, said: 
 
     found = predict("--url", server.url("/cat.png"))
     assert json.loads(found.stdout)["predictions"][0]["classes"] == said, found.stderr
-    assert json.loads(predict().stdout)["rule"] == "An image is named: IMAGE, or --url with its address."
+    assert json.loads(predict().stdout)["rule"] == "No image is named."
     assert predict("--url", server.url("/cat.png", "localhost")).returncode == UsageError.exit_code
 
 

@@ -18,9 +18,9 @@ import jobs_plugins
 import numpy as np
 
 from tests.waiting import PROCESS_S, wait_until
-from ziggurat.entities import Job, NewJob, Resources, read_heartbeat
+from ziggurat.entities import Job, NewJob, NodeResources, read_heartbeat
 from ziggurat.events import effective_scalars, read_events
-from ziggurat.jobs import LocalExecutor, StopGrace, Supervisor
+from ziggurat.jobs import Executor, LocalExecutor, StopGrace, Supervisor
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec, save_spec
 from ziggurat.store import Store
@@ -48,11 +48,14 @@ class Studio:
     ) -> None:
         self.workspace = workspace
         self.store = Store.open(workspace / "studio.db")
-        self.executor = LocalExecutor(command, _environment(workspace))
-        self.supervisor = Supervisor(
-            self.store, self.executor, workspace, resources=lambda: Resources(cpu_slots=places), grace=grace
-        )
+        local = LocalExecutor(command, _environment(workspace), resources=lambda: NodeResources(cpu_slots=places))
+        self.executor = self.executor_with(local)
+        self.supervisor = Supervisor(self.store, self.executor, workspace, grace=grace)
         self.supervisor.start(every_s=0.1)
+
+    def executor_with(self, local: LocalExecutor) -> Executor:
+        """Return what starts workers, given what does so on this machine."""
+        return local
 
     def close(self) -> None:
         """Leave the workers alone and end."""

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import jobs_studio
@@ -198,3 +200,28 @@ def test_nothing_is_left_of_a_studio_but_its_workers(new_studio):
     studio.supervisor.stop("job", "enough", at_once=True)
     assert studio.wait_for("job", "stopped").reason == "enough"
     assert [path.name for path in Path(folder).glob(".*.tmp")] == []
+
+
+@pytest.mark.smoke
+def test_a_worker_that_the_version_before_started_is_adopted(new_studio, workspace, undisturbed):
+    first = new_studio()
+    folder = first.train("job")
+    pid = first.wait_for_step(folder, 6)
+    first.close()
+    # The database as revision 0004 left it: of the worker it knows the process and the machine.
+    with closing(sqlite3.connect(workspace / "studio.db")) as connection:
+        for column in ("worker", "placement"):
+            connection.execute(f"ALTER TABLE jobs DROP COLUMN {column}")
+        connection.execute("UPDATE alembic_version SET version_num = '0004'")
+        connection.commit()
+        assert connection.execute("SELECT pid, state FROM jobs").fetchall() == [(pid, "running")]
+    second = new_studio()
+    worker = wait_until(lambda: second.job("job").worker, PROCESS_S, what="the worker")
+    assert (worker.executor, worker.opaque["pid"]) == ("local", pid)
+    second.supervisor.pause("job")
+    second.wait_for("job", "stopped")
+    assert [attempt.outcome for attempt in second.store.curves.attempts("job")] == ["stopped"]
+    second.supervisor.resume("job")
+    job = second.wait_for("job", "done")
+    assert second.curves("job") == undisturbed
+    assert (job.worker.attempt, [share.node for share in job.placement]) == (2, [job.worker.node])

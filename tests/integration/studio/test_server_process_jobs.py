@@ -128,7 +128,7 @@ def test_a_rate_is_set_and_follows_its_schedule_again(ziggurat, studio):
         )
         code, _, err = ziggurat("job", "rate", place, "0.5")
         assert code == 3
-        assert "Received: 0.5; the present rate is 0.03125." in err
+        assert "The learning rate 0.5 is more than 10 times the present one, 0.03125" in err
         assert "`--yes`" in err
         assert ziggurat("job", "rate", place, "0.5", "--yes")[0] == 0
         assert client.set_hyperparameter(place, "learning_rate", 50, force=True)["id"] == place
@@ -139,8 +139,8 @@ def test_a_rate_is_set_and_follows_its_schedule_again(ziggurat, studio):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ((), "The learning rate is set to RATE, or follows its schedule. Received: neither."),
-        (("0.1", "--schedule"), "The learning rate is set to RATE, or follows its schedule. Received: both."),
+        ((), "The new learning rate is missing."),
+        (("0.1", "--schedule"), "A rate and `--schedule` exclude each other."),
         (("nan",), "A learning rate must be a number above 0. Received: nan."),
         (("fast",), "'fast' is not a valid float"),
     ],
@@ -193,7 +193,7 @@ def test_a_picture_is_sent_to_a_model(ziggurat, studio, tmp_path):
         (("job", "lst"), 2, "Did you mean `ziggurat job list`?"),
         (("job", "list", "--state", "runing"), 3, "Did you mean `running`?"),
         (("job", "list", "--kind", "trains"), 3, "Did you mean `train`?"),
-        (("job", "show", "../x"), 10, "There is no such job. Received: '../x'."),
+        (("job", "show", "../x"), 10, "'../x' is not the id or name of a job."),
         (("job", "show", "none"), 10, "none"),
         (("job", "list", "--server", "http://127.0.0.1:9"), 2, "A studio must answer at http://127.0.0.1:9."),
         (("job", "list", "--token", "a", "--token-file", "b"), 2, "exclude each other"),
@@ -212,4 +212,4 @@ def test_a_token_can_come_from_a_file(ziggurat, tmp_path):
     file.write_text("zig_not-a-token\n")
     code, _, err = ziggurat("job", "list", "--token-file", file)
     assert code != 0
-    assert "A token must be known" in err
+    assert "The token is unknown, revoked or expired." in err

@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -111,6 +113,21 @@ def test_a_mistyped_id_names_the_nearest(ziggurat, studio, known, words):
     assert studio.ids[1] in answer.stderr + answer.stdout
 
 
+def test_the_shell_completes_jobs(studio, known, tmp_path, monkeypatch):
+    monkeypatch.setenv("ZIGGURAT_WORKSPACE", str(tmp_path / "nowhere"))
+
+    def complete(words, **variables):
+        count = str(len(words.split()) - 1)
+        asked = {"_ZIGGURAT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": count, **variables}
+        command = [sys.executable, "-m", "ziggurat"]
+        done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.split()
+
+    assert complete("ziggurat job show sec") == ["plain,second"]
+    assert complete("ziggurat job show sec", ZIGGURAT_SERVER="http://127.0.0.1:9") == []
+
+
 def test_a_name_stands_in_the_place_of_an_id(ziggurat, studio, known):
     assert json.loads(ziggurat("job", "show", "second", "--json").stdout)["id"] == studio.ids[1]
     answer = ziggurat("job", "show", "secnd", "--json")
@@ -177,14 +194,14 @@ def test_the_studio_runs_a_test_batch(ziggurat, known):
 
 def test_a_download_says_its_kind_in_its_name(ziggurat, studio, known, tmp_path):
     answer = ziggurat("job", "download", studio.ids[0], tmp_path / "job.rar")
-    assert (answer.returncode, "The name of an archive says its kind." in answer.stderr) == (2, True)
+    assert (answer.returncode, "has no ending of an archive." in answer.stderr) == (2, True)
     assert ziggurat("job", "download", studio.ids[0], tmp_path / "job.zip").returncode == 0
     assert (tmp_path / "job.zip").read_bytes().startswith(b"PK")
 
 
 def test_a_workspace_on_the_command_line_beats_the_settings(known, tmp_path):
     answer = call(tmp_path / "mine", "job", "list")
-    assert (answer.returncode, f"A studio must serve {tmp_path / 'mine'}" in answer.stderr) == (10, True)
+    assert (answer.returncode, f"No studio serves {tmp_path / 'mine'}" in answer.stderr) == (10, True)
 
 
 @pytest.mark.nightly

@@ -27,7 +27,8 @@ def test_no_job_in_the_folder(workers, tmp_path):
     code, text = refused(workers, tmp_path)
     assert code == 10
     assert text == (
-        f"A job folder has a spec.json. Received: {tmp_path}. Start a job there with: ziggurat train --out FOLDER."
+        f"`{tmp_path}` is not the folder of a job: it has no spec.json. "
+        "Start a job there with: ziggurat train --out FOLDER."
     )
     assert list(tmp_path.iterdir()) == []
     assert refused(workers, tmp_path / "nowhere")[0] == 10

@@ -105,6 +105,7 @@ def test_contract_4_the_seed_decides_whatever_the_workers() -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.nightly  # the same of jobs: test_tensorflow_resume
 def test_contract_5_interrupted_equals_uninterrupted() -> None:
     def run(*callbacks: Any, state: Any = None) -> Any:
         with own_graph():

@@ -1,5 +1,6 @@
 """What programs of other people for Tensorpack 0.8 and TensorFlow 1 rely on."""
 
+import json
 import textwrap
 
 import pytest
@@ -27,6 +28,17 @@ with TowerContext('', is_training=True):
     assert Conv2D('e', image, 4, 3, 'SAME', 2).shape.as_list() == [None, 4, 4, 4]
     assert Conv2D('g', image, 8 / 2, 3).shape.as_list() == [None, 8, 8, 4]
     assert FullyConnected('h', image, 6 / 2).shape.as_list() == [None, 3]
+    class Model(ModelDesc):
+        def __init__(self, training):
+            self.training = training
+    assert (Model(False).training, ModelDesc().training) == (False, True)
+    ones, twos = tf.ones_initializer(), tf.constant_initializer(2.0)
+    for number, behind in enumerate([(ones,), (ones, twos), (ones, twos, tf.nn.relu), (None, None, tf.nn.relu, False)]):
+        made = FullyConnected(f'k{number}', image, 4, *behind)
+        assert ('b' in vars(made.variables)) == (len(behind) < 4), behind
+        assert (made.op.inputs[0].op.type == 'Relu') == (len(behind) > 2), behind
+    assert FullyConnected('l', image, 4, ones, nl=tf.nn.relu).op.inputs[0].op.type == 'Relu'
+    assert FullyConnected('m', image, 4, tf.nn.relu, False).op.inputs[0].op.type == 'Relu'
     assert Deconv2D('i', image, [16, 16, 4], 3, 2).shape.as_list() == [None, 16, 16, 4]
     assert MaxPooling.symbolic_function(image, 2).shape.as_list() == [None, 4, 4, 3]
     try:
@@ -97,7 +109,7 @@ cell = rnn_cell.BasicLSTMCell(4)
 outputs, _ = rnn.dynamic_rnn(cell, array_ops.ones([2, 3, 5]), dtype=tf.float32)
 assert outputs.shape.as_list() == [2, 3, 4]
 assert constant_op.constant([1.0, 2.0]).shape.as_list() == [2]
-gone = {"contrib.factorization.KMeans": "sklearn.cluster.KMeans", "models.rnn.seq2seq": "tf.nn.dynamic_rnn"}
+gone = {"contrib.crf.crf_decode": "Build it from `tf` operations.", "models.rnn.seq2seq": "tf.nn.dynamic_rnn"}
 for name, said in gone.items():
     try:
         eval("tf." + name)
@@ -128,6 +140,37 @@ def test_names_and_orders_of_tensorpack_0_8_work(run, text, caplog):
     assert code == 0, said
     warnings = [each.getMessage() for each in caplog.records if "checkpoint" in each.getMessage()]
     assert warnings == (["In the checkpoint but not in the graph: W"] if text is COPIES else [])
+
+
+FOLDER = """
+from tensorpack import logger
+logger.set_logger_dir('logs')
+assert logger.LOG_DIR == logger.get_logger_dir() and logger.LOG_DIR.endswith('logs')
+"""
+
+
+def test_the_folder_of_a_logger_has_its_older_name(run):
+    code, said = run(run_tensorpack, FOLDER)
+    assert code == 0, said
+
+
+STATISTICS = """
+import json
+import tensorpack
+with open('stats.json') as file:
+    assert [each['epoch_num'] for each in json.load(file)] == [1, 2]
+with open('other.json') as file:
+    assert json.load(file) == {'a': 1}
+"""
+
+
+def test_statistics_are_a_list_for_a_program(run, tmp_path):
+    (tmp_path / "stats.json").write_text('{"epoch_num": 1, "cost": 0.5}\n{"epoch_num": 2, "cost": 0.25}\n', "utf-8")
+    (tmp_path / "other.json").write_text('{"a": 1}', "utf-8")
+    load = json.load
+    code, said = run(run_tensorpack, STATISTICS)
+    assert code == 0, said
+    assert json.load is load
 
 
 @pytest.mark.parametrize("command", [run_script, run_tensorpack])

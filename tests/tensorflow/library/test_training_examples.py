@@ -36,6 +36,7 @@ def latest(folder: Path) -> dict[str, float]:
     return json.loads(lines[-1])
 
 
+@pytest.mark.nightly
 def test_mnist_convnet_learns_and_resumes(tmp_path: Path) -> None:
     run("mnist_convnet", "--epochs", 1, "--out", tmp_path)
     first = latest(tmp_path)

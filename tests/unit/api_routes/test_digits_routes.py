@@ -266,3 +266,61 @@ def test_26_who_may_only_look_changes_nothing(ask_as, model, pets):
     assert viewer("DELETE", f"/models/{job}").status_code == 403
     assert viewer("POST", "/group", data={}).status_code == 403
     assert viewer("GET", "/autocomplete/path").status_code == 403
+
+
+def test_json_after_a_slash_is_json_after_a_dot(ask, pets, model):
+    job = model().json()["id"]
+    for path in ("/index", "/completed_jobs", f"/datasets/{pets}", f"/models/{job}", f"/jobs/{job}"):
+        assert ask("GET", f"{path}/json").json() == ask("GET", f"{path}.json").json(), path
+    for path in ("/datasets/images/classification", "/models/images/classification"):
+        assert ask("POST", f"{path}/json", data={}).json() == ask("POST", f"{path}.json", data={}).json(), path
+    for path in ("classification/classify_one", "classification/classify_many", "generic/infer_one"):
+        sent = {"job_id": job}
+        answers = [ask("POST", f"/models/images/{path}{end}", data=sent) for end in ("/json", ".json")]
+        assert [each.status_code for each in answers] == [400, 400], path
+        assert answers[0].json() == answers[1].json(), path
+
+
+def test_a_dataset_of_stores_that_are_there_is_made(ask, studio):
+    stores = studio.root / "uploads" / "stores"
+    for name in ("train/images", "train/labels", "val/images"):
+        (stores / name).mkdir(parents=True)
+    form = {
+        "dataset_name": "arrays",
+        "prebuilt_train_images": f"{stores}/train/images",
+        "prebuilt_train_labels": f"{stores}/train/labels",
+        "prebuilt_val_images": f"{stores}/val/images",
+        "force_same_shape": "0",
+    }
+
+    answer = ask("POST", "/datasets/images/generic.json", data=form)
+
+    assert (answer.status_code, answer.json()["status"]) == (200, "Initialized")
+    spec = studio.jobs.get(answer.json()["id"]).spec
+    assert (spec["format"], spec["source"]) == ("digits_lmdb", str(stores))
+    assert spec["options"] == {
+        "train_images": "train/images",
+        "train_labels": "train/labels",
+        "val_images": "val/images",
+        "force_same_shape": False,
+    }
+
+
+def test_fields_of_a_generic_dataset_are_checked(ask):
+    sent = {"prebuilt_train_images": "/etc", "prebuilt_mean_file": "/mean.binaryproto", "method": "other"}
+    answer = ask("POST", "/datasets/images/generic.json", data=sent)
+
+    assert answer.status_code == 400
+    assert set(answer.json()["errors"]) == {
+        "dataset_name", "prebuilt_train_images", "prebuilt_mean_file", "method"
+    }  # fmt: skip
+
+
+def test_a_generic_model_has_the_fields_of_a_classifier(ask, pets, studio):
+    sent = {"model_name": "m", "dataset": pets, "method": "custom", "framework": "tensorflow", "batch_size": "4"}
+    code = "class UserModel(Tower):\n    @model_property\n    def inference(self):\n        return self.x\n"
+
+    answer = ask("POST", "/models/images/generic/json", data={**sent, "custom_network": code})
+
+    assert answer.status_code == 200, answer.text
+    assert studio.jobs.get(answer.json()["id"]).spec["network"]["text"] == code.strip()

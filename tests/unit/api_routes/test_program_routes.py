@@ -49,7 +49,7 @@ def test_an_uploaded_archive_becomes_a_job(ask):
     [
         ({}, 422, "A program is a Python script."),
         ({"text": "x ="}, 422, "program.py, line 1: Syntax error: invalid syntax."),
-        ({"text": " "}, 422, "A program is a script with at least one statement."),
+        ({"text": " "}, 422, "`program.py` is empty."),
         ({"text": SCRIPT, "source": "/tmp/x"}, 400, "A program is given as text or by its place."),
         ({"source": "/etc"}, 400, "A path must lie in a folder that is allowed in this studio."),
         ({"text": SCRIPT, "spec": {"script": "../x.py"}}, 422, "`script` must be a Python file below the folder"),

@@ -56,4 +56,4 @@ def test_a_file_of_boxes_has_their_form(ziggurat, folder, tmp_path):
 
     answer = ziggurat("dataset", "boxes", "set", folder, "val/0", tmp_path / "wrong.json")
 
-    assert (answer.code, "A file of boxes is a list of objects" in answer.err) == (4, True)
+    assert (answer.code, "wrong.json` has no boxes" in answer.err) == (4, True)

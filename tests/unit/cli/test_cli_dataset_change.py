@@ -127,12 +127,12 @@ def test_versions_lead_back_to_the_first(ziggurat, folder, tmp_path):
         (["exclude"], 2, "An exclusion names samples"),
         (["exclude", "--problem", "blurred"], 2, "problem blurred, which no sample has"),
         (["classes"], 2, "A change of classes renames, names, merges, drops or keeps some."),
-        (["classes", "--rename", "cat"], 2, "Received: cat. As in: --rename OLD=NEW."),
+        (["classes", "--rename", "cat"], 2, "`cat` is not two names with = between them. As in: --rename OLD=NEW."),
         (["classes", "--drop", "caat"], 3, "Did you mean `cat`?"),
         (["split", "--method", "shares"], 3, "Did you mean `share`?"),
         (["split", "--val-share", "25"], 3, "It is a part of 1, not per cent"),
         (["split", "--val-share", "0.6", "--test-share", "0.6"], 3, "are 1 together at most"),
-        (["merge"], 2, "A merge takes two datasets or more."),
+        (["merge"], 2, "There is nothing to merge: a merge takes two datasets or more."),
     ],
 )
 def test_wrong_changes_are_refused_and_leave_no_folder(ziggurat, folder, tmp_path, words, code, said):

@@ -45,7 +45,7 @@ def test_list_of_nothing(ziggurat, tmp_path):
     assert ziggurat("dataset", "list", "--json").content == []
     wrong = ziggurat("dataset", "list", tmp_path / "nowhere")
     assert wrong.code == 4
-    assert "Datasets are listed of a folder that exists." in wrong.err
+    assert "does not exist." in wrong.err
 
 
 def test_show_says_what_it_is(ziggurat, folder):
@@ -245,7 +245,11 @@ def test_every_format_is_written_or_refuses_the_kind(ziggurat, tmp_path, folder,
         (["--format", "class_folder"], 3, "Did you mean `class_folders`?"),
         (["--format", "idx", "--option", "compres=true"], 3, "Did you mean `compress`?"),
         (["--format", "class_folders", "--option", "a=1"], 3, "`a` is not a known option of an export as class_folder"),
-        (["--format", "tfrecord", "--option", "records_per_shard"], 2, "`--option` takes NAME=VALUE."),
+        (
+            ["--format", "tfrecord", "--option", "records_per_shard"],
+            2,
+            "`records_per_shard` is not NAME=VALUE, which `--option` takes.",
+        ),
         ([], 2, "Missing option '--format'"),
     ],
 )
@@ -264,7 +268,7 @@ def test_an_export_takes_options_and_leaves_files_alone(ziggurat, folder, tmp_pa
     assert len(list((tmp_path / "out").glob("train-*"))) == 2
     again = ziggurat(*words)
     assert again.code == 11
-    assert "which holds" in again.err
+    assert "is not empty: it holds" in again.err
 
 
 def test_versions_of_a_data_set_from_a_source(ziggurat, folder):

@@ -54,11 +54,24 @@ def test_an_unknown_shell_lists_the_known(ziggurat):
     assert answer.err == "Error: `zhs` is not a known shell. Did you mean `zsh`? Known: bash, fish, zsh.\n"
 
 
-def test_words_are_completed(ziggurat, monkeypatch, capfd):
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("ch", "plain,checkpoint\n"),
+        ("train --network lene", "plain,lenet\n"),
+        ("train --network ./my", "file,./my\n"),
+        ("train --framework tor", "plain,torch\n"),
+        ("train --optimizer adam", "plain,adam\nplain,adamw\n"),
+        ("train --data dig", "plain,digits\n"),
+        ("debug unet_", "plain,unet_small\n"),
+        ("job show 2", ""),  # no studio runs
+    ],
+)
+def test_words_are_completed(ziggurat, monkeypatch, capfd, words, found):
     monkeypatch.setenv("_ZIGGURAT_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "ziggurat ch")
-    monkeypatch.setenv("COMP_CWORD", "1")
+    monkeypatch.setenv("COMP_WORDS", f"ziggurat {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
     with pytest.raises(SystemExit) as ended:
         ziggurat()
     assert ended.value.code == 0
-    assert capfd.readouterr().out == "plain,checkpoint\n"
+    assert capfd.readouterr().out.strip() == found.strip()

@@ -15,11 +15,11 @@ def script(tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--epochs", "3"], 2, "Options of the program stand behind `--`. Received: --epochs."),
-        (["x", "y"], 2, "Arguments of the program stand behind `--`. Received: x y."),
-        (["--script", "other.py"], 5, "`other.py`, which is not among them"),
+        (["--epochs", "3"], 2, "`--epochs` is no option of this command; those of the program stand behind `--`."),
+        (["x", "y"], 2, "`x y` stands before `--`; arguments of the program stand behind it."),
+        (["--script", "other.py"], 5, "`other.py` is not among the files of the program."),
         (["--gpus", "-1"], 2, "--gpus"),
-        (["--", "--epochs", "3"], 10, "A studio must serve"),
+        (["--", "--epochs", "3"], 10, "No studio serves"),
     ],
 )
 def test_mistyped_use_is_said(script, tmp_path, monkeypatch, capsys, words, code, said):
@@ -36,4 +36,4 @@ def test_a_syntax_error_is_said_without_a_studio(script, capsys):
 
 def test_a_program_that_is_not_there_is_said(tmp_path, capsys):
     assert main(["submit", str(tmp_path / "gone.py")]) == 4
-    assert "No such file" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err

@@ -8,6 +8,8 @@ import sys
 
 import psutil
 import pytest
+from dataset_folders import pets
+from studio_stand_in import studio_stand_in
 
 from tests.waiting import wait_until
 from ziggurat.cli.job_folders import train
@@ -66,6 +68,42 @@ def test_a_recipe_fills_in_what_was_not_given(ziggurat, tmp_path):
     (tmp_path / "spec.json").write_text('{"kind": "train", "network": "mlp", "data": "digits", "epochs": 7}')
     from_file = ziggurat("train", tmp_path / "spec.json", "--recipe", "--dry-run")
     assert (from_file.content["epochs"], from_file.content["batch_size"]) == (7, 32)
+
+
+def test_data_alone_is_trained_by_the_recipe(ziggurat, tmp_path):
+    asked = ziggurat("train", "--recipe", "--data", "digits", "--seed", "3", "--dry-run")
+    alone = ziggurat("train", "--data", "digits", "--seed", "3", "--dry-run")
+    assert (alone.code, alone.content) == (0, asked.content)
+    assert alone.err.startswith("No network is given: the recommended recipe is used. ")
+    assert len(alone.err.splitlines()) == 1
+    tuned = ziggurat("train", "--data", "digits", "--framework", "null", "--fine-tune", "--dry-run")
+    assert (tuned.content["network"]["name"], tuned.content["fine_tuning"]["frozen_epochs"]) == ("mlp", 2)
+    assert "network" in ziggurat("train", "--epochs", "3", "--dry-run").err, "without data, the network is missing, too"
+    (tmp_path / "spec.json").write_text('{"kind": "train", "data": "digits", "epochs": 7}')
+    assert ziggurat("train", tmp_path / "spec.json", "--dry-run").code == 3, "a file says all"
+
+
+def test_data_may_be_the_name_of_a_dataset(ziggurat, tmp_path):
+    workspace = ("--workspace", tmp_path / "workspace")
+    folder = pets(tmp_path / "workspace" / "datasets" / "made")
+    for name in ("pets", "made", folder):
+        chosen = ziggurat(*workspace, "train", "--data", name, "--dry-run")
+        assert chosen.code == 0, chosen.err
+        assert chosen.content["data"]["source"] == str(folder)
+    assert ziggurat(*workspace, "train", "--data", "pet", "--dry-run").code == 4
+
+
+def test_a_dataset_of_a_studio_is_trained_by_its_recipe(ziggurat):
+    recipe = {"network": "null/mlp", "fields": {"epochs": 4}, "summary": "Perceptron: 4 epochs.", "reason": "Small."}
+    made = {"jobs": [{"id": "20260101-000000-abcd", "name": "mlp on pets", "state": "queued"}], "sweep": ""}
+    with studio_stand_in(lambda method, _: (201, made) if method == "POST" else (200, recipe)) as (address, asked):
+        answer = ziggurat("job", "train", "--data", "my pets", "--seed", "3", "--server", address)
+    assert answer.code == 0, answer.err
+    assert answer.err.splitlines() == ["No network is given: the recommended recipe is used. Perceptron: 4 epochs."]
+    assert [each[:2] for each in asked] == [("GET", "/datasets/my%20pets/recipe"), ("POST", "/trainings")]
+    body = asked[1][2]
+    assert (body["dataset"], body["spec"]["network"]["name"]) == ("my pets", "mlp")
+    assert (body["spec"]["epochs"], body["spec"]["seed"]) == (4, 3)
 
 
 def test_fine_tune_fills_in_what_was_not_given(ziggurat, tmp_path):
@@ -305,7 +343,7 @@ def test_a_detached_job_is_watched_and_stopped_from_outside(ziggurat, tmp_path):
     assert "tiny worker at work" in (folder / "log.txt").read_text()
     again = ziggurat("stop", folder)
     assert again.code == 10
-    assert f"Only a job that is running can be stopped. Received: {folder} is stopped." in again.err
+    assert f"{folder} is stopped; only a job that is running can be stopped." in again.err
 
 
 @pytest.fixture

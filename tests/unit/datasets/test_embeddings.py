@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.datasets.small_task_datasets import COLUMNS, row, text
-from ziggurat.datasets.embeddings.label_candidates import label_candidates
+from ziggurat.datasets.embeddings.label_candidates import confident_joint, label_candidates
 from ziggurat.datasets.embeddings.neighbors import near_pairs, nearest, nearest_of_each
 from ziggurat.datasets.embeddings.own_features import (
     features_of_pixels,
@@ -154,16 +154,70 @@ def test_one_sample_has_no_near_duplicate() -> None:
 # ---- labels
 
 
-def test_candidates_are_labels_that_others_beat() -> None:
-    # Class 0 is told well, class 1 badly: 0.5 is as sure of class 1 as its own samples are.
-    probabilities = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.5, 0.5], [0.45, 0.55], [0.95, 0.05]])
-    labels = np.array([0, 0, 0, 1, 1, 1])
-    assert label_candidates(probabilities, labels).tolist() == [5, 2]
+def planted(seed: int = 0, count: int = 600, classes: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return probabilities of samples, their labels, and which of these are wrong: one in ten."""
+    rng = np.random.default_rng(seed)
+    right = rng.integers(0, classes, count)
+    logits = rng.normal(size=(count, classes)) + 4 * np.eye(classes)[right]
+    labels = right.copy()
+    wrong = rng.choice(count, count // 10, replace=False)
+    labels[wrong] = (right[wrong] + rng.integers(1, classes, len(wrong))) % classes
+    return np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), labels, wrong
+
+
+def test_candidates_are_as_many_as_the_joint_expects() -> None:
+    # Class 0 is told well, class 1 badly: its mean is 0.4, so three samples of label 0 are taken for class 1.
+    ones = np.array([0.1, 0.2, 0.05, 0.15, 0.1, 0.6, 0.45, 0.42, 0.6, 0.6, 0.05])
+    labels = np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1])
+    probabilities = np.stack([1 - ones, ones], axis=1)
+    # Of label 0, five are beyond its mean of 0.74, three beyond that of class 1; of label 1, two, and one beyond 0.74.
+    assert confident_joint(probabilities, labels).tolist() == [[5, 3], [1, 2]]
+    # Two of those three have a more probable label: they are no candidates.
+    assert label_candidates(probabilities, labels).tolist() == [10, 5]
+
+
+def test_rows_of_the_joint_are_the_samples_of_a_label() -> None:
+    probabilities, labels, wrong = planted()
+    joint = confident_joint(probabilities, labels)
+    assert np.allclose(joint.sum(axis=1), np.bincount(labels))
+    assert joint.sum() - joint.trace() == pytest.approx(len(wrong), rel=0.25)
+    unsure = np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]])  # the last one reaches no mean
+    assert confident_joint(unsure, np.array([0, 1, 1])).tolist() == [[1, 0], [0, 2]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_candidates_find_most_planted_errors(seed: int) -> None:
+    probabilities, labels, wrong = planted(seed)
+    hits = np.isin(label_candidates(probabilities, labels), wrong)
+    assert hits.sum() > 0.92 * len(wrong)
+    assert hits.mean() > 0.95
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_candidates_follow_samples_and_classes(seed: int) -> None:
+    probabilities, labels, _ = planted(seed)
+    candidates = label_candidates(probabilities, labels)
+    own = probabilities[np.arange(len(labels)), labels]
+    assert (own[candidates] < probabilities[candidates].max(axis=1)).all()
+    assert (np.diff(own[candidates]) >= 0).all()
+    rng = np.random.default_rng(seed)
+    order, names = rng.permutation(len(labels)), rng.permutation(probabilities.shape[1])
+    # Neither the order of the samples nor that of the classes matters.
+    assert order[label_candidates(probabilities[order], labels[order])].tolist() == candidates.tolist()
+    renamed = np.argsort(names)[labels]
+    assert label_candidates(probabilities[:, names], renamed).tolist() == candidates.tolist()
+
+
+def test_right_labels_have_no_candidates() -> None:
+    labels = np.arange(30) % 3
+    assert label_candidates(0.7 * np.eye(3)[labels] + 0.1, labels).tolist() == []
+    assert label_candidates(np.full((30, 3), 1 / 3), labels).tolist() == []
 
 
 def test_candidates_need_a_class_with_samples() -> None:
     probabilities = np.array([[0.2, 0.1, 0.7], [0.1, 0.2, 0.7]])
     assert label_candidates(probabilities, np.array([0, 1])).tolist() == []
+    assert label_candidates(np.empty((0, 2)), np.empty(0, np.int64)).tolist() == []
 
 
 # ---- features without a network

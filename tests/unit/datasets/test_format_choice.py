@@ -41,7 +41,7 @@ def tar(path, members):
 
 def test_an_unsure_guess_lists_the_likely_formats(tmp_path):
     put(tmp_path, "1.png", "2.png")
-    with pytest.raises(DataError, match=r"at least 50% sure and drops no labels.*Choose one with --format") as caught:
+    with pytest.raises(DataError, match=r"is not clear; it may be.*Choose one with --format") as caught:
         guess_format(tmp_path)
     assert "class_folders (30% sure: images without classes" in str(caught.value)
     (option,) = caught.value.details["options"]
@@ -67,7 +67,7 @@ def test_class_folders_with_labels_beside_are_a_question(tmp_path):
 
 def test_a_named_format_is_obeyed(tmp_path):
     put(tmp_path / "source", "1.png", "2.png", "3.png", "4.png")
-    with pytest.raises(DataError, match="at least 50% sure"):
+    with pytest.raises(DataError, match="is not clear; it may be"):
         create_dataset(request(tmp_path / "source"), tmp_path / "asked")
     named = request(tmp_path / "source", format="class_folders", options={"classes": "none"})
     made = create_dataset(named, tmp_path / "named")
@@ -183,7 +183,7 @@ def test_texts_of_a_shard_of_pictures_are_not_lost(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("zeros.csv", b"a,b\n1,\x002\n", "table: A file of texts holds letters"),
+        ("zeros.csv", b"a,b\n1,\x002\n", "zeros.csv` is no text"),
         ("empty.csv", b"", "table: A table has rows"),
         ("cut.json", b'{"images": [{"id": 1, "fi', "coco: "),
         ("no_pictures.json", b'{"images": [], "annotations": []}', "coco: "),
@@ -195,6 +195,6 @@ def test_the_nearest_importer_says_its_reason(tmp_path, name, content, reason):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError) as caught:
         guess_format(tmp_path / name)
-    assert "none of the importers recognizes" in str(caught.value)
+    assert "No importer recognizes" in str(caught.value)
     assert reason in str(caught.value)
     assert caught.value.details["obstacles"]

@@ -29,7 +29,7 @@ def test_a_video_that_is_split_at_random_leaks_and_says_how_much(catalogue, vide
     assert report.text.startswith(
         f"This split leaks: {report.share_of_val:.1%} of the validation samples have a near duplicate in"
     )
-    assert report.text.endswith("choose the split method `cluster`.")
+    assert report.text.endswith("split by visual similarity (`cluster`).")
 
 
 def test_the_split_by_clusters_does_not_leak(catalogue, video):

@@ -59,5 +59,5 @@ def test_pictures_in_two_splits_are_advised_to_be_clustered(tmp_path):
     create_dataset(request, tmp_path / "set")
     with Dataset(tmp_path / "set") as dataset:
         report = check_dataset(dataset)
-    assert "split again by `cluster`" in report["duplicate-across-splits"].advice
-    assert report["leak"].text.endswith("choose the split method `cluster`.")
+    assert "split again by visual similarity (`cluster`)" in report["duplicate-across-splits"].advice
+    assert report["leak"].text.endswith("split by visual similarity (`cluster`).")

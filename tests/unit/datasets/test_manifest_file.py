@@ -162,7 +162,7 @@ def test_garbage_is_no_manifest(tmp_path, content):
 def test_a_folder_without_one_is_no_finished_data_set(tmp_path):
     with pytest.raises(DataError, match=r"No such file or directory\. Make one with: ziggurat dataset create"):
         Manifest.load(tmp_path)
-    with pytest.raises(DataError, match="read from the folder that it was made in"):
+    with pytest.raises(DataError, match="holds no finished dataset"):
         Manifest.load(tmp_path / "nowhere")
 
 

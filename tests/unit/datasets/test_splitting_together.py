@@ -68,7 +68,7 @@ def test_a_share_that_tears_groups_apart_is_warned_of(tmp_path):
     assignment = assigned(tmp_path, samples, method="share")
     (warning,) = assignment.warnings
     assert "This split leaks: 100.0% of the validation samples have a sample of the same group in training" in warning
-    assert warning.endswith("choose the split method `group`.")
+    assert warning.endswith("split by group (`group`).")
 
 
 @settings(max_examples=200, deadline=None)

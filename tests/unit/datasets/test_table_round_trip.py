@@ -130,7 +130,7 @@ def test_numbers_keep_all_of_their_digits(tmp_path: Path) -> None:
 def test_an_export_never_writes_into_a_filled_folder(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     dataset = MemoryDataset(Schema(kind="table"), [])
-    with pytest.raises(StorageError, match=r"which holds `mine\.txt`"):
+    with pytest.raises(StorageError, match=r"it holds `mine\.txt`"):
         export_table(dataset, tmp_path)
     with pytest.raises(UnknownNameError, match="`xlsx` is not a known format"):
         export_table(dataset, tmp_path, file_format="xlsx")

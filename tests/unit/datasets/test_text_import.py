@@ -138,9 +138,9 @@ def test_folders_of_other_formats_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_layouts_that_are_not_there_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="Texts of this layout have a folder for each class"):
+    with pytest.raises(DataError, match="does not have a folder for each class"):
         Scanned(TextImporter(), tmp_path, layout="folders")
-    with pytest.raises(DataError, match="Texts of this layout have two files"):
+    with pytest.raises(DataError, match="does not have two files"):
         Scanned(TextImporter(), tmp_path, layout="lines")
     (tmp_path / "t.csv").write_bytes(b"")
     with pytest.raises(DataError, match="A table has rows"):

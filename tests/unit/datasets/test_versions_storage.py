@@ -77,7 +77,7 @@ def test_a_killed_process_leaves_nothing_that_looks_finished(tmp_path):
             else:
                 assert len(content(opened(path))["train"]) == 5
                 path.rename(tmp_path / f"kept-{wanted}-{path.name}")
-    with pytest.raises(DataError, match="read from the folder that it was made in"):
+    with pytest.raises(DataError, match="holds no finished dataset"):
         Dataset(folder)
 
 

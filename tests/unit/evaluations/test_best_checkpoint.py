@@ -71,6 +71,8 @@ def test_metric_names_tell_charts_what_comes_first():
     assert not found["shares"]["rmse"]
     assert {"rmse", "mean_iou", "psnr", "mean_ap"} <= set(found["first"])
     assert "accuracy" not in found["first"], "several tasks have one, and it stands for different things"
+    assert {found["charts"]["ap50"], found["charts"]["ap75"]} == {"map"}
+    assert found["folded"] == ["map_large", "map_medium", "map_small"]
     assert (known_mode("validation_rmse"), known_mode("threshold"), known_mode("cost")) == ("min", "", None)
 
 

@@ -67,7 +67,7 @@ def test_a_model_without_checkpoint_is_refused_like_no_model(studio, tmp_path):
     new = NewJob(id="20260101-000000-0001", kind="dataset", name="pets", folder=str(tmp_path), spec={}, created=1.0)
     dataset = studio.datasets.take_in(new, {})
     for choose in (chosen_checkpoint, lambda job: studio.evaluations.create(job.id)):
-        with pytest.raises(CheckpointError, match=r"A model that is used has a checkpoint\..*Let it train first\."):
+        with pytest.raises(CheckpointError, match=r"has no checkpoint yet.*Let it train first\."):
             choose(waiting)
         with pytest.raises(JobError, match="This needs a job of kind train"):
             choose(dataset)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ziggurat.entities import Job, ResourceRequest, Resources
+from ziggurat.entities import Job, NodeResources, ResourceRequest, Share
 from ziggurat.jobs.plan import Fail, Start, plan
 
 
@@ -21,15 +21,15 @@ def test_the_state_of_the_training_does_not_matter(kind, state):
     made = plan(
         [a_job("e", "queued", kind, depends_on=("model",)), training],
         [training] if state == "running" else [],
-        Resources(cpu_slots=2),
+        [NodeResources(cpu_slots=2)],
         0.0,
     )
 
-    assert made.actions == (Start("e"),)
+    assert made.actions == (Start("e", (Share(""),)),)
 
 
 def test_a_training_that_is_gone_fails_it():
-    made = plan([a_job("e", "queued", "evaluate", depends_on=("model",))], [], Resources(cpu_slots=2), 0.0)
+    made = plan([a_job("e", "queued", "evaluate", depends_on=("model",))], [], [NodeResources(cpu_slots=2)], 0.0)
 
     (action,) = made.actions
     assert isinstance(action, Fail)
@@ -40,7 +40,7 @@ def test_an_evaluation_after_the_training_waits(state):
     training = a_job("model", state, "train")
     waiting = a_job("e", "queued", "evaluate", depends_on=("model",), spec={"after_training": True})
 
-    made = plan([waiting, training], [training] if state == "running" else [], Resources(cpu_slots=1), 0.0)
+    made = plan([waiting, training], [training] if state == "running" else [], [NodeResources(cpu_slots=1)], 0.0)
 
     actions = {action.job_id: type(action) for action in made.actions}
     if state in ("done", "failed"):

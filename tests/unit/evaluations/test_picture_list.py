@@ -47,7 +47,7 @@ def test_relative_paths_begin_at_the_image_folder(tmp_path):
 
 @pytest.mark.parametrize("label", ["3", "dog", "-1"])
 def test_a_label_that_is_none_names_its_line(tmp_path, label):
-    with pytest.raises(DataError, match=rf"from 0 to 2, or the name.*`{label}` in .*list\.txt, line 2"):
+    with pytest.raises(DataError, match=rf"`{label}` in .*list\.txt, line 2 is no class of the model.*from 0 to 2"):
         listed(tmp_path, f"a.png 0\nb.png {label}\n")
 
 
@@ -68,8 +68,8 @@ def test_sources_that_are_none_are_said(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "pets.tar.gz").touch()
 
-    with pytest.raises(DataError, match="at least one image"):
+    with pytest.raises(DataError, match="has no image to predict for"):
         list_images(str(tmp_path / "empty"), "", NAMES, 0)
-    for name in ("pets.tar.gz", "gone"):
-        with pytest.raises(DataError, match="come from a folder or a text file"):
+    for name, said in (("pets.tar.gz", "is an archive"), ("gone", "gone` does not exist")):
+        with pytest.raises(DataError, match=said):
             list_images(str(tmp_path / name), "", NAMES, 0)

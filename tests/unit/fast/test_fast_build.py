@@ -29,5 +29,5 @@ def test_a_release_with_a_part_left_out_fails():
     left_out = {"scripts of the pages": "there is no Node 18 or newer;", "native JPEG engine": ""}
     hatch_build.check_complete(left_out, {})
     hatch_build.check_complete(dict.fromkeys(left_out, ""), {"ZIGGURAT_RELEASE": "1"})
-    with pytest.raises(RuntimeError, match="missing. scripts of the pages: there is no Node"):
+    with pytest.raises(RuntimeError, match=r"missing. scripts of the pages: there is no Node"):
         hatch_build.check_complete(left_out, {"ZIGGURAT_RELEASE": "1"})

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import subprocess
 import sys
+from itertools import chain
+from pathlib import Path
 
 import pytest
 
+import ziggurat as zig
+from ziggurat import interactive, program_log
 from ziggurat.errors import MissingDependencyError
 from ziggurat.interactive import Curves, Evaluation, Prediction, Predictions
-from ziggurat.interactive.home import CurvePoints
+from ziggurat.interactive.home import CurvePoints, ModelInputs
 from ziggurat.interactive.markup import Line, line_chart
+from ziggurat.interactive.run import predicted
 
 EVALUATION = {
     "split": "val",
@@ -93,17 +99,35 @@ def test_a_prediction_of_every_task_has_one_line(data, text):
     assert len(Predictions([one, one])[:1]) == 1
 
 
-def test_without_pandas_a_table_says_what_to_install():
-    code = (
-        "import sys; sys.modules['pandas'] = None\n"
-        "from ziggurat.interactive import Predictions\n"
-        "from ziggurat.errors import MissingDependencyError\n"
-        "try:\n    Predictions([]).to_pandas()\nexcept MissingDependencyError as error:\n    print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert "Install it with: pip install pandas." in done.stdout
+@pytest.mark.parametrize(
+    ("package", "call"), [("pandas", "Predictions([]).to_pandas()"), ("matplotlib", "Curves('pets', {}).plot()")]
+)
+def test_a_missing_package_is_named(monkeypatch, package, call):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingDependencyError, match=f"Install it with: pip install {package}."):
+        eval(call, {"Predictions": Predictions, "Curves": Curves})
     assert MissingDependencyError.exit_code == 8
+
+
+def test_curves_are_plotted_by_matplotlib():
+    matplotlib = pytest.importorskip("matplotlib", reason="a plot needs it: pip install matplotlib")
+    matplotlib.use("agg")
+    points = CurvePoints(steps=[1, 2], values=[0.5, 0.75], epochs=[1, 2])
+    figure = Curves("pets", dict.fromkeys(("accuracy", "validation_accuracy", "cost"), points)).plot()
+    loss, accuracy = figure.axes
+    assert (loss.get_title(), accuracy.get_title()) == ("Loss", "Accuracy")
+    assert [line.get_label() for line in accuracy.lines] == ["training", "validation"]
+    assert accuracy.lines[0].get_xydata().tolist() == [[1, 0.5], [2, 0.75]]
+    assert Curves("pets", {}).plot().axes[0].lines[:] == []
+
+
+def test_the_names_of_the_package_are_the_same_everywhere():
+    stub = ast.parse(Path(zig.__file__).with_suffix(".pyi").read_text())
+    listed = next(each for each in stub.body if isinstance(each, ast.Assign))
+    loaded = {each.module: [name.name for name in each.names] for each in stub.body if isinstance(each, ast.ImportFrom)}
+    assert ast.literal_eval(listed.value) == zig.__all__ == sorted(["__version__", *chain(*loaded.values())])
+    assert loaded["ziggurat.interactive"] == interactive.__all__
+    assert set(loaded["ziggurat.program_log"]) < set(program_log.__all__)
 
 
 def test_the_names_of_the_package_are_loaded_when_used():
@@ -121,3 +145,17 @@ def test_the_names_of_the_package_are_loaded_when_used():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert done.stdout == "True no such name\n", done.stderr
+
+
+def test_a_prediction_obeys_its_operating_point_or_warns():
+    classes = [{"class": "cat", "number": 0, "probability": 0.6}, {"class": "dog", "number": 1, "probability": 0.4}]
+    row = {"file": "1", "classes": classes}
+    unused = {"predictions": [row], "failures": [], "operating_point": {"problem": "It was chosen on step-1."}}
+
+    decided = Prediction({**row, "decision": {"class": "dog", "number": 1, "threshold": 0.3}}, "a text", None)
+    with pytest.warns(UserWarning, match="chosen on step-1"):
+        found = predicted(unused, ModelInputs(texts=["a text"]), is_single=True)
+
+    assert (decided.label, found.label) == ("dog", "cat")
+    undecided = Prediction({**row, "decision": {"class": None, "number": None, "threshold": 0.9}}, "a text", None)
+    assert (decided.probability, repr(undecided)) == (0.4, "Prediction(undecided)")

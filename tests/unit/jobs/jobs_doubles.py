@@ -10,10 +10,21 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ziggurat.entities import Device, Heartbeat, Job, JobChange, NewJob, ResourceRequest, Resources, write_heartbeat
+from ziggurat.entities import (
+    Device,
+    Heartbeat,
+    Job,
+    JobChange,
+    NewJob,
+    NodeResources,
+    ResourceRequest,
+    Share,
+    WorkerRef,
+    write_heartbeat,
+)
 from ziggurat.errors import JobError, StorageError
 from ziggurat.events import AttemptEnded, AttemptStarted, Event, EventFile, ScalarLogged
-from ziggurat.jobs.executor import Ended, Handle, Running
+from ziggurat.jobs.executor import Ended, Running
 from ziggurat.layout import JobFolder
 
 HOST = socket.gethostname()
@@ -124,40 +135,50 @@ class FakeExecutor:
     codes: dict[int, int | None] = field(default_factory=dict)
     started: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     terminated: list[str] = field(default_factory=list)
+    attempts: dict[Path, int] = field(default_factory=dict)
+    machines: list[NodeResources] = field(default_factory=lambda: [NodeResources()])
     refuses: str = ""
     next_pid: int = 100_000_000  # above all that a system gives
 
-    def start(self, job_folder: Path, devices: Any, environment: Any) -> Handle:
+    def nodes(self) -> list[NodeResources]:
+        return [replace(node, name=node.name or HOST) for node in self.machines]
+
+    def start(self, job_folder: Path, placement: Any, environment: Any, *, attempt: int) -> WorkerRef:
         if self.refuses:
             raise StorageError("The log of a job must be written.", received=self.refuses)
         self.next_pid += 1
         assert job_folder not in self.alive, "two workers in one folder"
+        assert self.attempts.get(job_folder, 0) < attempt, "the number of an attempt grows"
+        self.attempts[job_folder] = attempt
         self.alive[job_folder] = self.next_pid
-        self.started.append((job_folder.name, tuple(devices)))
+        self.started.append((job_folder.name, placement[0].devices))
         self.say(job_folder, AttemptStarted(time=self.now, attempt=1, pid=1, host=HOST, backend="null", release="0"))
         self.beat(job_folder)
-        return self._handle(job_folder)
+        return self._ref(job_folder)
 
-    def poll(self, handle: Handle) -> Running | Ended:
-        if self.alive.get(handle.folder) == handle.pid:
+    def poll(self, worker: WorkerRef) -> Running | Ended:
+        if self.alive.get(_folder(worker)) == worker.opaque["pid"]:
             return Running()
-        return Ended(self.codes.get(handle.pid))
+        return Ended(self.codes.get(worker.opaque["pid"]))
 
-    def ask_to_stop(self, handle: Handle, reason: str) -> None:
-        JobFolder(handle.folder).stop_request.write_text(reason + "\n")
+    def ask_to_stop(self, worker: WorkerRef, reason: str) -> None:
+        JobFolder(_folder(worker)).stop_request.write_text(reason + "\n")
 
-    def terminate(self, handle: Handle) -> None:
-        if self.alive.get(handle.folder) == handle.pid:
-            self.terminated.append(handle.folder.name)
+    def terminate(self, worker: WorkerRef) -> None:
+        if self.alive.get(_folder(worker)) == worker.opaque["pid"]:
+            self.terminated.append(_folder(worker).name)
 
-    def kill(self, handle: Handle) -> None:
-        if self.alive.get(handle.folder) == handle.pid:
-            self.end(handle.folder, code=-9)
+    def kill(self, worker: WorkerRef) -> None:
+        if self.alive.get(_folder(worker)) == worker.opaque["pid"]:
+            self.end(_folder(worker), code=-9)
 
-    def adopt(self, folder: Path, heartbeat: Heartbeat | None) -> Handle | None:
-        return self._handle(folder) if folder in self.alive else None
+    def adopt(self, folder: Path, heartbeat: Heartbeat | None, worker: WorkerRef | None = None) -> WorkerRef | None:
+        return self._ref(folder) if folder in self.alive else None
 
     # ---- what a test lets a worker do
+
+    def start_by_shell(self, folder: Path) -> None:
+        self.start(folder, (Share(HOST),), {}, attempt=self.attempts.get(folder, 0) + 1)
 
     def say(self, folder: Path, *events: Event) -> None:
         file = EventFile(JobFolder(folder).events)
@@ -178,8 +199,13 @@ class FakeExecutor:
             self.say(folder, AttemptEnded(time=self.now, outcome=outcome, exit_code=code, reason=reason))
         JobFolder(folder).stop_request.unlink(missing_ok=True)
 
-    def _handle(self, folder: Path) -> Handle:
-        return Handle(folder=folder, pid=self.alive[folder], host=HOST, birth=0.0)
+    def _ref(self, folder: Path) -> WorkerRef:
+        opaque = {"folder": str(folder), "pid": self.alive[folder]}
+        return WorkerRef(executor="fake", node=HOST, attempt=self.attempts.get(folder, 0), opaque=opaque)
+
+
+def _folder(worker: WorkerRef) -> Path:
+    return Path(worker.opaque["folder"])
 
 
 def new_job(workspace: Path, job_id: str, /, **changes: Any) -> NewJob:
@@ -206,6 +232,6 @@ def gpus(count: int, memory_bytes: int = 16_000_000_000) -> tuple[Device, ...]:
     )
 
 
-def machine(devices: int = 0, **changes: Any) -> Resources:
+def machine(devices: int = 0, **changes: Any) -> NodeResources:
     """Return what a machine has."""
-    return Resources(devices=gpus(devices), **changes)
+    return NodeResources(devices=gpus(devices), **changes)

@@ -8,18 +8,23 @@ from ziggurat.jobs import Supervisor
 class Studio:
     """A supervisor over doubles; another one takes its place where a test says so."""
 
-    def __init__(self, workspace, retention=None, **resources):
+    def __init__(self, workspace, retention=None, executor=None, **resources):
         self.retention = retention
         self.workspace = workspace
         self.store = MemoryStore()
-        self.executor = FakeExecutor()
-        self.machine = machine(**({"cpu_slots": 2} | resources))
+        self.executor = executor or FakeExecutor(machines=[machine(**({"cpu_slots": 2} | resources))])
         self.supervisor = self._new()
 
     def _new(self):
-        return Supervisor(
-            self.store, self.executor, self.workspace, resources=lambda: self.machine, retention=self.retention
-        )
+        return Supervisor(self.store, self.executor, self.workspace, retention=self.retention)
+
+    @property
+    def machine(self):
+        return self.executor.machines[0]
+
+    @machine.setter
+    def machine(self, resources):
+        self.executor.machines = [resources]
 
     def again(self):
         self.supervisor.close()

@@ -5,7 +5,7 @@ import re
 import pytest
 from jobs_doubles import a_job, gpus, machine
 
-from ziggurat.entities import Device, ResourceRequest, Resources
+from ziggurat.entities import Device, NodeResources, ResourceRequest
 from ziggurat.jobs.plan import Fail, Start, plan
 
 NOW = 1_000_000.0
@@ -17,11 +17,11 @@ def clock(moment, now):
 
 
 def planned(jobs, running=(), resources=None, now=NOW):
-    return plan(jobs, running, resources or machine(), now, clock=clock)
+    return plan(jobs, running, [resources or machine()], now, clock=clock)
 
 
 def started(made):
-    return {action.job_id: action.devices for action in made.actions if isinstance(action, Start)}
+    return {action.job_id: action.placement[0].devices for action in made.actions if isinstance(action, Start)}
 
 
 def reason_of(made, job_id):
@@ -115,7 +115,7 @@ def test_more_gpus_than_the_machine_has_keep_nobody_waiting():
 
 def test_an_unusable_gpu_is_none():
     devices = (*gpus(1), Device(index=1, name="display", memory_bytes=GB, free_bytes=GB, usable=False))
-    made = planned([a_job("a", gpus=2)], resources=Resources(devices=devices))
+    made = planned([a_job("a", gpus=2)], resources=NodeResources(devices=devices))
     assert reason_of(made, "a") == "needs 2 GPUs; this machine has 1 GPU for jobs"
 
 
@@ -123,17 +123,17 @@ def test_memory_of_gpus():
     sizes = enumerate((24 * GB, 8 * GB))
     small, large = (Device(index=index, name="test", memory_bytes=size, free_bytes=size) for index, size in sizes)
     needs = ResourceRequest(devices=1, device_memory_bytes=6 * GB, slot="device")
-    made = planned([a_job("a", needs=needs)], resources=Resources(devices=(small, large)))
+    made = planned([a_job("a", needs=needs)], resources=NodeResources(devices=(small, large)))
     assert started(made) == {"a": (1,)}  # the smallest that does
     needs = ResourceRequest(devices=1, device_memory_bytes=30 * GB, slot="device")
-    made = planned([a_job("a", needs=needs)], resources=Resources(devices=(small, large)))
+    made = planned([a_job("a", needs=needs)], resources=NodeResources(devices=(small, large)))
     assert reason_of(made, "a") == "needs 1 GPU with 30.0 GB each; this machine has too few so large"
 
 
 def test_a_gpu_on_which_a_strangers_program_is():
     device = Device(index=0, name="test", memory_bytes=16 * GB, free_bytes=2 * GB)
     needs = ResourceRequest(devices=1, device_memory_bytes=6 * GB, slot="device")
-    made = planned([a_job("a", needs=needs)], resources=Resources(devices=(device,)))
+    made = planned([a_job("a", needs=needs)], resources=NodeResources(devices=(device,)))
     assert reason_of(made, "a") == "needs 1 GPU; GPU 0 has only 2.0 GB free"
     assert made.waiting["a"].expected_start is None
 
@@ -274,5 +274,5 @@ def test_nothing_starts_on_a_full_disk():
 
 def test_times_of_day_are_those_of_the_machine():
     running = [a_job("r", "running", remaining_s=60.0), a_job("q", "running", remaining_s=200_000.0)]
-    made = plan([a_job("a")], running, machine(cpu_slots=2), NOW)
+    made = plan([a_job("a")], running, [machine(cpu_slots=2)], NOW)
     assert re.search(r"job q until about [A-Z][a-z]+ \d\d:\d\d and job r until about \d\d:\d\d$", reason_of(made, "a"))

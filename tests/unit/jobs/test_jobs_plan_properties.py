@@ -41,8 +41,8 @@ def situations(draw):
     for one, other in depends:
         if other < one < len(jobs):
             jobs[one] = type(jobs[one])(**{**vars(jobs[one]), "depends_on": (jobs[other].id,)})
-    first = plan(jobs[::2], (), resources, NOW)
-    taken = {action.job_id: action.devices for action in first.actions if isinstance(action, Start)}
+    first = plan(jobs[::2], (), [resources], NOW)
+    taken = {action.job_id: action.placement[0].devices for action in first.actions if isinstance(action, Start)}
     running = [
         type(job)(**{**vars(job), "state": "running", "devices": taken[job.id]}) for job in jobs if job.id in taken
     ]
@@ -64,7 +64,7 @@ def check_room(running, resources):
 
 
 def begun(jobs, made):
-    taken = {action.job_id: action.devices for action in made.actions if isinstance(action, Start)}
+    taken = {action.job_id: action.placement[0].devices for action in made.actions if isinstance(action, Start)}
     return [type(job)(**{**vars(job), "state": "running", "devices": taken[job.id]}) for job in jobs if job.id in taken]
 
 
@@ -72,7 +72,7 @@ def begun(jobs, made):
 @given(situations())
 def test_nothing_is_given_twice_and_waiting_has_its_reason(situation):
     jobs, running, resources = situation
-    made = plan(jobs, running, resources, NOW)
+    made = plan(jobs, running, [resources], NOW)
     check_room([*running, *begun(jobs, made)], resources)
     acted = [action.job_id for action in made.actions]
     assert sorted([*acted, *made.waiting]) == sorted(job.id for job in jobs)
@@ -85,21 +85,21 @@ def test_nothing_is_given_twice_and_waiting_has_its_reason(situation):
 @given(situations(), st.randoms())
 def test_the_same_situation_gives_the_same_plan(situation, shuffler):
     jobs, running, resources = situation
-    made = plan(jobs, running, resources, NOW)
+    made = plan(jobs, running, [resources], NOW)
     shuffler.shuffle(jobs)
     shuffler.shuffle(running)
-    assert plan(jobs, running, resources, NOW) == made
+    assert plan(jobs, running, [resources], NOW) == made
 
 
 @settings(max_examples=200, deadline=None)
 @given(situations())
 def test_a_second_plan_starts_nothing_more(situation):
     jobs, running, resources = situation
-    made = plan(jobs, running, resources, NOW)
+    made = plan(jobs, running, [resources], NOW)
     more = begun(jobs, made)
     gone = {job.id for job in more} | {action.job_id for action in made.actions if isinstance(action, Fail)}
     left = [job for job in jobs if job.id not in gone]
-    again = plan(left, [*running, *more], resources, NOW)
+    again = plan(left, [*running, *more], [resources], NOW)
     assert not [action for action in again.actions if isinstance(action, Start)]
 
 
@@ -117,7 +117,7 @@ def test_a_stream_of_small_jobs_starves_nobody(count, seed, knows_ends):
         queue.append(a_job(f"s{number}", position=number, gpus=1, remaining_s=draw.randint(1, 50)))
         if not knows_ends:
             running = [type(job)(**{**vars(job), "remaining_s": None}) for job in running]
-        made = plan(queue, running, resources, now)
+        made = plan(queue, running, [resources], now)
         fresh = begun(queue, made)
         running += fresh
         check_room(running, resources)

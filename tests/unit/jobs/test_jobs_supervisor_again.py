@@ -72,7 +72,7 @@ def test_a_worker_on_another_machine_is_not_taken_for_lost(studio):
 def test_a_worker_that_the_shell_started_is_adopted(studio, state):
     studio.submit("a")
     studio.store.jobs.move("a", ("queued",), state)
-    studio.executor.start(studio.folder("a"), (), {})
+    studio.executor.start_by_shell(studio.folder("a"))
     studio.tick()
     assert studio.job("a").state == "running"
     assert len(studio.executor.started) == 1
@@ -82,7 +82,7 @@ def test_a_worker_the_shell_starts_is_not_started_twice(studio):
     for name in "abc":
         studio.submit(name)
     studio.tick()
-    studio.executor.start(studio.folder("c"), (), {})
+    studio.executor.start_by_shell(studio.folder("c"))
     studio.executor.end(studio.folder("a"), "done")
     studio.tick()
     assert studio.job("c").state == "running"
@@ -94,7 +94,7 @@ def test_an_end_that_the_shell_brought_about_is_found(studio):
     studio.executor.end(studio.folder("a"), "stopped", 75)
     studio.tick()
     studio.executor.now += 10
-    studio.executor.start(studio.folder("a"), (), {})
+    studio.executor.start_by_shell(studio.folder("a"))
     studio.executor.end(studio.folder("a"), "done")
     studio.again()
     studio.tick()

@@ -28,14 +28,14 @@ class Studio(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.workspace = Path(self.folder.name)
         self.store = MemoryStore()
-        self.executor = FakeExecutor()
+        self.executor = FakeExecutor(machines=[machine(cpu_slots=PLACES)])
         self.supervisor = self.new_supervisor()
         self.expected = {}
         self.points = {}
         self.count = 0
 
     def new_supervisor(self):
-        return Supervisor(self.store, self.executor, self.workspace, resources=lambda: machine(cpu_slots=PLACES))
+        return Supervisor(self.store, self.executor, self.workspace)
 
     def teardown(self):
         self.supervisor.close()

@@ -83,7 +83,7 @@ def test_networks_that_are_trained_have_no_finding(text: str):
     [
         ("slim.flatten", "slim.flaten", (4, 42, "warning", "`slim` has no `flaten`. Did you mean `slim.flatten`")),
         ("self.nclasses", "self.nclases", (4, 64, "warning", "Did you mean `self.nclasses`?")),
-        ("digits.class", "digit.class", (8, 16, "warning", "`digit` is not defined. Did you mean `digits`")),
+        ("digits.class", "digit.class", (8, 16, "error", "`digit` is not defined. Did you mean `digits`")),
         ("def loss", "def los", (7, 5, "error", "Received: `los`. Name it `loss`.")),
         ("UserModel", "UserMode", (1, 1, "error", "Received: `UserMode`.")),
         ("(Tower)", "", (1, 1, "error", "`UserModel` must inherit `Tower`.")),

@@ -50,7 +50,7 @@ def test_a_job_that_is_not_there(store: Store) -> None:
         lambda: store.jobs.reorder("nobody"),
         lambda: store.curves.tags("nobody"),
     ):
-        with pytest.raises(JobError, match=r"There is no such job. Received: nobody"):
+        with pytest.raises(JobError, match=r"There is no job `nobody`"):
             call()
 
 

@@ -44,7 +44,8 @@ def test_an_older_schema_needs_a_backup_that_a_person_makes(empty_postgresql: st
 def test_a_studio_updates_it_once_a_backup_is_confirmed(empty_postgresql: str, tmp_path: Path) -> None:
     Store.open(empty_postgresql).close()
     older = ("ALTER TABLE job_contents DROP COLUMN facts", "DROP TABLE saved_items", "DROP INDEX jobs_by_kind")
-    on_server(empty_postgresql, *older, "UPDATE alembic_version SET version_num = '0001'")
+    newer = ("ALTER TABLE jobs DROP COLUMN worker", "ALTER TABLE jobs DROP COLUMN placement")
+    on_server(empty_postgresql, *older, *newer, "UPDATE alembic_version SET version_num = '0001'")
     settings = Settings(workspace=tmp_path)
     with pytest.raises(StorageError, match="say so: `ziggurat up --backup-made`"):
         open_studio(settings, url=empty_postgresql, start=False)

@@ -103,6 +103,8 @@ def test_an_older_postgresql_is_migrated_with_a_backup(empty_postgresql: str) ->
         "DROP TABLE saved_items",
         "DROP INDEX jobs_by_kind",
         "ALTER TABLE job_contents DROP COLUMN facts",
+        "ALTER TABLE jobs DROP COLUMN worker",
+        "ALTER TABLE jobs DROP COLUMN placement",
         "UPDATE alembic_version SET version_num = '0001'",
     )
     on_server(empty_postgresql, *older)

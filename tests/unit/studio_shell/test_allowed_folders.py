@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ziggurat.errors import UsageError
+from ziggurat.workspace.datasets import stored_source
 from ziggurat.workspace.studio.paths import NOT_ALLOWED, Paths
 
 
@@ -44,7 +45,7 @@ def test_a_file_stands_for_its_folder(paths: Paths, tmp_path: Path) -> None:
         paths.allowed(str(tmp_path / "nothing"))
 
 
-@pytest.mark.parametrize("path", ["/", "relative", "/nowhere/at/all", "~"])
+@pytest.mark.parametrize("path", ["/", "relative", "/nowhere/at/all", "~nobody-of-this-name"])
 def test_some_paths_cannot_be_allowed(paths: Paths, path: str) -> None:
     with pytest.raises(UsageError, match="An allowed folder must be"):
         paths.allow(path)
@@ -121,3 +122,19 @@ def test_a_mistyped_workspace_is_not_made(ziggurat: Any, tmp_path: Path) -> None
         assert answer.code == 10
         assert "no studio in" in answer.err
     assert not (tmp_path / "typo").exists()
+
+
+def test_a_tilde_is_the_home_of_the_user_who_runs_the_studio(
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "pets" / "cats").mkdir(parents=True)
+    with pytest.raises(UsageError, match="must lie in a folder that is allowed"):
+        paths.allowed("~/pets")
+    assert paths.folder_to_allow("~/pets") == str(tmp_path / "home" / "pets")
+    assert paths.allow("~/pets") == str(tmp_path / "home" / "pets")
+    assert paths.allowed("~/pets/cats") == tmp_path / "home" / "pets" / "cats"
+    assert paths.suggestions("~/pets/c") == ["~/pets/cats/"]
+    with pytest.raises(UsageError, match="must lie in a folder that is allowed"):
+        paths.allowed("~/pets/../other")
+    assert stored_source("~/pets") == str(tmp_path / "home" / "pets")

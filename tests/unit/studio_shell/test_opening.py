@@ -11,7 +11,7 @@ pytest.importorskip("sqlalchemy", reason="the extra `studio` is not installed")
 pytest.importorskip("argon2", reason="the extra `studio` is not installed")
 
 from ziggurat.entities import Heartbeat, JobFilter, write_heartbeat
-from ziggurat.errors import JobError, StorageError
+from ziggurat.errors import JobError, StorageError, UnknownNameError
 from ziggurat.events import AttemptEnded, AttemptStarted, EventFile, ScalarLogged
 from ziggurat.layout import JobFolder
 from ziggurat.settings import load_settings
@@ -205,3 +205,9 @@ def test_a_server_of_another_version_keeps_its_database(settings):
         studio_summary(settings)
     with pytest.raises(JobError, match="Call `ziggurat down`"), open_people(settings):
         pass
+
+
+def test_an_unknown_executor_is_refused(tmp_path):
+    settings = load_settings({"HOME": "/"}, flags={"workspace": tmp_path, "executor": "kubernetes"})
+    with pytest.raises(UnknownNameError, match=r"kubernetes.*local"):
+        open_studio(settings, start=False)

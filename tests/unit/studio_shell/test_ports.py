@@ -27,10 +27,10 @@ def test_the_named_port_is_free():
 @pytest.mark.parametrize(
     ("host", "port", "rule"),
     [
-        ("127.0.0.1", 65536, "A port is a number from 0 to 65535. Received: 65536."),
-        ("127.0.0.1", -1, "A port is a number from 0 to 65535. Received: -1."),
-        ("192.0.2.1", 0, "The studio listens at a name or address of this machine. Received: '192.0.2.1': "),
-        ("no such host", 0, "The studio listens at a name or address of this machine. Received: 'no such host': "),
+        ("127.0.0.1", 65536, "65536 is not a port: these are from 0 to 65535."),
+        ("127.0.0.1", -1, "-1 is not a port: these are from 0 to 65535."),
+        ("192.0.2.1", 0, "'192.0.2.1' is not a name or address of this machine: "),
+        ("no such host", 0, "'no such host' is not a name or address of this machine: "),
     ],
 )
 def test_a_place_that_is_none_is_refused(host, port, rule):

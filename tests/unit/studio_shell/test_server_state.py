@@ -82,7 +82,7 @@ def test_a_second_server_is_refused_and_told_of_the_first(tmp_path, state):
         with pytest.raises(JobError) as caught:
             WorkspaceLock(tmp_path, sleep=lambda _: None)
     assert str(caught.value) == (
-        f"One studio at a time serves a workspace: {tmp_path}. Received: process {os.getpid()} on {state.host} at "
+        f"Another studio serves {tmp_path} already. Received: process {os.getpid()} on {state.host} at "
         f"{ADDRESS}. Use that one, end it with `ziggurat down`, or choose another --workspace."
     )
     assert caught.value.details == {"pid": os.getpid(), "address": ADDRESS}
@@ -167,8 +167,8 @@ def test_a_server_that_does_not_end_is_named(tmp_path, serve):
 
 
 def test_there_must_be_a_server_to_be_ended(tmp_path, state):
-    with pytest.raises(JobError, match="A studio must serve"):
+    with pytest.raises(JobError, match="No studio serves"):
         end_server(tmp_path)
     write_server(tmp_path, dataclasses.replace(state, host="elsewhere"))
-    with pytest.raises(JobError, match="the studio runs on elsewhere"):
+    with pytest.raises(JobError, match="The studio runs on elsewhere"):
         end_server(tmp_path)

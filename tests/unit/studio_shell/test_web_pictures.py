@@ -99,12 +99,12 @@ def test_an_at_sign_in_a_path_is_no_secret() -> None:
 
 
 def test_an_unknown_name_is_said() -> None:
-    with pytest.raises(DataError, match=r"Received: `nobody\.invalid`, which is an unknown host"):
+    with pytest.raises(DataError, match=r"`nobody\.invalid` is an unknown host"):
         WebPictures().fetch("http://nobody.invalid/cat.png")
 
 
 def test_nobody_at_the_address_is_said(server: PictureServer) -> None:
-    with pytest.raises(DataError, match=r"The server of an address answers\. Received: ConnectError from `http://127"):
+    with pytest.raises(DataError, match=r"`http://127.*does not answer: ConnectError"):
         WebPictures("127.0.0.1").fetch("http://127.0.0.1:1/cat.png")
 
 
@@ -150,9 +150,9 @@ def test_what_takes_too_long_is_given_up(server: PictureServer) -> None:
 
 
 def test_what_is_not_there_or_no_picture_is_said(server: PictureServer, pictures: WebPictures) -> None:
-    with pytest.raises(DataError, match=rf"Received: 404 Not Found from `{server.url('/gone.png')}`"):
+    with pytest.raises(DataError, match=rf"`{server.url('/gone.png')}` gives no image: 404 Not Found"):
         pictures.fetch(server.url("/gone.png"))
-    with pytest.raises(DataError, match="a file that can be read as one") as refused:
+    with pytest.raises(DataError, match="is no image that can be read") as refused:
         pictures.fetch(server.url("/page.html"))
     assert "not of a page that shows it" in refused.value.advice
 
@@ -176,7 +176,8 @@ def test_a_few_are_fetched_at_once(server: PictureServer) -> None:
     server.ended.set()
     for thread in threads:
         thread.join()
-    assert failures == ["At the address of an image is a file that can be read as one."] * 4
+    assert len(failures) == 4
+    assert all("is no image that can be read" in each for each in failures)
     assert pictures.fetch(server.url("/cat.png"))[1] == PICTURE
 
 

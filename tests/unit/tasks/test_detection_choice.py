@@ -8,7 +8,14 @@ import pytest
 from tests.unit.tasks.detection_parts import NAMES, scene
 from ziggurat.errors import UnknownNameError, UsageError
 from ziggurat.tasks.detection_choice import DetectionSamples, detection_fields, object_changes
-from ziggurat.tasks.detection_errors import ERRORS, confusion, error_counts, error_types
+from ziggurat.tasks.detection_errors import (
+    ERRORS,
+    average_precisions,
+    confidence_figures,
+    confusion,
+    error_counts,
+    error_types,
+)
 from ziggurat.tasks.detection_matching import find_overlaps, match
 from ziggurat.tasks.sample_choice import checked_choice
 
@@ -77,7 +84,23 @@ def test_figures_are_those_of_all_images(boxes) -> None:
     assert figures["recall"] == pytest.approx(true / objects, abs=1e-4)
     counts = error_counts(overlaps, matching, error_types(overlaps, matching, 0.6), 0.4)
     assert {each["error"]: each["count"] for each in figures["errors"]} == counts
-    assert len(figures["by_confidence"]) == 19
+    assert (figures["correct"], figures["false"], figures["missed"]) == (true, false, objects - true)
+    assert [each["confidence"] for each in figures["by_confidence"]] == [round(0.01 * each, 2) for each in range(5, 96)]
+
+
+def test_curves_and_points_of_each_class_follow_the_overlap_that_is_asked_for(boxes) -> None:
+    figures = samples_of(boxes).figures(asked(iou=0.6, confidence=0.4))
+    overlaps = find_overlaps(*boxes)
+    matching = match(overlaps, 0.6)
+    kept = ~matching.is_ignored
+    areas = average_precisions(
+        overlaps.scores[kept], overlaps.classes[kept], matching.is_true[kept], overlaps.objects(len(NAMES))
+    )
+    assert np.mean(figures["precisions"], axis=1) == pytest.approx(areas, abs=1e-3)
+    for number, point in enumerate(figures["points"]):
+        found = confidence_figures(overlaps, matching, np.array([0.4]), number)
+        assert point == pytest.approx([found["recall"][0], found["precision"][0]], abs=1e-4)
+    assert "precisions" not in samples_of(boxes).figures(asked())
 
 
 def test_sizes_are_those_of_the_objects() -> None:

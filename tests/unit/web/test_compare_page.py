@@ -108,6 +108,22 @@ def test_parallel_coordinates_end_with_the_chosen_metric(studio, run):
         {"name": "one", "values": [0.1, "mlp", 0.5, 1.0]},
         {"name": "two", "values": [0.001, "linear", 0.7, None]},
     ]
+    assert chart["own_colors"], "each run has the color of its curves"
+
+
+def test_many_runs_are_colored_by_their_result(studio, run, visit):
+    runs = [run(f"run {number}", {"cost": [float(number)]}, learning_rate=0.1 / (1 + number)) for number in range(9)]
+    assert not compared(studio, runs).chart["own_colors"]
+    page = html_of(visit.get("/compare?" + "&".join(f"job={each.id}" for each in runs)))
+    assert "its color is its value on the last axis" in page.text
+
+
+def test_runs_without_evaluations_have_a_button_that_makes_them(run, visit):
+    runs = [run(name, {"cost": [1.0]}, learning_rate=0.1) for name in ("one", "two")]
+    page = html_of(visit.get(f"/compare?job={runs[0].id}&job={runs[1].id}"))
+    button = page.one("#compare-evaluate")
+    assert (button["name"], button["value"]) == ("action", "evaluate")
+    assert page.one(".compare-evaluate")["action"] == "/jobs/bulk"
 
 
 def test_values_without_a_better_have_no_best(studio, run, visit):

@@ -1,7 +1,5 @@
 """Pages of object detection: boxes over samples of an evaluation, and over an image that was predicted for."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -32,18 +30,51 @@ def detected(evaluation):
     return evaluation("detected", context, {"output": output}, {"y": y})
 
 
+def cells(page):
+    return [[cell.text for cell in row.all("td")] for row in page.all(".confusion tbody tr")]
+
+
 def test_an_evaluation_shows_metrics_curves_and_tables(visit, detected) -> None:
     answer = visit.get(f"/evaluations/{detected}")
 
     assert answer.status_code == 200
     page = html_of(answer)
-    assert next(iter(metrics(answer))) == "mAP 50:95"
-    charts = {each["aria-label"].partition(";")[0]: json.loads(each["data-chart"]) for each in page.all(".task-chart")}
-    assert list(charts) == ["Precision and recall", "Choice of the confidence", "Errors", "Confusion"]
-    assert charts["Confusion"]["values"] == [[14, 0, 0], [0, 0, 14], [14, 0, 0]]
-    assert [each["name"] for each in charts["Choice of the confidence"]["groups"]] == ["Precision", "Recall", "F1"]
-    assert [each.text for each in page.all(".classes h2")] == ["Classes", "Best confidence"]
+    shown = metrics(answer)
+    assert next(iter(shown)) == "mAP 50:95"
+    assert list(shown)[3:] == ["Small, medium, large", "Precision", "Recall", "F1", "Samples"]
+    assert [each.text for each in page.all(".task-panels h2")] == [
+        "Confusion",
+        "Precision and recall",
+        "By confidence",
+        "Kinds of errors",
+    ]
+    assert not page.all(".task-chart")
+    assert [each.text for each in page.all(".classes h2")] == ["Average precision by class", "Best confidence by class"]
     assert "dog <b>" not in answer.text
+
+
+def test_the_axes_of_the_confusion_name_all_classes_and_the_background(visit, detected) -> None:
+    page = html_of(visit.get(f"/evaluations/{detected}"))
+
+    assert [each.text for each in page.all(".confusion thead th span")] == ["cat", "dog <b>", "background"]
+    assert [each.text for each in page.all(".confusion tbody th")] == ["cat", "dog <b>", "background"]
+    assert cells(page) == [["14", "", ""], ["", "", "14"], ["14", "", ""]]
+    percent = html_of(visit.get(f"/evaluations/{detected}", params={"values": "percent"}))
+    assert cells(percent) == [["100", "", ""], ["", "", "100"], ["100", "", ""]]
+
+
+def test_curves_are_lines_with_a_dot_at_the_confidence(visit, detected) -> None:
+    page = html_of(visit.get(f"/evaluations/{detected}"))
+
+    curves = page.one("#precision-recall")
+    assert len(curves.all("polyline")) == 2
+    assert next(each.text for each in curves.all(".legend li")) == "cat AP50 100.0 %"
+    by_confidence = page.one("#by-confidence")
+    assert len(by_confidence.all("polyline")) == 3
+    assert by_confidence.one("text.at").text == "0.30"
+    assert "Highest F1 80.0 % at 0.20" in by_confidence.text
+    # One of the classes has no box at this confidence, so it has no precision.
+    assert len(curves.all("circle.series-1")) == 1
 
 
 def test_samples_show_actual_and_predicted_boxes(visit, detected) -> None:
@@ -62,43 +93,59 @@ def test_samples_show_actual_and_predicted_boxes(visit, detected) -> None:
     ]
     assert [each["data-found"] for each in drawing.all(".actual")] == ["0.8", "0.2"]
     assert drawing.all(".predicted rect")[-1]["width"] == "20.0"
-    figures = json.loads(page.one("[data-figures]")["data-figures"])
-    at = next(each for each in figures if each["confidence"] == 0.3)
-    assert (at["precision"], at["recall"]) == (0.5, 0.5)
 
 
-def test_other_iou_and_confidence_change_figures_and_tiles(visit, detected) -> None:
-    page = html_of(visit.get(f"/evaluations/{detected}", params={"confidence": "0.5"}))
+def test_one_slider_moves_figures_charts_and_images(visit, detected) -> None:
+    before = html_of(visit.get(f"/evaluations/{detected}"))
+    assert len(before.all('input[type="range"]')) == 1
+    assert before.one("#threshold-figures").text == "14 correct 14 false 14 missed Highest F1: 0.20"
+    assert before.one("#measure-precision").text == "Precision 50.0 % at 0.30 14 of 28 boxes"
 
-    charts = {each["aria-label"].partition(";")[0]: json.loads(each["data-chart"]) for each in page.all(".task-chart")}
-    assert charts["Confusion"]["values"] == [[14, 0, 0], [0, 0, 14], [0, 0, 0]]
-    assert charts["Errors"]["y"] == "Errors"
-    assert page.one("#field-confidence")["value"] == "0.5"
-    assert page.one("[data-confidence]")["value"] == "0.5"
+    answer = visit.part(f"/evaluations/{detected}", "evaluation-results", params={"confidence": "0.5"})
+    page = html_of(answer)
+    assert "<html" not in answer.text
+    assert cells(page) == [["14", "", ""], ["", "", "14"], ["", "", ""]]
+    assert page.one("#by-confidence text.at").text == "0.50"
+    assert page.one("#threshold-figures").text == "14 correct 0 false 14 missed Highest F1: 0.20 Reset"
+    assert page.one("#measure-precision").text == "Precision 100.0 % at 0.50 14 of 14 boxes"
     assert {*(each["class"] for each in page.all("#samples .tile")[0].all(".predicted"))} == {
         "predicted correct off",
         "predicted wrong off",
         "predicted correct",
     }
+    whole = html_of(visit.get(f"/evaluations/{detected}", params={"confidence": "0.5"}))
+    assert whole.one("#field-confidence")["value"] == "0.5"
+    assert whole.one('input[name="iou"][checked]')["value"] == "0.5"
+
+
+def test_another_iou_has_curves_of_its_own(visit, detected) -> None:
+    page = html_of(visit.get(f"/evaluations/{detected}", params={"iou": "0.9"}))
+
+    assert page.one('input[name="iou"][checked]')["value"] == "0.9"
+    assert "AP50" not in page.one("#precision-recall .legend").text
+    assert cells(page) == [["14", "", ""], ["", "", "14"], ["14", "", ""]]
     refused = visit.get(f"/evaluations/{detected}", params={"iou": "7"})
     assert refused.status_code == 400
     assert "from 0.1 to 0.95" in refused.text
 
 
-def test_bars_and_cells_lead_to_their_samples(visit, detected) -> None:
+def test_rows_and_cells_choose_the_images_below(visit, detected) -> None:
     page = html_of(visit.get(f"/evaluations/{detected}", params={"confidence": "0.35"}))
-    charts = {each["aria-label"].partition(";")[0]: json.loads(each["data-chart"]) for each in page.all(".task-chart")}
 
-    errors = dict(zip(charts["Errors"]["names"], charts["Errors"]["links"], strict=True))
-    assert errors["classification"] is None
-    missed = html_of(visit.get(errors["missed"]))
-    assert missed.one(".lead").text == "14 samples"
-    assert missed.one("#field-errors option[selected]")["value"] == "missed"
-    cell = charts["Confusion"]["link"].replace("{row_number}", "2").replace("{column_number}", "0")
+    errors = {row.one("th").text: row for row in page.all("#errors tbody tr")}
+    assert not errors["wrong class"].all("a")
+    missed = html_of(visit.get(errors["missed object"].one("a")["href"].partition("#")[0]))
+    assert missed.one("#show-all").text == "Show all 14"
+    assert missed.one("#fields-off").text == "Errors: missed object ×"
+    cell = page.one("#cell-2-0")["href"].partition("#")[0]
     assert "confidence=0.35" in cell
-    assert html_of(visit.get(cell)).one(".lead").text == "14 samples"
-    empty = charts["Confusion"]["link"].replace("{row_number}", "0").replace("{column_number}", "1")
-    assert "No sample is in this range." in visit.get(empty).text
+    chosen = html_of(visit.get(cell))
+    assert chosen.one("#fields-off").text == "Actual class: background, Predicted class: cat ×"
+    assert chosen.one(".confusion td.current a")["id"] == "cell-2-0"
+    everything = visit.get(chosen.one("#cell-2-0")["href"].partition("#")[0])
+    assert not html_of(everything).all("#fields-off")
+    listed = html_of(visit.get(missed.one("#show-all")["href"]))
+    assert listed.one("#field-errors option[selected]")["value"] == "missed"
 
 
 def test_programs_choose_samples_by_fields_of_the_task(visit, detected) -> None:

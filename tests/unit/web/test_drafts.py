@@ -13,10 +13,12 @@ from ziggurat.entities import Identity
 from ziggurat.web.drafts import drop_draft, load_draft, save_draft
 
 
-def request_of(studio: Any, name: str = "local") -> Request:
+def request_of(studio: Any, name: str = "local", *, query: str = "", **headers: str) -> Request:
     who = Identity(user=None, role="admin", scope="admin", by=name)
     app = SimpleNamespace(state=SimpleNamespace(studio=studio))
-    return Request({"type": "http", "app": app, "state": {"identity": who}})
+    sent = [(key.replace("_", "-").encode(), value.encode()) for key, value in headers.items()]
+    scope = {"type": "http", "app": app, "state": {"identity": who}, "query_string": query.encode(), "headers": sent}
+    return Request(scope)
 
 
 def test_a_draft_comes_back_as_it_was_saved(studio):
@@ -32,6 +34,42 @@ def test_a_draft_comes_back_as_it_was_saved(studio):
     drop_draft(request, "new-model")
     drop_draft(request, "new-model")
     assert load_draft(request, "new-model") is None
+
+
+def test_two_tabs_do_not_overwrite_each_other(studio):
+    first = request_of(studio, hx_current_url="http://here/models/new?draft=aaaa1111")
+    second = request_of(studio, referer="http://here/models/new?clone=x&draft=bbbb2222")
+    save_draft(first, "new-model", FormData([("epochs", "11")]))
+    save_draft(second, "new-model", FormData([("epochs", "22")]))
+    save_draft(first, "new-model", FormData([("epochs", "12")]))
+
+    def shown(query: str) -> Any:
+        draft = load_draft(request_of(studio, query=query), "new-model")
+        return draft and dict(draft.fields)["epochs"]
+
+    assert shown("draft=aaaa1111") == "12"
+    assert shown("draft=bbbb2222") == "22"
+    assert shown("") == "12", "a page that is opened anew begins with the newest"
+    assert shown("draft=cccc3333") == "12"
+    drop_draft(first, "new-model")
+    assert shown("draft=bbbb2222") == shown("") == "22"
+    drop_draft(second, "new-model")
+    assert shown("") is None
+
+
+def test_names_of_tabs_that_are_none_are_one_tab(studio):
+    for place in ("http://[", "http://here/?draft=../../x", "http://here/?draft="):
+        save_draft(request_of(studio, referer=place), "new-model", FormData([("place", place)]))
+    assert [each.name for each in studio.saved.list("local", "draft")] == ["new-model"]
+
+
+def test_old_drafts_of_closed_tabs_go(studio):
+    for number in range(12):
+        tab = f"draft=tab{number:04d}"
+        save_draft(request_of(studio, query=tab), "new-model", FormData([("number", str(number))]))
+    kept = studio.saved.list("local", "draft")
+    assert len(kept) == 8
+    assert "new-model/tab0011" in {each.name for each in kept}
 
 
 def test_files_and_secrets_are_left_out(studio):

@@ -18,6 +18,7 @@ from sqlalchemy import Engine, event
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
+from tests.unit.map_samples import add_map
 from tests.unit.web.html_page import html_of
 from ziggurat.entities import Job, JobChange, JobFilter, NewJob
 from ziggurat.events import ScalarLogged
@@ -215,6 +216,12 @@ def test_empty_lists_lead_on(visit: Any, ended: Callable[..., Job]) -> None:
 def test_home_page_says_what_is_to_know_of_the_workspace(visit: Any, studio: Studio) -> None:
     (remark,) = studio.remarks  # the workspace of these tests is a copy
     assert remark in words_of(visit.get("/").text)
+
+
+def test_a_map_in_the_list_of_all_jobs_is_called_so(visit: Any, studio: Studio, pets: str) -> None:
+    job = add_map(studio, pets)
+    row = html_of(visit.get("/?kind=all")).one(f"#row-{job.id}")
+    assert row.one("span.chip").text == "map"
 
 
 def test_runs_are_listed_with_what_they_came_to(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import pytest
 
 from tests.unit.checkpoint_samples import write_checkpoint
@@ -207,6 +210,68 @@ def test_boxes_are_drawn_over_samples_of_each_validation(visit, told):
     assert told_of["predicted"] == ["0 of 2 found", "1 of 2 found", "2 of 2 found"]
     assert told_of["scores"] == ["", "1 false", ""]
     assert told_of["boxes"][1][1][:4] == [70, 10, 20, 20]
+
+
+def mask_text(rows):
+    """Return a mask as a job keeps it; 0 is clear."""
+    numbers = np.array(rows, np.uint8)
+    colors = np.stack([numbers * 10, numbers * 20, numbers * 30, np.where(numbers, 255, 0).astype(np.uint8)], axis=2)
+    return base64.b64encode(cv2.imencode(".png", colors)[1].tobytes()).decode("ascii")
+
+
+def test_masks_are_drawn_over_samples_of_each_validation(visit, told):
+    job = told()
+    sample = {"split": "val", "row": 4, "key": "4.png", "label": {"mask": mask_text([[1, 1], [2, 0]])}}
+    lines: list[dict[str, Any]] = [
+        {"version": 1, "kind": "segmentation", "class_names": ["a", "b"], "samples": [sample]}
+    ]
+    for epoch, mask in enumerate(("", "damaged", mask_text([[1, 2], [2, 2]]), mask_text([[1, 1], [2, 1]]))):
+        lines.append({"step": 10 * epoch, "epoch": epoch, "time": 1.0, "predictions": [{"mask": mask}]})
+    replace_lines(JobFolder(Path(job.folder)).sample_predictions, lines, "The predictions")
+
+    section = part_of(visit, job, "sample-predictions").one("#job-sample-predictions")
+
+    told_of = json.loads(section["data-records"])["samples"][0]
+    assert told_of["predicted"] == ["no pixel counts", "no pixel counts", "IoU 50\u202f%", "IoU 100\u202f%"]
+    assert told_of["right"] == [None] * 4
+    masks = section.all(".mask")
+    assert masks[1]["src"] == told_of["masks"][-1] == f"/jobs/{job.id}/sample-predictions/0/30.png"
+    assert visit.get(masks[0]["src"]).content == base64.b64decode(sample["label"]["mask"])
+    assert visit.get(masks[1]["src"]).content.startswith(b"\x89PNG")
+    for name in ("0/0", "0/10", "0/7", "3/actual"):
+        assert visit.get(f"/jobs/{job.id}/sample-predictions/{name}.png").status_code == 404
+
+
+def test_values_stand_beside_the_actual_ones(visit, told):
+    job = told()
+    sample = {"split": "val", "row": 4, "key": "house 4", "label": {"values": [120.5]}}
+    lines: list[dict[str, Any]] = [{"version": 1, "kind": "regression", "class_names": [], "samples": [sample]}]
+    lines += [{"step": 10, "epoch": 1, "time": 1.0, "predictions": [{"values": [value]}]} for value in (None, 118.25)]
+    replace_lines(JobFolder(Path(job.folder)).sample_predictions, lines, "The predictions")
+
+    section = part_of(visit, job, "sample-predictions").one("#job-sample-predictions")
+
+    assert [each.text for each in section.all("li p")] == ["118", "actual 120"]
+    assert json.loads(section["data-records"])["samples"][0]["predicted"] == ["–", "118"]
+
+
+def test_samples_that_are_no_images_show_their_text_or_row(visit, studio, train, pets):
+    job = train(dataset=pets)
+    record_samples(job.folder, 1)
+    path = JobFolder(Path(job.folder)).sample_predictions
+    head, *records = [json.loads(line) for line in path.read_text().splitlines()]
+    for sample, content in zip(
+        head["samples"], ({"text": "a <b>"}, {"cells": [["age", 7]]}, {"text": "c"}), strict=True
+    ):
+        sample["content"] = content
+    replace_lines(path, [head, *records], "The predictions")
+
+    section = part_of(visit, job, "sample-predictions").one("#job-sample-predictions")
+
+    assert [each.text for each in section.all(".task-text")] == ["a <b>", "c"]
+    assert section.one(".task-row").text == "age 7"
+    assert not section.all("img, li a")
+    assert "3 validation samples" in section.text
 
 
 def test_a_kind_that_this_page_does_not_know_is_left_out(visit, told):

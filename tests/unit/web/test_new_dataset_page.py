@@ -225,6 +225,24 @@ def test_an_admin_allows_the_folder_at_the_refusal(visit: Any, folder: Path, stu
     assert page.one("#preview")["hx-trigger"].startswith("load,")
 
 
+def test_a_tilde_is_a_path(visit: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder.parent))
+    page = html_of(visit.post(f"{PAGE}/form", data={"source": f"~/{folder.name}"}))
+    assert page.one("#detected-format").text == "Class folders"
+    assert page.one("#source")["value"] == str(folder)
+    assert "disabled" not in page.one("#create").attributes
+
+
+@pytest.mark.parametrize("name", ["nothing", "../elsewhere"])
+def test_a_wrong_source_cannot_be_created(visit: Any, folder: Path, studio: Any, name: str) -> None:
+    page = html_of(visit.post(f"{PAGE}/form", data={"source": str(folder / name)}))
+    assert "disabled" in page.one("#create").attributes
+    assert page.one("#create")["aria-describedby"] == "to-mend"
+    assert page.has("#to-mend")
+    empty = html_of(visit.post(f"{PAGE}/form", data={"source": ""}))
+    assert "disabled" not in empty.one("#create").attributes, "it says what is missing"
+
+
 def test_only_an_admin_may_allow_a_folder(visit_as: Any, folder: Path, studio: Any) -> None:
     _outside(studio, folder)
     trainer = visit_as("trainer")
@@ -535,7 +553,7 @@ def _pictures(folder: Path, count: int = 4) -> Path:
 def test_an_unclear_format_must_be_chosen(visit: Any, tmp_path: Path, studio: Any) -> None:
     folder = _pictures(tmp_path / "unlabelled")
     html = visit.post(f"{PAGE}/form", data={"source": str(folder), "seed": "0"}).text
-    assert problem(html, "format").endswith("drops no labels. Choose one of the likely formats.")
+    assert problem(html, "format").startswith("The format of")
     assert html_of(html).has("#detected .mark-warning")
     assert re.search(r'id="create"[^>]* disabled', html)
     refused = visit.post(PAGE, data={"source": str(folder)})

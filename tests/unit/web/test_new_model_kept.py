@@ -184,6 +184,47 @@ def test_mistakes_in_code_come_at_once_and_stop_a_start(visit: Any) -> None:
     assert "disabled" in page.one("#start").attributes
 
 
+def test_a_name_that_nothing_defines_stops_a_start(visit: Any) -> None:
+    code = (
+        "class UserModel(nn.Module):\n    def __init__(self, nclasses, input_shape):\n        super().__init__()\n\n"
+        "    def forward(self, x):\n        return slim.flatten(x)\n"
+    )
+    sent = SMALL | {"method": "custom", "network_text": code, "custom_framework": "torch"}
+    page = html_of(visit.post("/models/new/check", data=sent))
+    assert page.one('#preflight a[href="#network_text"]').text.startswith("Line 6: slim is not defined.")
+    assert "disabled" in page.one("#start").attributes
+
+
+def test_each_framework_has_its_code_and_keeps_what_was_typed(visit: Any) -> None:
+    def switched(sent: dict[str, Any], framework: str) -> Any:
+        back = visit.post("/models/new/code-framework", data=sent | {"framework": framework})
+        return visit.get(back.headers["location"])
+
+    first = sent_by(visit.get("/models/new")) | {"method": "custom", "network_text": "x = 1 # of TensorFlow\n"}
+    answer = switched(first, "torch")
+    torch = html_of(answer)
+    assert torch.one("#framework-torch")["aria-pressed"] == "true"
+    assert "class UserModel(nn.Module):" in torch.one("#network_text").text
+    assert not torch.has("#code-findings .finding"), "the other framework's mistakes are gone"
+    assert "disabled" not in torch.one("#start").attributes
+
+    back = switched(sent_by(answer) | {"network_text": "y = 2 # of PyTorch\n"}, "tensorflow")
+    assert html_of(back).one("#network_text").text.strip() == "x = 1 # of TensorFlow"
+    again = switched(sent_by(back) | {"network_text": html_of(back).one("#network_text").text}, "torch")
+    assert html_of(again).one("#network_text").text.strip() == "y = 2 # of PyTorch"
+
+
+def test_untouched_code_follows_the_framework_of_the_standard_networks(visit: Any) -> None:
+    sent = sent_by(visit.get("/models/new")) | {"framework": "torch"}
+    page = html_of(visit.get(visit.post("/models/new/framework", data=sent).headers["location"]))
+    assert "class UserModel(nn.Module):" in page.one("#network_text").text
+    assert page.one("#custom_framework")["value"] == "torch"
+
+    typed = sent_by(visit.get("/models/new")) | {"network_text": "mine = 1\n", "framework": "tensorflow"}
+    page = html_of(visit.get(visit.post("/models/new/framework", data=typed).headers["location"]))
+    assert page.one("#network_text").text.strip() == "mine = 1"
+
+
 def test_an_odd_preset_is_read_as_far_as_it_goes(visit: Any, studio: Any) -> None:
     odd = {"page": "new-model", "fields": [5, ["epochs"], ["batch_size", 16], ["epochs", "9"]]}
     studio.saved.put("local", "preset", "odd", odd)

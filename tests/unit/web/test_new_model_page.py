@@ -528,6 +528,11 @@ def test_the_recipe_of_photos_starts_from_pretrained_weights(visit: Any, studio:
     shown = html_of(page)
     assert shown.has("#recipe-applied")
     assert "8 photos: fine-tune; from scratch usually needs 10,000." in shown.one("#recipe").text
+    assert "With more epochs, all layers are trained behind the fit" in shown.one("#recipe").text
+    assert not shown.has("#fine-tune-button"), "the recipe fine-tunes: one card is enough"
+    assert shown.one("#fine-tune-on")["value"] == ""
+    started_fresh = html_of(visit.post("/models/new/network", data=form | {"fine_tuning-fit_head": "false"}))
+    assert started_fresh.has("#fine-tune-button")
     assert shown.one("#fold-fine_tuning-summary").text.startswith("Last layer fitted in the first epoch")
     assert "pretrained" in shown.one("#networks").text
     assert not studio.weights.all()

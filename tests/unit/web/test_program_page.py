@@ -41,10 +41,10 @@ def test_a_script_from_the_editor_is_submitted(visit, studio):
     ("fields", "file", "said"),
     [
         ({"origin": "file"}, None, "A program is a Python script"),
-        ({"origin": "file"}, ("empty.py", ""), "which is empty"),
+        ({"origin": "file"}, ("empty.py", ""), "is empty"),
         ({"origin": "file"}, ("notes.txt", "hello"), "Choose a file that ends in"),
         ({"origin": "file"}, ("x.py", "x = 1\ny = ="), "x.py, line 2: Syntax error"),
-        ({"origin": "file"}, ("x.zip", "no archive"), "zip file that can be read"),
+        ({"origin": "file"}, ("x.zip", "no archive"), "cannot be read as a zip file"),
         ({"origin": "text", "text": "def f(:"}, None, "Go to line 1"),
         ({"origin": "text", "text": SCRIPT, "arguments": "'open"}, None, "No closing quotation"),
         ({"origin": "text", "text": SCRIPT, "gpus": "many"}, None, "whole number from 0 to 64"),
@@ -68,7 +68,7 @@ def test_an_archive_without_a_script_names_the_choice(visit, studio):
     sent = {"file": ("p.zip", target.getvalue())}
     answer = visit.post("/programs/new", data={"origin": "file"}, files=sent)
     assert answer.status_code == 422
-    assert "2 Python files and no choice" in answer.text
+    assert "Which of the 2 Python files to run is not known" in answer.text
     source = answer.text.partition('name="source" value="')[2].partition('"')[0]
     assert source.endswith("p.zip")  # it need not be sent again
     visit.post("/programs/new", data={"origin": "file", "source": source, "script": "b.py"}, files={"file": ("", "")})

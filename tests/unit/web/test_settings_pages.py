@@ -269,6 +269,16 @@ def test_the_signing_key_is_shown_and_rotated(visit, studio):
     assert studio.people.audit(action="settings.signing_key").entries[0].details == {"signing_key": second}
 
 
+def test_a_digits_script_logs_in_by_name_where_no_login_is_needed(visit: Any, studio: Any) -> None:
+    answer = visit.post("/login", data={"username": "fred"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert visit.post("/login", data={"username": "fred", "next": "//other.host"}).headers["location"] == "/"
+
+    studio.people.create_user("first", None, role="admin", by=LOCAL)
+    assert visit.post("/login", data={"username": "first"}).status_code != 303
+    assert visit.get("/index.json").status_code == 401
+
+
 _MAIL = {
     "event-failed": "true", "address": "", "webhook_url": "", "webhook_key": "", "email_to": "ann@example.org",
     "email_from": "studio@example.org", "smtp_host": "mail.example.org", "smtp_port": "465", "smtp_security": "tls",

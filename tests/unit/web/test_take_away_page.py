@@ -136,9 +136,12 @@ def test_an_export_is_asked_for_proven_and_downloaded(visit, model, exports):
 
     assert "5 samples of the split val" in html_of(part).one('.note.good[data-parity="holds"]').text
     assert "<html" not in part.text
-    serving = html_of(part).one(f"#serve-{_NAME}-1").text
-    assert serving == f"ziggurat serve {model.folder}/exports/{_NAME}"
-    assert html_of(part).one(f"#serve-{_NAME}-2").text == "curl -F image=@image.png http://127.0.0.1:8600/predict"
+    lines = [html_of(part).one(f"#serve-{_NAME}-{number}").text for number in range(1, 5)]
+    assert lines[:2] == [
+        f"ziggurat serve {model.folder}/exports/{_NAME}",
+        "curl -F image=@image.png http://127.0.0.1:8600/predict",
+    ]
+    assert f"zig.load('{model.folder}/exports/{_NAME}').predict(\"image.png\")" in lines[3]
     assert "Not signed." in _text(part)
     with zipfile.ZipFile(io.BytesIO(archive.content)) as packed:
         assert packed.namelist() == ["info.json", "MODEL_CARD.md", "model.onnx", "predict.py"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from ziggurat.records.schema import Column, Schema
 from ziggurat.specs import DatasetSpec, save_spec
 from ziggurat.tasks import TaskContext, task
 from ziggurat.web.pages.evaluation.sample_content import contents_of, held_by
+from ziggurat.web.pages.evaluation.task_samples import task_tiles
 from ziggurat.web.pages.evaluation.view import SampleSource
 from ziggurat.web.rendering import _task_template
 from ziggurat.worker.results import SampleResults
@@ -168,6 +170,23 @@ def test_two_runs_are_compared_by_their_scores(visit: Any, priced: str, evaluati
     assert refused.status_code == 400
 
 
+def test_a_difference_whose_interval_has_both_signs_is_said_to_be_none(
+    visit: Any, priced: str, evaluation: Any, houses: str
+) -> None:
+    known, found = prices(1)
+    alike = known + np.random.RandomState(1).permutation(found - known)  # the same errors, on other samples
+    second = evaluation("second", table_context(), {"output": alike}, {"y": known}, dataset=houses)
+
+    assert "no significant difference: mean error" in html_of(visit.get(f"/evaluations/{second}")).one(".against").text
+    page = html_of(visit.get(f"/evaluations/{priced}/differences?other={second}"))
+    assert page.one("#mean-change").text == "No significant difference"
+    clearly = evaluation(
+        "third", table_context(), {"output": known + 3 * (found - known)}, {"y": known}, dataset=houses
+    )
+    page = html_of(visit.get(f"/evaluations/{priced}/differences?other={clearly}"))
+    assert page.one("#mean-change").text.endswith("worse")
+
+
 def test_scores_of_two_versions_are_one_page(
     visit: Any, studio: Any, priced: str, evaluation: Any, houses: str
 ) -> None:
@@ -233,7 +252,7 @@ def test_segmentation_shows_masks_and_each_class(
     answer = visit.get(f"/evaluations/{masked}")
     page = html_of(answer)
 
-    assert [row.one("th").text for row in page.all("table tbody tr")] == ["road", "tree <b>"]
+    assert {row.one("th").text for row in page.all(".classes tbody tr")} == {"road", "tree <b>"}
     assert "tree <b>" not in answer.text
     assert [each["data-mask-color"] for each in page.all("[data-mask-color]")] == ["#010203", "#090807"]
     sources = [each["src"] for each in page.all("#samples .tile")[0].all("img")]
@@ -245,6 +264,42 @@ def test_segmentation_shows_masks_and_each_class(
     assert asked == [(studio.jobs.get(masked).parent, "val", [row], "step-00000012")], "asked once for each sample"
     assert visit.get(f"/evaluations/{masked}/drawn/{row}/other").status_code == 404
     assert visit.get(f"/evaluations/{masked}/drawn/999/image").status_code == 400
+
+
+def test_segmentation_has_a_confusion_of_pixels_and_all_classes_the_worst_first(visit: Any, evaluation: Any) -> None:
+    names = tuple(f"class {number}" for number in range(12))
+    context = TaskContext(
+        task("segmentation"), Schema(kind="segmentation", class_names=names), Preprocessing(size=(4, 6))
+    )
+    targets = np.tile(np.arange(24).reshape(4, 6) % 12, (13, 1, 1))
+    predicted = np.where(targets == 3, 5, targets)  # of class 3 nothing is found
+    job_id = evaluation(
+        "masks", context, {"output": np.eye(12, dtype=np.float32)[predicted]}, {"y": targets[..., None]}
+    )
+
+    page = html_of(visit.get(f"/evaluations/{job_id}"))
+    assert [each.text for each in page.all(".confusion thead span")] == [*names, "share"]
+    rows = page.all(".confusion tbody tr")
+    assert [each.text for each in rows[3].all("td")] == ["", "", "", "", "", "100", *[""] * 6, "8.3"]
+    ranked = [row.one("th").text for row in page.all(".classes tbody tr")]
+    assert ranked[:2] == ["class 3", "class 5"]
+    assert len(ranked) == 12
+    pixels = html_of(visit.get(f"/evaluations/{job_id}", params={"values": "count"}))
+    assert [each.text for each in pixels.all(".confusion tbody tr")[3].all("td")][5] == "26"
+
+
+def test_masks_say_what_they_wait_for_and_lie_over_the_whole_image(
+    visit: Any, studio: Any, masked: str, take_in: Callable[..., str]
+) -> None:
+    tile = html_of(visit.get(f"/evaluations/{masked}")).all("#samples .tile")[0]
+    assert [each.text for each in tile.all(".mask-wait")] == ["waiting for the model …"] * 2
+
+    job, source = studio.jobs.get(masked), SampleSource(job=masked, dataset="d", kind="evaluate", tiny=False)
+    samples = studio.evaluations.samples(masked, limit=1)["samples"]
+    assert task_tiles(studio, job, samples, source, is_drawn=True)[0].base == source.picture(samples[0])
+    cropping = take_in("train", "crops", spec={"kind": "train", "preprocessing": {"resize_mode": "crop"}})
+    cropped = task_tiles(studio, replace(job, parent=cropping), samples, source, is_drawn=True)[0]
+    assert cropped.base == cropped.drawn["image"], "a stretched mask would not fit what was cut"
 
 
 def test_a_lost_checkpoint_is_one_sentence(visit: Any, studio: Any, masked: str) -> None:

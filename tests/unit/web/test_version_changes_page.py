@@ -213,6 +213,8 @@ def test_what_changed_between_versions_is_one_page(
     assert page.one("#relabeled-accuracy").text.startswith(f"{100 * changed.count(1) / 8:.1f}")
     assert page.one("#accuracy-change").text == f"{100 * cats / 8:.1f} points better"
     assert page.one("#difference-interval").text
+    is_open = page.one("#difference-interval").text.startswith("-")
+    assert page.has("#no-significance") == is_open
     assert page.one("#labels-changed").text == "1"
     assert [each.text for each in page.all(".compared-runs tbody tr")[0].all("td")] == ["first", "second"]
     listed = html_of(visit.get(f"{place}&which=label_changed"))

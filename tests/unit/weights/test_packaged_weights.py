@@ -70,7 +70,7 @@ def test_packaged_file_that_is_another_one_is_refused(settings, tmp_path):
     folders = open_folders(settings)
     public = dataclasses.replace(public_weights("convnet-fashion"), packaged_file=str(other))  # an absolute path wins
     weights = Weights(settings, folders.tasks, folders.jobs, public=[public])
-    with pytest.raises(CheckpointError, match="checksum that its publisher states"):
+    with pytest.raises(CheckpointError, match="is not the file that its publisher states"):
         weights.download("convnet-fashion")
     other.unlink()
     with pytest.raises(DataError, match="come with Ziggurat") as raised:

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from tests.unit.weights.weight_samples import add_entry, small_weights, weights_file
+from ziggurat.engine.fine_tuning import head_of
 from ziggurat.entities.pretrained_weights import PretrainedWeights, preprocessing_text, weights_name
 from ziggurat.errors import CheckpointError, MissingEntryError, UsageError
 from ziggurat.layout import WeightsFiles
-from ziggurat.zoo.heads import head_classes, head_keys
+from ziggurat.zoo.heads import head_beginning, head_classes, head_keys
 from ziggurat.zoo.weights_folder import WeightsFolder
 
 
@@ -162,6 +163,14 @@ def test_the_class_layers_of_a_detector_are_its_head():
     keys = ("head2.classes.weight", "head2.classes.bias", "head3.classes.weight")
     assert head_keys("detector_nano", shapes) == keys
     assert head_classes("detector_nano", shapes) == 7
+
+
+@pytest.mark.parametrize("network", ["detector_lite0", "unet_lite0"])
+def test_the_class_layers_on_a_backbone_are_its_head(network):
+    layers = ("head.across0.conv.weight", "head.level0.classes.weight", "head.classes.weight", "head.classes.bias")
+    shapes = {name: (7, 8, 1, 1)[: 1 if name.endswith("bias") else 4] for name in ("conv_stem.weight", *layers)}
+    assert head_keys(network, shapes) == layers[1:]
+    assert head_of(shapes, head_beginning(network)) == layers, "all of it starts fresh on a backbone"
 
 
 def test_a_network_without_a_head_has_none():

@@ -129,6 +129,14 @@ def test_a_training_names_weights_that_are_there(root):
     assert obstacle_of(spec_of(pretrained="weights:small")) is None
 
 
+@pytest.mark.parametrize(("network", "fits"), [("resnet18", True), ("detector_small", True), ("detector_nano", False)])
+def test_weights_fit_what_begins_with_their_network(root, network, fits):
+    add_entry(root, network="resnet18")
+    spec = spec_of(backend="torch", network=network, pretrained="weights:small")
+    problem = obstacle_of(spec, pending=("data",), workspace=root)
+    assert ("Pretrained weights fit the network that they are of" not in str(problem)) == fits
+
+
 def test_the_last_layer_for_other_classes_starts_fresh(root, caplog):
     add_entry(root, network="resnet18")
     folders = [root / "weights"]

@@ -14,6 +14,6 @@ def test_picture_list_names_no_files_outside(tmp_path):
     with only_offered([str(tmp_path / "offered")]):
         assert list_images(str(source), "", [], 0).keys == ["1.png"]
         source.write_text(f"1.png\n{tmp_path}/2.png\n")
-        with pytest.raises(DataError, match="A list names images below the folders that this studio offers"):
+        with pytest.raises(DataError, match="is not below the folders that this studio offers"):
             list_images(str(source), "", [], 0)
     assert len(list_images(str(source), "", [], 0).keys) == 2

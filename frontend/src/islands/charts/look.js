@@ -1,7 +1,7 @@
 // The colors and words that charts share: tokens of the page, numbers for people, and what ECharts has in common.
 import { colours, numberText } from "../curves/dom.js";
 
-const SERIES = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5", "--series-6"];
+const SERIES = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5", "--series-6", "--series-7", "--series-8"];
 const OTHERS = ["--ink", "--ink-2", "--line", "--line-strong", "--surface", "--sunken"];
 const LONGEST_NAME = 18;
 

@@ -1,4 +1,5 @@
 // From the pages' own description of a chart to the options of ECharts.
+import { dashOf } from "../curves/dom.js";
 import { middleCut, shortened, valueText } from "./look.js";
 
 const MANY_BARS = 60;
@@ -138,9 +139,10 @@ function parallel(asked, look, width) {
   const isCategory = Boolean(asked.axes[chosen]?.categories);
   const place = (value, number) => (value == null ? NaN : asked.axes[number].categories ? asked.axes[number].categories.indexOf(value) : value);
   const ends = isCategory ? [0, Math.max(1, asked.axes[chosen].categories.length - 1)] : [Math.min(...values), Math.max(...values)];
+  const isOwn = Boolean(asked.own_colors);
   const isCramped = width / Math.max(1, asked.axes.length) < 90;
   return {
-    parallel: { left: 48, right: 64, top: 54, bottom: 24, axisExpandable: asked.axes.length > 10, axisExpandCount: 8 },
+    parallel: { left: 48, right: 64, top: 54, bottom: isOwn || isCategory ? 24 : 52, axisExpandable: asked.axes.length > 10, axisExpandCount: 8 },
     parallelAxis: asked.axes.map((axis, dim) => {
       const drawn = look.axis(middleCut(axis.name, Math.max(8, Math.floor(width / asked.axes.length / 7) - 1)), { formatter: (value) => (axis.categories ? shortened(value, isCramped ? 8 : 14) : valueText(value)), hideOverlap: true });
       return {
@@ -155,7 +157,7 @@ function parallel(asked, look, width) {
         areaSelectStyle: { width: 18, borderColor: look.ink, color: look.soft, opacity: 0.25 },
       };
     }),
-    visualMap: { show: false, dimension: chosen, min: ends[0], max: ends[1] > ends[0] ? ends[1] : ends[0] + 1, inRange: { color: [look.series[0], look.series[3], look.series[1]] } },
+    visualMap: isOwn ? undefined : { show: !isCategory, type: "continuous", orient: "horizontal", left: "center", bottom: 0, itemWidth: 10, itemHeight: 160, text: ends.toReversed().map((value) => valueText(value)), textStyle: { color: look.soft }, dimension: chosen, min: ends[0], max: ends[1] > ends[0] ? ends[1] : ends[0] + 1, inRange: { color: [look.series[0], look.series[3], look.series[1]] } },
     tooltip: {
       ...look.base.tooltip,
       trigger: "item",
@@ -172,7 +174,7 @@ function parallel(asked, look, width) {
         activeOpacity: 0.9,
         lineStyle: { width: asked.lines.length > 200 ? 1 : 2, opacity: asked.lines.length > 200 ? 0.4 : 0.75 },
         emphasis: { lineStyle: { width: 4, opacity: 1 } },
-        data: asked.lines.map((line) => ({ name: line.name, value: line.values.map(place) })),
+        data: asked.lines.map((line, number) => ({ name: line.name, value: line.values.map(place), ...(isOwn ? { lineStyle: { color: look.series[number], type: dashOf(number) ?? "solid" } } : {}) })),
       },
     ],
   };

@@ -72,3 +72,10 @@ export function colours(place, tokens) {
   probe.remove();
   return found;
 }
+
+const DASHES = [[8, 4], [2, 4], [12, 4, 2, 4], [5, 2]];
+
+// The dashes of a line by its place; null for a whole one.
+export function dashOf(place) {
+  return place < 2 ? null : DASHES[(place - 2) % DASHES.length];
+}

@@ -1,10 +1,10 @@
 // What a chart draws: its lines, and their points in one table with a common x.
 import uPlot from "uplot";
-import { partOf } from "./groups.js";
+import { dashOf } from "./dom.js";
+import { baseOf, basesOf, partOf, titleOf } from "./groups.js";
 import { smooth } from "./smoothing.js";
 
 const COLOURS = 8;
-const DASHES = [[8, 4], [2, 4], [12, 4, 2, 4], [5, 2]];
 const PARTS = ["training", "validation", "test"];
 const NAMES = { training: "Training", validation: "Validation", test: "Test" };
 
@@ -12,6 +12,8 @@ const NAMES = { training: "Training", validation: "Validation", test: "Test" };
 // dashes tell lines apart as well as colors do.
 export function linesOf(group, runs, isEqual = false) {
   if (isEqual) return equalLines(group.tags[0], runs);
+  const bases = basesOf(group.tags, group.base);
+  if (bases.length > 1) return linesOfSeveral(group, runs, bases);
   const lines = [];
   runs.forEach((run, number) => {
     for (const tag of group.tags) {
@@ -25,14 +27,28 @@ export function linesOf(group, runs, isEqual = false) {
   return lines;
 }
 
+// One line for each metric of each run, named after the metric; the first has the color of a validation.
+function linesOfSeveral(group, runs, bases) {
+  const ordered = bases.flatMap((base) => group.tags.filter((tag) => baseOf(tag) === base));
+  return runs.flatMap((run, number) =>
+    ordered.flatMap((tag, at) => {
+      if (!run.curves.has(tag)) return [];
+      const part = partOf(tag) === "training" ? ", training" : "";
+      const label = `${titleOf(baseOf(tag))}${part}${number === 0 ? "" : `: ${run.name}`}`;
+      return [{ run, tag, label, ...lookOf(1 + number * ordered.length + at) }];
+    }),
+  );
+}
+
 function equalLines(tag, runs) {
   return runs.flatMap((run, number) => (run.curves.has(tag) ? [{ run, tag, label: run.label, ...lookOf(number) }] : []));
 }
 
 function lookOf(place) {
   const token = place < COLOURS ? `--series-${place + 1}` : "--series-context";
-  return { token, dash: place < 2 ? null : DASHES[(place - 2) % DASHES.length] };
+  return { token, dash: dashOf(place) };
 }
+
 
 // The table that uPlot draws: x, then two columns a line: as it is, and smooth.
 export function tableOf(lines, settings) {

@@ -68,6 +68,9 @@ _GradCam = Annotated[dict[str, str] | None, Depends(_asked_grad_cam)]
 """Which class and layer are looked at; None if not requested."""
 
 
+_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
 class _Evaluate(RequestBody):
     split: Literal["train", "val", "test"] = "val"
     checkpoint: str | None = None
@@ -208,6 +211,26 @@ def export(studio: StudioDep, who: TrainerUser, job_id: str, body: _ModelExport)
     return download(parts, f"{name}-{body.format}", body.archive)
 
 
+class _OperatingPoint(RequestBody):
+    evaluation: str = Field(
+        "", max_length=200, description="Evaluation on the validation split to choose on; empty: the newest."
+    )
+    threshold: float | None = Field(
+        None, ge=0, le=1, allow_inf_nan=False, description="Of every class that `thresholds` does not name."
+    )
+    thresholds: dict[str, _Share] | None = Field(None, description="Name of a class → its threshold.")
+
+
+@router.get("/models/{job_id}/operating-point", response_model=Json | None)
+def operating_point(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return ``thresholds`` (name → number), whether they are ``used``, and else the ``problem``; null without any."""
+    return answer(studio.operating_points.of_model(job_id))
+
+
+add_operation(router, models.set_operating_point, shape=Json, body=_OperatingPoint)
+add_operation(router, models.clear_operating_point, status=204)
+
+
 class _BackgroundExport(RequestBody):
     format: str = Field(max_length=100, description="Such as `onnx`.")
     preprocessing: Literal["inside", "beside"] = "inside"
@@ -242,6 +265,19 @@ def fetch(
     found = studio.exports.get(job_id, name)
     parts = studio.exports.archive(job_id, name, format)
     return download(parts, f"{studio.jobs.get(job_id).name or job_id}-{found.format}", format)
+
+
+add_operation(router, models.start_serving, shape=Json, status=202)
+add_operation(router, models.stop_serving, status=204)
+
+
+@router.get("/models/{job_id}/exports/{name}/server", response_model=Json | None, name="serving")
+def serving(studio: StudioDep, _who: ViewerUser, job_id: str, name: str) -> Response:
+    """Return ``state``, ``url``, ``requests``, ``self_test`` and ``log`` of the server of an export; null without one.
+
+    ``state`` is ``loading``, ``ready`` or ``failed``, then with the ``reason``.
+    """
+    return answer(studio.serving.state(job_id, name))
 
 
 class _Publish(RequestBody):

@@ -16,7 +16,9 @@ from ziggurat.backends.tensorflow.runtime import tf
 from ziggurat.backends.tensorflow.towers import (
     BuiltTower,
     TowerInput,
+    build_inference_tower,
     build_tower,
+    built_tower,
     check_divides,
     gives_class_scores,
     make_placeholders,
@@ -98,7 +100,7 @@ class JobGraph:
         summary: the user's images, histograms and what else is no curve, serialized; None where there are none.
         training: the towers that train.
         validation: the tower that evaluates.
-        inference: the tower that predicts.
+        predicting: the tower that predicts; the error where it could not be built.
         averages: of the weights; None if not requested.
         mixed: placeholders of second labels and of shares, which training steps take beside; None where there are none.
         head: steps of the head alone; None where nothing is fine-tuned.
@@ -117,10 +119,19 @@ class JobGraph:
     summary: Any
     training: list[BuiltTower]
     validation: BuiltTower
-    inference: BuiltTower
+    predicting: BuiltTower | NetworkCodeError
     averages: AveragedWeights | None = None
     mixed: MixedLabels | None = None
     head: HeadSteps | None = None
+
+    @property
+    def inference(self) -> BuiltTower:
+        """The tower that predicts.
+
+        Raises:
+            NetworkCodeError: if it could not be built.
+        """
+        return built_tower(self.predicting)
 
 
 def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = None) -> JobGraph:
@@ -152,7 +163,7 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
     optimizers = [LossOptimizers(choice) for _ in training[0].losses]
     train_op, accumulate_op, norm = _training(training, options, optimizers, step, is_frozen, shared.path)
     validation = build_tower(shared, x, y, stage="val", device=_device(options.devices, 0))
-    inference = build_tower(shared, x, None, stage="inf", device=_device(options.devices, 0))
+    predicting = build_inference_tower(shared, x, _device(options.devices, 0))
     averages, head = None, None
     if options.fine_tuning is not None:
         head = _head_steps(batch, shared, options, choice, optimizers)
@@ -177,7 +188,7 @@ def build_graph(shared: TowerInput, options: GraphOptions, *, is_frozen: Any = N
         summary=merged_summaries(validation.summaries, training[0].scalars),
         training=training,
         validation=validation,
-        inference=inference,
+        predicting=predicting,
         averages=averages,
         mixed=mixed,
         head=head,

@@ -24,15 +24,18 @@ class LinearHeadProgram(ABC):
     """Base of programs whose head can be fitted.
 
     Args:
-        inference: tower for inference.
         path: of the network file, for errors.
         fine_tuning: names the head; None for the last layer with weights.
     """
 
-    def __init__(self, inference: BuiltTower, path: str, fine_tuning: FineTuningRequest | None) -> None:
-        self._inference = inference
+    def __init__(self, path: str, fine_tuning: FineTuningRequest | None) -> None:
         self._path = path
         self._fine_tuning = fine_tuning
+
+    @property
+    @abstractmethod
+    def _inference(self) -> BuiltTower:
+        """Tower for inference."""
 
     @property
     @abstractmethod

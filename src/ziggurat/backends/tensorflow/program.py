@@ -27,7 +27,7 @@ from ziggurat.backends.tensorflow.describe import light_graph
 from ziggurat.backends.tensorflow.graph import WEIGHTS, JobGraph
 from ziggurat.backends.tensorflow.linear_head import LinearHeadProgram
 from ziggurat.backends.tensorflow.runtime import tf, tf2
-from ziggurat.backends.tensorflow.towers import Loss, inference_feeds, with_short_tags
+from ziggurat.backends.tensorflow.towers import BuiltTower, Loss, inference_feeds, with_short_tags
 from ziggurat.backends.tensorflow.variables import check_state, loading
 from ziggurat.engine.feed import BatchCycle, DirectFeed, Feed, QueueFeed
 from ziggurat.engine.fine_tuning import BACKBONE_RATE, FineTuningRequest
@@ -64,7 +64,7 @@ class TensorFlowProgram(LinearHeadProgram):
         fine_tuning: FineTuningRequest | None = None,
     ) -> None:
         self.graph = graph
-        super().__init__(graph.inference, graph.path, fine_tuning)
+        super().__init__(graph.path, fine_tuning)
         self._prefetch = prefetch
         self._parts = batch_parts
         self._config = config
@@ -82,6 +82,10 @@ class TensorFlowProgram(LinearHeadProgram):
         self._calls: dict[tuple[str, tuple[str, ...]], Callable[..., Any]] = {}
         self._parts_of_cost = _parts_of_cost(graph.validation.losses)
         self._feeds, self._training_feeds = _placeholders(graph)
+
+    @property
+    def _inference(self) -> BuiltTower:
+        return self.graph.inference
 
     @property
     def session(self) -> Any:

@@ -23,7 +23,9 @@ from ziggurat.tasks.arrays import ArraySpec
 __all__ = [
     "BuiltTower",
     "TowerInput",
+    "build_inference_tower",
     "build_tower",
+    "built_tower",
     "check_divides",
     "gives_class_scores",
     "inference_feeds",
@@ -196,6 +198,7 @@ class BuiltTower:
 
     Args:
         tower: the user's object.
+        x: what it was built on; the network may have put another tensor into ``tower.x``.
         outputs: output tensors, one or more.
         losses: what is minimized; empty for inference.
         scalars: name → scalar tensor, from the user's scalar summaries.
@@ -206,6 +209,7 @@ class BuiltTower:
     """
 
     tower: Tower
+    x: Any
     outputs: list[Any]
     losses: list[Loss] = field(default_factory=list)
     scalars: dict[str, Any] = field(default_factory=dict)
@@ -264,10 +268,18 @@ def inference_feeds(tower: BuiltTower, x: Any, given: Mapping[str, Any]) -> dict
 
     Raises:
         UnknownNameError: where the network has no such input.
-        ConfigurationError: where one is of another shape.
+        ConfigurationError: where one is of another shape, or one without a default is missing.
     """
-    feeds = {tower.tower.x: x}
+    feeds = {tower.x: x}
     known = tower.tower.inference_inputs
+    for name, tensor in known.items():
+        if name not in given and tensor.op.type != "PlaceholderWithDefault":
+            raise ConfigurationError(
+                f"The input `{name}` of this network is missing: it predicts from that, and not from samples.",
+                received="samples alone",
+                advice=f"Say how many predictions to make from noise (`--count`), or give `{name}` with rows of shape "
+                f"{tuple(tensor.shape.as_list()[1:])}.",
+            )
     for name, array in given.items():
         if name not in known:
             raise UnknownNameError("input of this network beside the samples", name, known)
@@ -318,7 +330,9 @@ def build_tower(
                 output = tower.fineTuneHook(output)
                 tower.__dict__.setdefault("_model_properties", {})["inference"] = output
             loss: Any = None
-            if stage != "inf":
+            if stage == "inf":
+                _name_own_input(tower, x)
+            else:
                 loss = tower.loss if mixed is None else mixed_loss(tower, mixed, shared.path)
         updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)[before[tf.GraphKeys.UPDATE_OPS] :]
         summaries = tf.get_collection(tf.GraphKeys.SUMMARIES)[before[tf.GraphKeys.SUMMARIES] :]
@@ -326,6 +340,7 @@ def build_tower(
         regularizers = _regularizers()
         return BuiltTower(
             tower,
+            x,
             outputs=_outputs(output, shared.path),
             losses=_losses(loss, regularizers, weights, shared.path) if stage != "inf" else [],
             scalars=scalars_of(summaries),
@@ -333,6 +348,38 @@ def build_tower(
             updates=updates,
             regularization=exact_sum([term for term, _ in regularizers]) if regularizers else None,
         )
+
+
+def build_inference_tower(shared: TowerInput, x: Any, device: str = "") -> BuiltTower | NetworkCodeError:
+    """Return the tower for inference; or the error, which matters to those alone who predict.
+
+    A network may have an inference of its own that was never tried, and train and validate all the same.
+    """
+    try:
+        return build_tower(shared, x, None, stage="inf", device=device)
+    except NetworkCodeError as error:
+        _logger.warning("The network cannot predict; training and evaluation go on without. %s", error)
+        return error
+
+
+def built_tower(found: BuiltTower | NetworkCodeError) -> BuiltTower:
+    """Return a tower for inference.
+
+    Raises:
+        NetworkCodeError: if it could not be built.
+    """
+    if isinstance(found, NetworkCodeError):
+        raise found
+    return found
+
+
+def _name_own_input(tower: Any, x: Any) -> None:
+    """Name ``x`` among the inputs if a network puts one of another size in its place, as a generator does its noise."""
+    own = tower.x
+    if own is x or not isinstance(own, tf.Tensor) or not own.shape.rank or not own.shape[1:].is_fully_defined():
+        return
+    if own.shape[1:].num_elements() != x.shape[1:].num_elements():
+        tower.inference_inputs.setdefault("x", own)
 
 
 def _outputs(output: Any, path: str) -> list[Any]:

@@ -315,8 +315,7 @@ class Network:
         judge = _Judge(self.classes)
         if not any(True for _ in self.module.parameters()):
             raise NetworkCodeError(
-                "A network has parameters to train.",
-                received=f"`UserModel` in {self.path} without layers",
+                f"`UserModel` in {self.path} has no layers, so there is nothing to train.",
                 advice="Make them in `build` (Tower) or `__init__` (nn.Module): `self.conv1 = nn.Conv2d(...)`.",
                 details={"file": self.path},
             )

@@ -122,6 +122,8 @@ class Names:
 
 def made_module(graph: Graph, node: Node) -> str:
     """Return what makes the module of a layer; empty where it has none."""
+    if node.layer.definition is not None:
+        return node.layer.definition.module(graph, node)
     maker = _MODULES.get(node.layer.kind)
     return maker(graph, node) if maker else ""
 
@@ -135,6 +137,8 @@ def forward_line(graph: Graph, node: Node, module: str, inputs: Sequence[str]) -
         module: its module, such as ``self.conv1``; empty where it has none.
         inputs: names of what it takes.
     """
+    if node.layer.definition is not None:
+        return node.layer.definition.line(graph, node, module, inputs)
     if node.layer.kind in _EXPRESSIONS:
         return _EXPRESSIONS[node.layer.kind](graph, node, module, inputs)
     return f"{module}({inputs[0]})"

@@ -35,7 +35,9 @@ def forward(graph: Graph, images: np.ndarray, arrays: Mapping[str, _Arrays]) -> 
     with np.errstate(all="ignore"):
         for node in graph.nodes:
             inputs = [values[number] for number in node.inputs]
-            found = _KINDS[node.layer.kind](node.layer, inputs, arrays.get(node.layer.name, ()))
+            definition = node.layer.definition
+            compute = _KINDS[node.layer.kind] if definition is None else definition.forward
+            found = compute(node.layer, inputs, arrays.get(node.layer.name, ()))
             for number, value in zip(node.outputs, found):
                 values[number] = np.ascontiguousarray(value, np.float32)
     return values

@@ -134,6 +134,8 @@ def output_shapes(layer: Layer, inputs: Sequence[Shape]) -> list[Shape]:
     Raises:
         CaffeError: where the layer is not known, or does not fit what it takes; names the line.
     """
+    if layer.definition is not None:
+        return layer.definition.shapes(layer, list(inputs))
     if layer.kind not in _SHAPES:
         raise _unknown(layer)
     least, most, function = _SHAPES[layer.kind]
@@ -148,6 +150,8 @@ def output_shapes(layer: Layer, inputs: Sequence[Shape]) -> list[Shape]:
 
 def array_shapes(layer: Layer, inputs: Sequence[Shape]) -> list[Shape]:
     """Return the shapes of the arrays that a layer has in a ``.caffemodel``; an empty shape is a single number."""
+    if layer.definition is not None:
+        return layer.definition.arrays(layer, inputs)
     options = layer.options
     found: list[Shape] = []
     if layer.kind in ("Convolution", "Deconvolution"):

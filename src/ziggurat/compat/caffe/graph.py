@@ -15,7 +15,7 @@ from ziggurat.compat.caffe.errors import CaffeError
 from ziggurat.compat.caffe.geometry import Shape, array_shapes, output_shapes
 from ziggurat.compat.caffe.layers import LOSS_KINDS, Layer, NetworkText, select, stages_of
 
-__all__ = ["LABEL", "Graph", "Loss", "Node", "build_graph"]
+__all__ = ["LABEL", "Graph", "Loss", "Node", "build_graph", "check_size", "find_heads"]
 
 LABEL: Final = -1
 """Number of what is to be learned: it is no value of the network."""
@@ -74,6 +74,7 @@ class Graph:
         sources: layers that read data.
         heads: names of layers whose outputs are the classes.
         class_count: of these layers; 0 where there are none.
+        label: expression of what is to be learned.
         notes: what was left out, for people.
     """
 
@@ -87,11 +88,17 @@ class Graph:
     sources: list[Layer]
     heads: set[str] = field(default_factory=set)
     class_count: int = 0
+    label: str = "y"
     notes: list[str] = field(default_factory=list)
 
 
 def build_graph(
-    network: NetworkText, shape: Shape | None, *, until: str = "", sizes: Mapping[str, Sequence[int]] | None = None
+    network: NetworkText,
+    shape: Shape | None,
+    *,
+    until: str = "",
+    sizes: Mapping[str, Sequence[int]] | None = None,
+    usual: Shape | None = None,
 ) -> Graph:
     """Return what of a network is converted.
 
@@ -100,6 +107,7 @@ def build_graph(
         shape: of an image, (C, H, W); None for what the file says, or what fits the weights.
         until: name of the last layer that is converted; empty for all.
         sizes: layer → shape of its first array, where there are weights.
+        usual: shape of an image if neither file nor weights say it; None for an error.
 
     Raises:
         CaffeError: where a layer is not known, or does not fit what it takes; names the line.
@@ -117,8 +125,8 @@ def build_graph(
     graph = Graph(network.name, nodes, image, walk.names, {}, outputs, losses, walk.sources, notes=walk.notes)
     if not until and not losses:
         _without_softmax(graph)
-    graph.shapes = _shapes(graph, shape or _fitting_shape(graph, sizes or {}))
-    _find_heads(graph)
+    graph.shapes = _shapes(graph, shape or _fitting_shape(graph, sizes or {}, usual))
+    find_heads(graph)
     return graph
 
 
@@ -345,16 +353,30 @@ def _shapes(graph: Graph, shape: Shape) -> dict[int, Shape]:
             shapes[number] = each
         numbers += sum(math.prod(each) for each in found)
         weights += sum(math.prod(each) for each in array_shapes(node.layer, [shapes[n] for n in node.inputs]))
-        if numbers > _MOST_NUMBERS or weights > _MOST_WEIGHTS:
-            raise CaffeError(
-                f"A network has at most {_MOST_WEIGHTS:,} weights, and gives {_MOST_NUMBERS:,} numbers of an image.",
-                line=node.layer.line,
-                received=f"{weights:,} and {numbers:,} up to `{node.layer.name[:60]}`",
-            )
+        check_size(node.layer, numbers, weights)
     return shapes
 
 
-def _fitting_shape(graph: Graph, sizes: Mapping[str, Sequence[int]]) -> Shape:
+def check_size(layer: Layer, numbers: int, weights: int) -> None:
+    """Raise if a network is too large.
+
+    Args:
+        layer: layer up to which was counted.
+        numbers: all that the layers give of an image.
+        weights: of all layers.
+
+    Raises:
+        CaffeError: names the line of the layer.
+    """
+    if numbers > _MOST_NUMBERS or weights > _MOST_WEIGHTS:
+        raise CaffeError(
+            f"A network has at most {_MOST_WEIGHTS:,} weights, and gives {_MOST_NUMBERS:,} numbers of an image.",
+            line=layer.line,
+            received=f"{weights:,} and {numbers:,} up to `{layer.name[:60]}`",
+        )
+
+
+def _fitting_shape(graph: Graph, sizes: Mapping[str, Sequence[int]], usual: Shape | None) -> Shape:
     """Return the image that the file or the weights are for, where no one says it."""
     crop = next((c for s in graph.sources if (c := s.transform.integer("crop_size", 0, 0, 1 << 16))), 0)
     first = next((n for n in graph.nodes if n.layer.kind in ("Convolution", "InnerProduct")), None)
@@ -370,6 +392,8 @@ def _fitting_shape(graph: Graph, sizes: Mapping[str, Sequence[int]]) -> Shape:
         for side in (28, 32, 64, 96, 128, 224, 227, 256, 299, *range(8, 513)):
             if _fits(graph, (channels, side, side), sizes):
                 return (channels, side, side)
+    if usual is not None:
+        return usual
     line = graph.sources[0].line if graph.sources else 0
     raise CaffeError(
         "The file does not say how large its images are.",
@@ -394,7 +418,7 @@ def _fits(graph: Graph, shape: Shape, sizes: Mapping[str, Sequence[int]]) -> boo
     return found
 
 
-def _find_heads(graph: Graph) -> None:
+def find_heads(graph: Graph) -> None:
     """Find the layers whose outputs are classes: the last ones with weights before a softmax.
 
     A deconvolution that keeps their number, as at the end of a segmentation, is one too, and so is what it takes.

@@ -26,7 +26,17 @@ from ziggurat.compat.caffe.sources import ImportFiles
 from ziggurat.compat.caffe.weights import fitted, random_arrays, state_of
 from ziggurat.errors import UsageError
 
-__all__ = ["Conversion", "ImportOptions", "Run", "convert", "parity", "write_folder"]
+__all__ = [
+    "Conversion",
+    "ImportOptions",
+    "Run",
+    "convert",
+    "cut_mean",
+    "parity",
+    "read_labels",
+    "read_text",
+    "write_folder",
+]
 
 Run = Callable[[str, Mapping[str, np.ndarray], np.ndarray], tuple[list[np.ndarray], dict[str, np.ndarray]]]
 """Takes a network file, its arrays and images (N, C, H, W); returns its outputs, and module → what it gave last."""
@@ -47,8 +57,10 @@ class ImportOptions:
         shape: of an image, (C, H, W); None for what the files say.
         until: last layer that is imported; empty for all.
         color: ``BGR`` or ``RGB``, the order in which the network takes colors.
+        usual_shape: of an image if the files do not say it, such as that of a dataset; None for an error.
     """
 
+    usual_shape: Shape | None = None
     shape: Shape | None = None
     until: str = ""
     color: str = "BGR"
@@ -109,15 +121,19 @@ def convert(files: ImportFiles, options: ImportOptions, *, text: str | None = No
     Raises:
         CaffeError: where a file is damaged, or asks for what an import does not know; names the line.
     """
-    network = read_network(_text(files.network) if text is None else text)
-    solver = None if files.solver is None else read_solver(_text(files.solver))
+    network = read_network(read_text(files.network) if text is None else text)
+    solver = None if files.solver is None else read_solver(read_text(files.solver))
     given = {} if files.weights is None else read_caffemodel(files.weights)
     mean = None if files.mean is None else read_mean(files.mean)
-    labels = [] if files.labels is None else _labels(files.labels)
+    labels = [] if files.labels is None else read_labels(files.labels)
     notes: list[str] = []
     shape = options.shape or _shape_of_mean(network, mean) or _deployed(files, options)
     graph = build_graph(
-        network, shape, until=options.until, sizes={name: each[0].shape for name, each in given.items()}
+        network,
+        shape,
+        until=options.until,
+        sizes={name: each[0].shape for name, each in given.items()},
+        usual=options.usual_shape,
     )
     warnings: list[str] = []
     preparation, fields = _prepared(graph, mean, options.color, warnings, notes)
@@ -237,7 +253,12 @@ def parse_shape(text: str) -> Shape:
 # ---- inside
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Return a text of at most 8 MiB.
+
+    Raises:
+        CaffeError: if it is longer, or cannot be read.
+    """
     try:
         if path.stat().st_size > _MOST_TEXT_BYTES:
             raise CaffeError("A text is read up to 8 MiB.", received=f"`{path.name}` of {path.stat().st_size:,} bytes")
@@ -246,8 +267,9 @@ def _text(path: Path) -> str:
         raise CaffeError("The file must be readable.", received=f"`{path}`: {error.strerror}") from None
 
 
-def _labels(path: Path) -> list[str]:
-    return [line.strip() for line in _text(path).splitlines() if line.strip()][:100_000]
+def read_labels(path: Path) -> list[str]:
+    """Return class names, one a line."""
+    return [line.strip() for line in read_text(path).splitlines() if line.strip()][:100_000]
 
 
 def _deployed(files: ImportFiles, options: ImportOptions) -> Shape | None:
@@ -255,7 +277,7 @@ def _deployed(files: ImportFiles, options: ImportOptions) -> Shape | None:
     if files.deploy is None or files.deploy == files.network:
         return None
     try:
-        graph = build_graph(read_network(_text(files.deploy)), None, until=options.until)
+        graph = build_graph(read_network(read_text(files.deploy)), None, until=options.until)
     except CaffeError:
         return None
     return graph.shapes[graph.image]
@@ -306,7 +328,7 @@ def _prepared(
     if mean is not None:
         if values:
             raise CaffeError("A network has `mean_value` or a mean image, not both.", advice="Leave --mean out.")
-        mean_image = _cut_mean(mean, (channels, height, width))
+        mean_image = cut_mean(mean, (channels, height, width))
         if mean.shape[1:] == (1, 1):
             values, mean_image = tuple(round(float(each), 6) for each in mean.reshape(-1)), None
         elif mean.shape != mean_image.shape:
@@ -319,7 +341,7 @@ def _prepared(
     return Preparation(color=color, mean=values, mean_image=mean_image, scale=scale), fields
 
 
-def _cut_mean(mean: np.ndarray, shape: Shape) -> np.ndarray:
+def cut_mean(mean: np.ndarray, shape: Shape) -> np.ndarray:
     """Return the part of a mean image that a centered crop sees."""
     if mean.shape[0] != shape[0]:
         raise CaffeError(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ziggurat.compat.caffe.errors import CaffeError
+from ziggurat.compat.caffe.kinds import LayerKind
 from ziggurat.compat.caffe.text import Entry, Message, Scalar, parse_text
 
 __all__ = ["DATA_KINDS", "LOSS_KINDS", "Layer", "NetworkText", "ParameterRule", "read_network", "select", "stages_of"]
@@ -187,6 +188,7 @@ class Layer:
         line: where it begins.
         message: all of its fields.
         transform: what is done to the images that it reads.
+        definition: of a kind that Caffe has not.
     """
 
     name: str
@@ -199,6 +201,7 @@ class Layer:
     line: int
     message: Message
     transform: Message
+    definition: LayerKind | None = None
 
     def rule(self, place: int) -> ParameterRule:
         """Return what the file says of an array."""

@@ -15,10 +15,21 @@ from ziggurat.compat.caffe.graph import LABEL, Graph, Loss, Node
 from ziggurat.compat.caffe.helpers import HELPERS
 from ziggurat.compat.caffe.text import Entry, Message, Scalar
 
-__all__ = ["MEAN", "NetworkFile", "Preparation", "array_names", "write_network"]
+__all__ = ["MEAN", "NetworkFile", "Preparation", "array_names", "state_names", "write_network"]
 
 MEAN: Final = "mean_image"
 """Name of a mean image among the weights."""
+
+_TARGET: Final = "{1}.reshape({0}.shape).to({0}.dtype)"
+LOSSES_OF_TORCH: Final = {
+    "MSECriterion": f"F.mse_loss({{0}}, {_TARGET})",
+    "AbsCriterion": f"F.l1_loss({{0}}, {_TARGET})",
+    "SmoothL1Criterion": f"F.smooth_l1_loss({{0}}, {_TARGET})",
+    "BCECriterion": f"F.binary_cross_entropy({{0}}, {_TARGET})",
+    "CosineEmbeddingCriterion": "F.cosine_embedding_loss({0}, {1}, {label}, margin={margin})",
+    "MarginRankingCriterion": "F.margin_ranking_loss({0}.flatten(), {1}.flatten(), {label}.flatten(), margin={margin})",
+}
+"""Criterion of Torch → its expression of both parts, the labels and the margin."""
 
 _WEIGHTED: Final = ("Convolution", "Deconvolution", "InnerProduct", "Scale", "Bias", "PReLU")
 _WIDTH: Final = 112
@@ -59,7 +70,13 @@ class NetworkFile:
 
 
 def write_network(
-    graph: Graph, preparation: Preparation, *, file_name: str = "", weight_decay: float = 0.0, scales_rates: bool = True
+    graph: Graph,
+    preparation: Preparation,
+    *,
+    file_name: str = "",
+    weight_decay: float = 0.0,
+    scales_rates: bool = True,
+    tool: str = "Caffe",
 ) -> NetworkFile:
     """Return the network file of a network.
 
@@ -69,14 +86,16 @@ def write_network(
         file_name: of the old file, for its first line.
         weight_decay: of the solver, where the file is to apply ``decay_mult``; 0 to leave it to the studio.
         scales_rates: whether the optimizer moves weights in proportion to their gradients.
+        tool: whose network it is.
     """
-    return _Writer(graph, preparation).write(file_name, weight_decay, scales_rates)
+    return _Writer(graph, preparation, tool).write(file_name, weight_decay, scales_rates)
 
 
 class _Writer:
     """Writes one file."""
 
-    def __init__(self, graph: Graph, preparation: Preparation) -> None:
+    def __init__(self, graph: Graph, preparation: Preparation, tool: str) -> None:
+        self.tool = tool
         self.graph = graph
         self.preparation = preparation
         self.notes: list[str] = []
@@ -108,7 +127,7 @@ class _Writer:
 
     def _title(self, file_name: str) -> str:
         name = "".join(c for c in self.graph.name if c.isprintable() and c not in '"\\')[:60] or "A network"
-        return f"{name}, converted from {file_name or 'a prototxt'} of Caffe."
+        return f"{name}, converted from {file_name or 'a text'} of {self.tool}."
 
     def _story(self) -> str:
         shape = " x ".join(map(str, self.graph.shapes[self.graph.image]))
@@ -142,11 +161,11 @@ class _Writer:
         return lines
 
     def _array_count(self, node: Node) -> int:
-        return len(array_names(node))
+        return len(state_names(node))
 
     def _tie(self, node: Node, module: str) -> None:
         """Share single arrays with the layer that named them first."""
-        for rule, name in zip(node.layer.rules, array_names(node)):
+        for rule, name in zip(node.layer.rules, state_names(node)):
             if not rule.name:
                 continue
             first = self._arrays_by_name.setdefault(rule.name, (module, name))
@@ -178,7 +197,11 @@ class _Writer:
 
     def _filler_lines(self) -> list[str]:
         """Return lines that fill the arrays as Caffe did; layers that are filled alike share them."""
-        nodes = [node for node in self._makers.values() if node.layer.kind in _WEIGHTED]
+        nodes = [
+            node
+            for node in self._makers.values()
+            if node.layer.kind in _WEIGHTED or (node.layer.definition is not None and node.layer.definition.trained)
+        ]
         if not any(entry.name.endswith("filler") for node in nodes for entry in node.layer.options.entries):
             if nodes:
                 self.notes.append("The file has no fillers: without weights, layers begin as PyTorch begins them.")
@@ -210,6 +233,8 @@ class _Writer:
     def _filled(self, target: str, filler: Message, node: Node) -> str:
         """Return the line that fills an array; empty where it is what a module begins with."""
         kind = filler.text("type", "constant")
+        if kind == "usual":  # of Torch, which began as PyTorch does
+            return ""
         norm = filler.choice("variance_norm", ("FAN_IN", "FAN_OUT", "AVERAGE"), "FAN_IN")
         named = "" if norm == "FAN_IN" else f', "{norm.lower()}"'
         if kind in ("xavier", "msra", "bilinear"):
@@ -283,7 +308,8 @@ class _Writer:
     def _forward_lines(self) -> tuple[list[str], bool, bool]:
         """Return the lines of ``forward``, whether it gives a list in the training, and whether it always does."""
         image = self._local(self.graph.image)
-        lines = self._prepared(image)
+        lines = [f"self.target = {image}  # what is learned"] if self.graph.label == "self.target" else []
+        lines += self._prepared(image)
         for node in self.graph.nodes:
             module = self.modules.get(node.layer.name, "")
             value = forward_line(
@@ -317,7 +343,7 @@ class _Writer:
         channels, found = self.graph.shapes[self.graph.image][0], self.preparation
         lines = []
         if found.color == "BGR" and channels == 3:
-            lines.append(f"{image} = {image}.flip(1)  # Caffe's networks take BGR")
+            lines.append(f"{image} = {image}.flip(1)  # the network takes BGR")
         elif found.color == "BGR" and channels == 6:
             lines.append(f"{image} = {image}.unflatten(1, (2, 3)).flip(2).flatten(1, 2)  # pairs of BGR")
         value = image
@@ -336,7 +362,10 @@ class _Writer:
         place = {number: index for index, number in enumerate(self.graph.outputs)}
         terms = []
         for loss in losses:
-            parts = ["y" if n == LABEL else f"output[{place[n]}]" if is_list else "output" for n in loss.inputs[:2]]
+            parts = [
+                self.graph.label if n == LABEL else f"output[{place[n]}]" if is_list else "output"
+                for n in loss.inputs[:2]
+            ]
             terms.append(self._term(loss, parts))
         lines = ["", "def loss(self, output, y):"]
         if not is_list or always_list:
@@ -359,7 +388,7 @@ class _Writer:
 
     def _is_usual(self, loss: Loss) -> bool:
         """Return whether a loss is the one that the studio takes by itself."""
-        if loss.weight != 1:
+        if loss.weight != 1 or self.graph.label != "y" or loss.layer.kind in LOSSES_OF_TORCH:
             return False
         if loss.layer.kind == "ContrastiveLoss":
             return loss.layer.options.number("margin", 1.0) == 1 and not self._is_legacy(loss)
@@ -391,6 +420,10 @@ class _Writer:
 
     def _term(self, loss: Loss, parts: Sequence[str]) -> str:
         kind, (first, second) = loss.layer.kind, parts
+        if kind in LOSSES_OF_TORCH:
+            margin = loss.layer.options.number("margin", 0.0)
+            value = LOSSES_OF_TORCH[kind].format(first, second, label=self.graph.label, margin=repr(margin))
+            return value if loss.weight == 1 else f"{loss.weight!r} * {value}"
         norm = self._normalization(loss)
         if kind == "ContrastiveLoss":
             self._is_legacy(loss)
@@ -416,6 +449,9 @@ class _Writer:
 def array_names(node: Node) -> tuple[str, ...]:
     """Return what the module of a layer calls its trained arrays, in Caffe's order."""
     kind, options = node.layer.kind, node.layer.options
+    if node.layer.definition is not None:
+        names = node.layer.definition.trained
+        return names if options.flag("bias_term", True) else names[:1]
     if kind in ("Convolution", "Deconvolution", "InnerProduct"):
         return ("weight", "bias") if options.flag("bias_term", True) else ("weight",)
     if kind == "Scale" and len(node.inputs) == 1:
@@ -423,6 +459,14 @@ def array_names(node: Node) -> tuple[str, ...]:
     if kind == "Bias" and len(node.inputs) == 1:
         return ("bias",)
     return ("weight",) if kind == "PReLU" else ()
+
+
+def state_names(node: Node) -> tuple[str, ...]:
+    """Return what the module of a layer calls all of its arrays."""
+    definition = node.layer.definition
+    if definition is None:
+        return array_names(node)
+    return definition.state if node.layer.options.flag("bias_term", True) else definition.state[:1]
 
 
 def _fillers(node: Node) -> list[tuple[str, Message]]:

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from fastapi import Response
 from pydantic import Field
 
 from ziggurat.api.responses import answer
 from ziggurat.api.schemas import Json, RequestBody
-from ziggurat.compat.caffe.client import import_network
-from ziggurat.entities.leftovers import temporary_folder
+from ziggurat.compat.import_client import import_network
+from ziggurat.compat.studio_imports import import_into_studio
 from ziggurat.errors import UsageError
-from ziggurat.operations import weights as operations
 from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.permissions import new_router
-from ziggurat.workspace.studio.networks import turn
-from ziggurat.workspace.weights import NewWeights
 
 __all__ = ["router"]
 
 router = new_router(prefix="/api/v1", tags=["imports"])
-
-_WAIT_S: Final = 30.0
-_free = threading.BoundedSemaphore(1)
-"""One import at a time: the comparison takes all processors."""
 
 
 class _Import(RequestBody):
@@ -57,23 +48,4 @@ def import_caffe(studio: StudioDep, who: TrainerUser, body: _Import) -> Response
     for field in ("source", "weights", "mean", "labels", "solver"):
         request[field] = str(studio.paths.allowed(request[field])) if request[field] else ""
     request["text"] = body.text or None
-    with turn(_free, _WAIT_S), temporary_folder("import") as folder:
-        if body.name:
-            studio.weights.folder.check_free(body.name)
-            request["out"] = str(folder / "out")
-        found = import_network(studio.settings, request)
-        found.pop("out", None)
-        if body.name:
-            found["pretrained"] = _added(studio, who, folder / "out", body, found)
-        return answer(found)
-
-
-def _added(studio: StudioDep, who: TrainerUser, folder: Path, body: _Import, found: dict[str, Any]) -> str:
-    """Add the weights of an import to those of the studio; return what names them in a spec."""
-    file = folder / "weights.safetensors"
-    if not file.is_file():
-        raise UsageError("An import without weights has none to keep.", received=body.name, details={"field": "name"})
-    labels = folder / "labels.txt"
-    classes = tuple(labels.read_text(encoding="utf-8").splitlines()) if labels.is_file() else ()
-    new = NewWeights(name=body.name, title=found["name"] or body.name, source="Caffe", classes=classes)
-    return operations.add(studio, who, file, new).reference
+    return answer(import_into_studio(studio, who, import_network, request, name=body.name, source="Caffe"))

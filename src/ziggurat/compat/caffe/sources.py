@@ -17,14 +17,16 @@ from ziggurat.datasets.sources.archives import is_archive, unpack
 from ziggurat.datasets.sources.cache import SourceLimits
 from ziggurat.entities.leftovers import temporary_folder
 
-__all__ = ["ImportFiles", "given_files", "load_status"]
+__all__ = ["TORCH_SUFFIXES", "ImportFiles", "given_files", "load_status"]
+
+TORCH_SUFFIXES: Final = (".lua", ".t7")
+"""Endings of networks of Torch."""
 
 _MOST_STATUS_BYTES: Final = 256 << 20
-_NETWORKS: Final = ("train_val.prototxt", "original.prototxt", "deploy.prototxt")
+_NETWORKS: Final = ("train_val.prototxt", "original.prototxt", "deploy.prototxt", "model.lua")
+_WEIGHTS: Final = {".prototxt": ".caffemodel", ".lua": ".t7"}
 _STEP: Final = re.compile(r"(\d+)\D*\Z")
 _NOT_CAFFE: Final = {
-    ".lua": "Networks in Lua, for Torch, are not imported.",
-    ".t7": "Models of Torch are not imported.",
     ".py": "A network file in Python is none of Caffe; see the guide on networks of DIGITS.",
     ".h5": "Weights are read from a `.caffemodel`, not from HDF5.",
 }
@@ -64,7 +66,7 @@ def given_files(files: ImportFiles) -> Iterator[ImportFiles]:
     path = files.network
     if path.is_dir():
         yield _over(files, _of_folder(path))
-    elif path.suffix.lower() != ".prototxt" and path.is_file() and is_archive(path.name):
+    elif path.suffix.lower() not in (".prototxt", *TORCH_SUFFIXES) and path.is_file() and is_archive(path.name):
         with temporary_folder("caffe") as folder:
             unpack(path, folder, SourceLimits())
             yield _over(files, _of_folder(_inner(folder)))
@@ -127,15 +129,15 @@ def _of_folder(folder: Path) -> ImportFiles:
     names = {each.name: each for each in sorted(folder.iterdir()) if each.is_file()}
     network = next((names[name] for name in _NETWORKS if name in names), None)
     if network is None:
-        others = [each for name, each in names.items() if name.endswith(".prototxt") and "solver" not in name]
+        others = [each for name, each in names.items() if name.endswith((".prototxt", ".lua")) and "solver" not in name]
         network = others[0] if len(others) == 1 else None
-    if network is None or framework not in ("caffe", ""):
+    if network is None or framework not in ("caffe", "torch", ""):
         raise CaffeError(
-            "The folder or archive has no network of Caffe.",
+            "The folder or archive has no network of Caffe or Torch.",
             received=f"framework {framework}"
-            if framework not in ("caffe", "")
+            if framework not in ("caffe", "torch", "")
             else ", ".join(list(names)[:8]) or "no files",
-            advice="Networks of DIGITS for TensorFlow are taken as they are; those for Torch are not imported.",
+            advice="Networks of DIGITS for TensorFlow are taken as they are.",
         )
     dataset = _dataset_folder(folder, status)
 
@@ -145,12 +147,12 @@ def _of_folder(folder: Path) -> ImportFiles:
         return said or (beside if beside is not None and beside.is_file() else None)
 
     snapshot = names.get(Path(str(info.get("snapshot file") or "")).name)
-    snapshots = [each for name, each in names.items() if name.endswith(".caffemodel")]
+    snapshots = [each for name, each in names.items() if name.endswith(_WEIGHTS[network.suffix.lower()])]
     latest = max(snapshots, key=lambda each: _step(each.stem), default=None)
     return ImportFiles(
         network=network,
         weights=snapshot or latest,
-        mean=found("mean file", "mean.binaryproto"),
+        mean=found("mean file", "mean.binaryproto") or (names.get("mean.jpg") if network.suffix == ".lua" else None),
         labels=found("labels file", "labels.txt"),
         solver=names.get("solver.prototxt"),
         deploy=names.get("deploy.prototxt"),

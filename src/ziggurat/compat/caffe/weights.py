@@ -11,7 +11,7 @@ import numpy as np
 from ziggurat.compat.caffe.errors import CaffeError
 from ziggurat.compat.caffe.geometry import Shape, array_shapes
 from ziggurat.compat.caffe.graph import Graph, Node
-from ziggurat.compat.caffe.network_code import MEAN, array_names
+from ziggurat.compat.caffe.network_code import MEAN, state_names
 
 __all__ = ["fitted", "random_arrays", "state_of"]
 
@@ -74,7 +74,7 @@ def random_arrays(graph: Graph, seed: int = 0) -> dict[str, list[np.ndarray]]:
             if node.layer.kind == "BatchNorm":
                 sums = (source.normal(0, 1, shape), source.uniform(0.5, 2, shape), np.full(shape, 2.0))
                 arrays.append(sums[place])
-            elif node.layer.kind == "Scale" and not place:
+            elif _is_factor(node, place, shape):
                 arrays.append(source.uniform(0.5, 1.5, shape))
             elif node.layer.kind == "PReLU":
                 arrays.append(source.uniform(0.1, 0.4, shape))
@@ -107,7 +107,7 @@ def state_of(
         if layer.kind == "BatchNorm":
             state |= _running(module, given, layer.options.number("moving_average_fraction", 0.999))
             continue
-        for name, array in zip(array_names(node), given):
+        for name, array in zip(state_names(node), given):
             if layer.kind == "InnerProduct" and name == "weight" and layer.options.flag("transpose", False):
                 array = array.T
             if layer.kind == "PReLU":
@@ -116,6 +116,14 @@ def state_of(
     if mean is not None:
         state[MEAN] = np.ascontiguousarray(mean, np.float32)
     return state
+
+
+def _is_factor(node: Node, place: int, shape: Shape) -> bool:
+    """Return whether an array is one of factors or variances, which are no smaller than 0."""
+    definition = node.layer.definition
+    if definition is None:
+        return node.layer.kind == "Scale" and not place
+    return len(shape) == 1 and definition.state[place] != "bias"
 
 
 def _running(module: str, given: Sequence[np.ndarray], fraction: float) -> dict[str, np.ndarray]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Depends, Request
@@ -18,7 +20,16 @@ from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.images import PICTURE_BYTES
 from ziggurat.workspace.studio.paths import Paths
 
-__all__ = ["Fields", "Form", "FormError", "Posted", "checkpoint_of_epoch", "dataset_spec", "model_request"]
+__all__ = [
+    "Fields",
+    "Form",
+    "FormError",
+    "Posted",
+    "checkpoint_of_epoch",
+    "dataset_spec",
+    "generic_dataset_spec",
+    "model_request",
+]
 
 
 class Form:
@@ -241,6 +252,34 @@ def _textfile(fields: Fields, paths: Paths) -> dict[str, Any]:
         "source": source.rpartition("/")[0],
         "format": "text_list",
         "options": {**options, "kind": "image-classification"},
+        "splits": {"method": "source", "val_share": 0.0},
+    }
+
+
+def generic_dataset_spec(fields: Fields, paths: Paths) -> dict[str, Any]:
+    """Return the spec of a dataset of LMDB stores that are there; what is wrong is noted in the fields.
+
+    Args:
+        fields: of the form; the method ``prebuilt`` is known.
+        paths: that may be named.
+    """
+    fields.choice("method", "prebuilt", ("prebuilt",))
+    if fields.text("prebuilt_mean_file"):
+        fields.refuse("prebuilt_mean_file", "A training computes the mean of its samples; leave it empty.")
+    stores = {"train_images": _place(fields, "prebuilt_train_images", paths)}
+    for name in ("train_labels", "val_images", "val_labels"):
+        if fields.text(f"prebuilt_{name}"):
+            stores[name] = _place(fields, f"prebuilt_{name}", paths)
+    folders = [PurePosixPath(place).parent for place in stores.values() if place]
+    source = os.path.commonpath(folders) if folders else ""
+    options = {name: str(PurePosixPath(place).relative_to(source)) for name, place in stores.items() if place}
+    return {
+        "kind": "dataset",
+        "version": 1,
+        "name": fields.text("dataset_name", required=True),
+        "source": source,
+        "format": "digits_lmdb",
+        "options": {**options, "force_same_shape": fields.flag("force_same_shape", True)},
         "splits": {"method": "source", "val_share": 0.0},
     }
 

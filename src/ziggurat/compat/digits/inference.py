@@ -9,8 +9,8 @@ from typing import Any, Final
 from fastapi import Response
 
 from ziggurat.api.responses import answer
-from ziggurat.api.schemas import Json
 from ziggurat.compat.digits.forms import Form, Posted, checkpoint_of_epoch
+from ziggurat.compat.digits.paths import json_route
 from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.server.dependencies import ImageViewerUser, StudioDep
 from ziggurat.server.permissions import new_router
@@ -29,19 +29,19 @@ _WEB: Final = ("http://", "https://")
 _Row = tuple[str, dict[str, Any]]
 
 
-@router.post("/models/images/classification/classify_one.json", response_model=Json)
+@json_route(router, "POST", "/models/images/classification/classify_one")
 def classify_one(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
     """Return ``predictions``: the five likeliest classes of ``image_file``, ``image_path`` or ``image_url``, in %."""
     return answer({"predictions": _percent(_one(studio, form, _TOP))})
 
 
-@router.post("/models/images/classification/classify_many.json", response_model=Json)
+@json_route(router, "POST", "/models/images/classification/classify_many")
 def classify_many(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
     """Return ``classifications``: path → the five likeliest classes, of the images in ``image_list``."""
     return answer({"classifications": {name: _percent(row) for name, row in _many(studio, form, _TOP)}})
 
 
-@router.post("/models/images/classification/top_n.json", response_model=Json)
+@json_route(router, "POST", "/models/images/classification/top_n")
 def top_n(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
     """Return ``top_n``: class → the ``top_n`` (9) paths of ``image_list`` with the highest percentages."""
     count = form.values.get("top_n", "") or "9"
@@ -55,7 +55,7 @@ def top_n(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
     return answer({"top_n": {label: [[name, share] for share, name in each] for label, each in best.items()}})
 
 
-@router.post("/models/images/generic/infer_one.json", response_model=Json)
+@json_route(router, "POST", "/models/images/generic/infer_one")
 def infer_one(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
     """Return ``outputs``: name → numbers, of ``image_file``, ``image_path`` or ``image_url``.
 
@@ -65,7 +65,7 @@ def infer_one(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Respons
     return answer({"outputs": _numbers(_one(studio, form, _ALL), _class_count(studio, form))})
 
 
-@router.post("/models/images/generic/infer_many.json", response_model=Json)
+@json_route(router, "POST", "/models/images/generic/infer_many")
 def infer_many(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
     """Return ``outputs``: path → name → numbers, of the images in ``image_list``."""
     classes = _class_count(studio, form)

@@ -18,8 +18,10 @@ from ziggurat.compat.digits.forms import (
     Posted,
     checkpoint_of_epoch,
     dataset_spec,
+    generic_dataset_spec,
     model_request,
 )
+from ziggurat.compat.digits.paths import json_route
 from ziggurat.compat.digits.shapes import brief_shape, dataset_shape, model_shape, status_shape
 from ziggurat.entities import Identity, Job, JobChange, JobFilter
 from ziggurat.errors import ConfigurationError, DataError, JobError, UsageError, ZigguratError
@@ -34,6 +36,7 @@ from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.archives import ARCHIVE_FORMATS, archive
 from ziggurat.workspace.studio.jobs import chosen_ids
+from ziggurat.workspace.studio.paths import Paths
 from ziggurat.workspace.training_checks import problem_sentence
 
 __all__ = ["router"]
@@ -41,7 +44,7 @@ __all__ = ["router"]
 router = new_router(tags=["digits"])
 
 
-@router.get("/index.json", response_model=Json)
+@json_route(router, "GET", "/index")
 def index(studio: StudioDep, _who: ViewerUser) -> Response:
     """Return ``datasets`` and ``models`` of the studio, each with ``id``, ``name`` and ``status``."""
     return answer(
@@ -55,7 +58,7 @@ def index(studio: StudioDep, _who: ViewerUser) -> Response:
     )
 
 
-@router.get("/completed_jobs.json", response_model=Json)
+@json_route(router, "GET", "/completed_jobs")
 def completed_jobs(studio: StudioDep, _who: ViewerUser) -> Response:
     """Return the jobs that run or wait (``running``), and those that ended, as ``datasets`` and ``models``."""
     datasets, models = _all(studio, "dataset"), _all(studio, "train")
@@ -69,7 +72,7 @@ def completed_jobs(studio: StudioDep, _who: ViewerUser) -> Response:
     return answer({name: [brief_shape(studio, job) for job in jobs] for name, jobs in lists.items()})
 
 
-@router.get("/jobs/{job_id}/table_data.json", response_model=Json)
+@json_route(router, "GET", "/jobs/{job_id}/table_data")
 def table_data(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return one row of the lists."""
     return answer({"job": brief_shape(studio, studio.jobs.get(job_id))})
@@ -83,19 +86,19 @@ def status(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     return answer(status_shape(studio.jobs.get(job_id)))
 
 
-@router.get("/datasets/{job_id}.json", response_model=Json)
+@json_route(router, "GET", "/datasets/{job_id}")
 def dataset(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return a dataset."""
     return answer(dataset_shape(studio, _of_kind(studio, job_id, "dataset")))
 
 
-@router.get("/models/{job_id}.json", response_model=Json)
+@json_route(router, "GET", "/models/{job_id}")
 def model(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return a model; ``snapshots`` are the epochs of its checkpoints."""
     return answer(model_shape(studio, _of_kind(studio, job_id, "train")))
 
 
-@router.get("/jobs/{job_id}.json", response_model=Json)
+@json_route(router, "GET", "/jobs/{job_id}")
 def job(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
     """Return a dataset or a model."""
     found = studio.jobs.get(job_id)
@@ -116,7 +119,7 @@ def download_model(
     """Return an archive of a model with an ``info.json``, of all its checkpoints or that of an epoch."""
     found = _of_kind(studio, job_id, "train")
     if extension not in ARCHIVE_FORMATS:
-        raise UsageError("An archive is of a known kind.", received=extension, advice=", ".join(ARCHIVE_FORMATS))
+        raise UsageError(f"`{extension}` is no kind of archive.", advice=f"Use one of {', '.join(ARCHIVE_FORMATS)}.")
     name = checkpoint_of_epoch(studio, job_id, epoch)
     info = {**job_values(found), **model_shape(studio, found), "snapshot": name}
     parts = archive(extension, list(studio.models.files(job_id, name)), info, now=studio.clock())
@@ -141,13 +144,24 @@ _FIELDS: Final = {"data.source": "dataset", "network.name": "standard_networks",
 _LISTS: Final = ("train_images", "val_images", "test_images", "labels_file")
 
 
-@router.post("/datasets/images/classification.json", response_model=Json)
+@json_route(router, "POST", "/datasets/images/classification")
 def create_dataset(studio: StudioDep, who: TrainerUser, form: Posted) -> Response:
     """Make a classification dataset of DIGITS's fields; a wrong one is answered by 400 and ``errors`` by field."""
 
+    return _created_dataset(studio, who, Fields({**form.values, **_uploaded(studio, form)}), dataset_spec)
+
+
+@json_route(router, "POST", "/datasets/images/generic")
+def create_generic_dataset(studio: StudioDep, who: TrainerUser, form: Posted) -> Response:
+    """Make a dataset of stores that another program wrote; a wrong field is answered by 400 and ``errors`` by field."""
+    return _created_dataset(studio, who, Fields(form.values), generic_dataset_spec)
+
+
+def _created_dataset(
+    studio: Studio, who: Identity, fields: Fields, spec_of: Callable[[Fields, Paths], dict[str, Any]]
+) -> Response:
     def make() -> Any:
-        fields = Fields({**form.values, **_uploaded(studio, form)})
-        spec = dataset_spec(fields, studio.paths)
+        spec = spec_of(fields, studio.paths)
         fields.check()
         job = create_dataset_job(studio, who, JobRequest(spec=spec, project=fields.text("group_name")))
         return dataset_shape(studio, job)
@@ -155,9 +169,10 @@ def create_dataset(studio: StudioDep, who: TrainerUser, form: Posted) -> Respons
     return _made(make)
 
 
-@router.post("/models/images/classification.json", response_model=Json)
+@json_route(router, "POST", "/models/images/generic")
+@json_route(router, "POST", "/models/images/classification")
 def create_model(studio: StudioDep, who: TrainerUser, form: Posted) -> Response:
-    """Make a classification model of DIGITS's fields, or ``jobs`` where lists of values make several."""
+    """Make a model of DIGITS's fields, or ``jobs`` where lists of values make several."""
 
     def make() -> Any:
         fields = Fields(form.values)

@@ -475,7 +475,7 @@ MODULES: Final[Mapping[str, Module]] = {
     ),
     "tensorpack.utils.logger": Module(
         "auto_set_dir get_logger_dir set_logger_dir",
-        "info warn warning error exception debug critical setLevel _logger",
+        "info warn warning error exception debug critical setLevel _logger LOG_DIR",
         (f"{_OWN}.utils.logger", "ziggurat.tf.logger"),
     ),
     "tensorpack.utils.argtools": _utils(

@@ -36,7 +36,7 @@ NOTES: Final[Mapping[str, str]] = {
     "ILSVRC12": _FILES,
     "ILSVRCMeta": _FILES,
     "InferenceRunner": "Each sample of a pass counts once, the last, smaller batch too.",
-    "JSONWriter": "`stats.json` has one JSON object a line, and is no list.",
+    "JSONWriter": "`stats.json` has one JSON object a line; the program itself reads it as a list by `json.load`.",
     "JoinData": "A flow that is given twice is copied.",
     "KerasPhaseCallback": "Does nothing: layers know from their tower whether they train.",
     "LMDBDataPoint": _PICKLES,

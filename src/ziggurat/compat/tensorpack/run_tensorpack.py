@@ -8,6 +8,7 @@ end.
 from __future__ import annotations
 
 import ast
+import json
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -110,6 +111,7 @@ def _with_tensorpack(files: ScriptFiles) -> Iterator[None]:
         import_first(_IN_WORKER),
         made_again_in_workers(),
         _values_of_variables(),
+        _statistics_as_list(),
         warnings.catch_warnings(),
     ):
         # The older forms of names are what such a program is made of.
@@ -140,6 +142,24 @@ def _values_of_variables() -> Iterator[None]:
         yield
     finally:
         graph.get_tensor_by_name = by_name
+
+
+@contextmanager
+def _statistics_as_list() -> Iterator[None]:
+    """Let the program read by ``json.load`` the lines of a ``stats.json`` as the list that Tensorpack wrote."""
+    load = json.load
+
+    def load_list(file: Any, **options: Any) -> Any:
+        text = file.read()
+        if Path(str(getattr(file, "name", ""))).name == "stats.json" and text.lstrip().startswith("{"):
+            return [json.loads(line, **options) for line in text.splitlines() if line.strip()]
+        return json.loads(text, **options)
+
+    json.load = load_list
+    try:
+        yield
+    finally:
+        json.load = load
 
 
 if __name__ == "__main__":

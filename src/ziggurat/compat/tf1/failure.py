@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Final
 
 import ziggurat
+from ziggurat.errors import install_advice
 
 __all__ = ["failure_text"]
 
@@ -30,6 +31,8 @@ def failure_text(error: BaseException, is_users: Callable[[str], bool]) -> str:
     parts.append(f"{type(error).__name__}: {_message(error)}\n")
     if isinstance(error, SyntaxError):
         parts.append(f"{_OLD_SYNTAX}\n")
+    if advice := install_advice(error):
+        parts.append(f"{advice}\n")
     if made := _where_made(error, is_users):
         parts.append(f"The operation was made at {made}\n")
     if trace := _trace(error, is_users):

@@ -24,6 +24,7 @@ from ziggurat.compat.tf1.channels_first import channels_first_on_cpu
 from ziggurat.compat.tf1.names import AdaptedModule, script_tensorflow
 from ziggurat.compat.tf1.python2 import EXTENDED, OLD_MODULES
 from ziggurat.compat.tf1.report import Report
+from ziggurat.compat.tf1.scipy_names import scipy_module
 
 __all__ = ["ScriptFiles"]
 
@@ -117,6 +118,8 @@ class ScriptFiles(importlib.abc.MetaPathFinder):
     ) -> Any:
         """Stand in for ``__import__`` in the script's files."""
         first, *rest = name.split(".")
+        if not level and first == "scipy" and first not in self._aliases:
+            self._aliases[first] = scipy_module()
         if level or first not in self._aliases:
             try:
                 found = builtins.__import__(name, globals_, locals_, wanted or (), level)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from ziggurat.backends.tensorflow.namespace.proxy import StandInModule, part_of
 from ziggurat.backends.tensorflow.namespace.tensorflow import new_names, user_tensorflow
 from ziggurat.backends.tensorflow.runtime import tf, tf2
+from ziggurat.compat.tf1 import kmeans
 from ziggurat.compat.tf1.flags import flags_module
 from ziggurat.compat.tf1.mnist import mnist_module, tutorials_module
 from ziggurat.compat.tf1.report import Report
@@ -25,7 +26,6 @@ _CONTRIB_GONE: Final = {
     "crf": "Build it from `tf` operations.",
     "cudnn_rnn": "Use `tf.nn.rnn_cell`.",
     "estimator": f"TensorFlow dropped estimators. {_WITH_SESSION}",
-    "factorization": "Use `sklearn.cluster.KMeans`, or build it from `tf` operations.",
     "seq2seq": "Use `tf.nn.dynamic_rnn` or `tf.while_loop`.",
     "tpu": f"TensorFlow dropped them with estimators. {_WITH_SESSION}",
 }
@@ -163,6 +163,9 @@ def _contrib(base: Any) -> ModuleType:
         "util": StandInModule("tf.contrib.util", names={"constant_value": tf.get_static_value, **utilities}),
         "data": StandInModule("tf.contrib.data", experimental, tf.data, names=data_names),
         "eager": _eager(),
+        "factorization": StandInModule(
+            "tf.contrib.factorization", names={name: getattr(kmeans, name) for name in kmeans.__all__}
+        ),
         "keras": tf.keras,
         "learn": learn,
     }

@@ -54,7 +54,7 @@ def run_script(
         UsageError: where there is no such file.
     """
     if not Path(path).is_file():
-        raise UsageError("A script is a Python file.", received=path)
+        raise UsageError(f"{path} is not a file." if Path(path).exists() else f"{path} does not exist.")
     report = report or Report(path)
     with ExitStack() as stack:
         files = ScriptFiles(report)
@@ -169,8 +169,48 @@ def _older_numpy(report: Report) -> Iterator[None]:
             report.adapt("np.reshape(newshape=…)", "np.reshape(shape=…)")
         return reshape(*arguments, **options)
 
-    with _replaced(np, "__getattr__", older), _replaced(np, "reshape", older_reshape):
+    with (
+        _replaced(np, "__getattr__", older),
+        _replaced(np, "reshape", older_reshape),
+        _replaced(np, "array", _of_uneven_rows(np.array, report)),
+        _replaced(np, "asarray", _of_uneven_rows(np.asarray, report)),
+        _replaced(np, "save", _saving_uneven_rows(np.save, report)),
+    ):
         yield
+
+
+def _of_uneven_rows(make: Callable[..., Any], report: Report) -> Callable[..., Any]:
+    """Return a function that makes the script's lists of unequal lengths arrays of objects, as NumPy did."""
+
+    @functools.wraps(make)
+    def made(*arguments: Any, **options: Any) -> Any:
+        try:
+            return make(*arguments, **options)
+        except ValueError as error:
+            frame = sys._getframe(1)
+            has_dtype = len(arguments) > 1 or "dtype" in options
+            if "inhomogeneous" not in str(error) or has_dtype or users_frame(frame) is not frame:
+                raise
+            report.adapt(f"np.{make.__name__}(rows of unequal lengths)", "dtype=object", frame)
+            return make(*arguments, dtype=object, **options)
+
+    return made
+
+
+def _saving_uneven_rows(save: Callable[..., Any], report: Report) -> Callable[..., Any]:
+    """Return ``np.save`` for lists of unequal lengths, too."""
+
+    @functools.wraps(save)
+    def saved(file: Any, arr: Any, *arguments: Any, **options: Any) -> None:
+        if isinstance(arr, list | tuple):
+            try:
+                arr = np.asanyarray(arr)
+            except ValueError:
+                report.adapt("np.save(rows of unequal lengths)", "dtype=object", sys._getframe(1))
+                arr = np.array(arr, dtype=object)
+        save(file, arr, *arguments, **options)
+
+    return saved
 
 
 @contextmanager

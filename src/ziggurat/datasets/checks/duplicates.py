@@ -114,7 +114,7 @@ def _across(facts: Facts, groups: np.ndarray, first: np.ndarray) -> Iterator[Fin
     in_train = places[facts.splits[places] == train]
     others = places[facts.splits[places] != train]
     later = others[_first_of(groups[others]) != np.arange(len(others))]
-    again = ", or split again by `cluster`" if facts.dataset.manifest.image is not None else ""
+    again = ", or split again by visual similarity (`cluster`)" if facts.dataset.manifest.image is not None else ""
     yield facts.finding(
         "duplicate-across-splits",
         "error",
@@ -161,7 +161,7 @@ def _near(facts: Facts, hashes: np.ndarray, repeated: np.ndarray) -> Iterator[Fi
         "note",
         places,
         f"{plural(len(places), 'sample is a near duplicate', 'samples are near duplicates')} of an earlier one.",
-        "They teach little that is new; leave them out, or keep them together by the split method `cluster`.",
+        "They teach little that is new; leave them out, or split by visual similarity (`cluster`).",
         notes=notes,
     )
 

@@ -54,9 +54,7 @@ def open_source(
     else:
         path = _local(uri)
         if not path.exists():
-            raise DataError(
-                "A source is a folder or a file that exists.", received=f"`{uri}`", advice="Check the path."
-            )
+            raise DataError(f"`{uri}` does not exist.", advice="Check the path.")
     if path.is_file() and is_archive(path.name) and (is_unpacked is None or is_unpacked(path)):
         return _unpacked(path, cache, limits, public_uri(uri))
     return path

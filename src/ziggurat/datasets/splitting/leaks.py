@@ -148,11 +148,11 @@ def _text(of_val: float, of_test: float, by_reason: list[int], equal: str) -> st
             "better than they are. Leave out what is there twice, on the page Check or by `ziggurat dataset exclude "
             "FOLDER --problem duplicate --out NEW`."
         )
-    method = "cluster" if near >= mates else "group"
+    method = "by visual similarity (`cluster`)" if near >= mates else "by group (`group`)"
     what = {(True, False): "a near duplicate", (False, True): "a sample of the same group"}.get(
         (near > 0, mates > 0), "a near duplicate or a sample of the same group"
     )
     return (
         f"This split leaks: {' and '.join(shares)} have {what} in training, so that results will look better than they "
-        f"are. Keep together what belongs together: choose the split method `{method}`."
+        f"are. Keep together what belongs together: split {method}."
     )

@@ -7,13 +7,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.dataflow.standalone_prediction import decided_class
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, raw_outputs
+from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, chosen_thresholds, raw_outputs
 from ziggurat.tasks.baselines import Baseline, majority_class, split_rows, table_classification_baselines
 from ziggurat.tasks.classification_metrics import ConfusionMetric
 from ziggurat.tasks.metric import Metric
+from ziggurat.tasks.threshold_choice import ThresholdSamples
 
 __all__ = ["CLASSIFICATION"]
 
@@ -139,20 +141,43 @@ class Classification(Task):
 
     def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
         """Return that there is a probability for each class."""
-        return {"form": "classes", "output": "probabilities"}
+        return {"form": "classes", "output": "probabilities", **chosen_thresholds(context)}
+
+    def threshold_names(self, class_names: Sequence[str]) -> tuple[str, ...]:
+        """Return the second of two classes, from whose probability on it is predicted; of more ``confidence``."""
+        return (class_names[1],) if len(class_names) == 2 else ("confidence",) if len(class_names) > 2 else ()
+
+    def threshold_samples(
+        self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> Sequence[ThresholdSamples]:
+        """Return the probabilities of the second of two classes; none for more classes, of which one is confident."""
+        scores = arrays.get("class_scores")
+        if scores is None or scores.shape[1] != 2:
+            return ()
+        labels = np.asarray(arrays["labels"])
+        known = labels >= 0
+        is_right = labels[known] == 1
+        return [ThresholdSamples(np.asarray(scores[known, 1]), is_right, int(is_right.sum()))]
 
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
-        """Return ``classes``: class, number and probability, best first."""
+        """Return ``classes``: class, number and probability, best first; ``decision`` of an operating point."""
         if "probabilities" not in outputs:
             return raw_outputs(outputs)
         row = outputs["probabilities"]
         best = np.argsort(-row, kind="stable")[:top]
-        return {
+        found: dict[str, Any] = {
             "classes": [
                 {"class": context.class_names[number], "number": int(number), "probability": float(row[number])}
                 for number in best
             ]
         }
+        if context.thresholds:
+            found["decision"] = decided_class(row, context.thresholds, context.class_names)
+        return found
+
+    def sample_label(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> int:
+        """Return the class number."""
+        return int(arrays[1])
 
     def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Return ``class`` and ``score``; the score is None where it is not finite."""

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.formatting import as_percent
 from ziggurat.records.objects import ImageObject, objects_from_json
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
-from ziggurat.tasks.detection_arrays import COUNT, CROWD, IGNORED, ORIGINAL_SIZE, PLACE, ROW_LENGTH, SCALE, kept_rows
+from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, chosen_thresholds, raw_outputs
+from ziggurat.tasks.detection_arrays import (
+    CLASS,
+    COUNT,
+    CROWD,
+    IGNORED,
+    ORIGINAL_SIZE,
+    PLACE,
+    ROW_LENGTH,
+    SCALE,
+    corners_of_rows,
+    kept_rows,
+)
 from ziggurat.tasks.detection_boxes import best_detections, original_detections, original_targets
 from ziggurat.tasks.detection_charts import detection_charts
 from ziggurat.tasks.detection_choice import (
@@ -25,15 +38,20 @@ from ziggurat.tasks.detection_choice import (
 from ziggurat.tasks.detection_matching import SHOWN_SCORE, find_overlaps, image_scores, match
 from ziggurat.tasks.detection_metrics import LEAST_SCORE, DetectionMetric
 from ziggurat.tasks.metric import Metric
-from ziggurat.tasks.report import SHARE, MetricInfo, Report, ScoreInfo, plain_report
+from ziggurat.tasks.report import SHARE, MetricInfo, Report, ReportValue, ScoreInfo, plain_report
 from ziggurat.tasks.sample_choice import SampleChoice, SampleField
 from ziggurat.tasks.segmentation import class_colors
+from ziggurat.tasks.threshold_choice import ThresholdSamples
 
 __all__ = ["DETECTION", "detection_colors"]
 
 _MOST: Final = 100
 """Detections of an image that count."""
 _IOU: Final = 0.65
+_RECALL_HELP: Final = "Share of the objects that a box of this confidence or more found."
+_SIZES_INFO: Final = MetricInfo(
+    "Small, medium, large", SHARE, "", "mAP of objects below 32 × 32 px, up to 96 × 96 px, and larger."
+)
 _SAMPLE_BOXES: Final = 30
 """Boxes that are kept of each of the few samples after a validation."""
 
@@ -52,20 +70,30 @@ class Detection(Task):
     fits_every_split = True
     reads_objects = True
     score = ScoreInfo("F1", SHARE)
+    default_threshold = SHOWN_SCORE
+    least_threshold = SHOWN_FROM
     metric_info = {
         "map": MetricInfo("mAP 50:95", SHARE, help="Average precision, mean over classes and IoU from 0.50 to 0.95."),
-        "ap50": MetricInfo("AP50", SHARE, help="Average precision at an IoU of 0.50, mean over classes."),
-        "ap75": MetricInfo("AP75", SHARE, help="Average precision at an IoU of 0.75, mean over classes."),
-        "map_small": MetricInfo("mAP, small", SHARE, help="Of objects below 32 × 32 px of the original image."),
-        "map_medium": MetricInfo("mAP, medium", SHARE, help="Of objects from 32 × 32 to 96 × 96 px."),
-        "map_large": MetricInfo("mAP, large", SHARE, help="Of objects above 96 × 96 px."),
+        "ap50": MetricInfo("AP50", SHARE, help="Average precision at an IoU of 0.50, mean over classes.", chart="map"),
+        "ap75": MetricInfo("AP75", SHARE, help="Average precision at an IoU of 0.75, mean over classes.", chart="map"),
+        "map_small": MetricInfo(
+            "mAP small", SHARE, help="Of objects below 32 × 32 px of the original image.", is_usual=False
+        ),
+        "map_medium": MetricInfo(
+            "mAP medium", SHARE, help="Of objects from 32 × 32 to 96 × 96 px.", chart="map_small", is_usual=False
+        ),
+        "map_large": MetricInfo(
+            "mAP large", SHARE, help="Of objects above 96 × 96 px.", chart="map_small", is_usual=False
+        ),
         "recall": MetricInfo("Recall", SHARE, help="Largest recall with 100 detections, mean over classes and IoU."),
-        "precision": MetricInfo("Precision", SHARE),
-        "f1": MetricInfo("F1", SHARE),
+        "precision": MetricInfo(
+            "Precision", SHARE, help="Share of the boxes of this confidence or more that are right."
+        ),
+        "f1": MetricInfo("F1", SHARE, help="Harmonic mean of precision and recall."),
         "ap": MetricInfo("AP 50:95", SHARE),
         "confidence": MetricInfo("Confidence", SHARE, mode=""),
-        "classes": MetricInfo("Classes"),
-        "best_f1": MetricInfo("Best confidence"),
+        "classes": MetricInfo("Average precision by class"),
+        "best_f1": MetricInfo("Best confidence by class"),
         "objects": MetricInfo("Objects", mode=""),
     }
 
@@ -200,15 +228,40 @@ class Detection(Task):
             "iou": _IOU,
             "least_score": SHOWN_FROM,
             "most": _MOST,
+            **chosen_thresholds(context),
         }
 
+    def threshold_names(self, class_names: Sequence[str]) -> tuple[str, ...]:
+        """Return every class."""
+        return tuple(class_names)
+
+    def threshold_samples(
+        self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> Sequence[ThresholdSamples]:
+        """Return the scores of the boxes of each class, which are right at an IoU of 0.5."""
+        if "detections" not in arrays:
+            return ()
+        overlaps = find_overlaps(np.asarray(arrays["detections"]), np.asarray(arrays["targets"]))
+        matching, classes = match(overlaps), len(summary["classes"])
+        objects = overlaps.objects(classes)
+        chosen = [(overlaps.classes == number) & ~matching.is_ignored for number in range(classes)]
+        return [
+            ThresholdSamples(overlaps.scores[mine], matching.is_true[mine], int(objects[number]))
+            for number, mine in enumerate(chosen)
+        ]
+
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
-        """Return ``size`` (height, width) and ``boxes`` in px of the network's input, the best first."""
+        """Return ``size`` (height, width) and ``boxes`` in px of the network's input, the best first.
+
+        With an operating point, these are the boxes from the threshold of their class on.
+        """
         classes = len(context.class_names)
         output = np.asarray(outputs.get("output"))
         if output.ndim != 2 or output.shape[1] != 4 + classes:
             return raw_outputs(outputs)
         found = best_detections(output[None], least_score=SHOWN_FROM, iou=_IOU, most=_MOST)[0]
+        least = np.array(context.thresholds or (SHOWN_FROM,) * classes, np.float32)
+        found = found[(found[:, 4] > 0) & (found[:, 4] >= least[found[:, 5].astype(np.int64)])]
         colors = detection_colors(classes)
         return {
             "size": list(context.preprocessing.shape[:2]),
@@ -220,7 +273,7 @@ class Detection(Task):
                     "box": [float(each) for each in box],
                     "color": "#{:02x}{:02x}{:02x}".format(*colors[int(number)].tolist()),
                 }
-                for *box, score, number in found[found[:, 4] > 0].astype(np.float64).tolist()
+                for *box, score, number in found.astype(np.float64).tolist()
             ],
         }
 
@@ -239,6 +292,14 @@ class Detection(Task):
             moved = (np.array(each["box"]) - (left, top, left, top)) / (scale_x, scale_y, scale_x, scale_y)
             boxes.append({**each, "box": np.clip(moved, 0, limits).round(2).tolist()})
         return {**prediction, "size": [height, width], "boxes": boxes}
+
+    def sample_label(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> dict[str, Any]:
+        """Return ``size`` (height, width), and box and class number of each object in px of it."""
+        boxes, numbers = corners_of_rows(arrays[1]).round(1).tolist(), arrays[1][1:, CLASS].astype(int).tolist()
+        return {
+            "size": list(arrays[0].shape[:2]),
+            "boxes": [{"box": box, "number": number} for box, number in zip(boxes, numbers, strict=False)],
+        }
 
     def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
         """Return the best boxes of one sample in px of the input, without what each class says of itself."""
@@ -261,7 +322,7 @@ class Detection(Task):
         metrics = summary.get("metrics") or {}
         plain = plain_report(metrics, self.metric_info, self.primary_metric.name)
         tables = [each for each in plain.tables if each.name not in ("errors", "by_confidence")]
-        return Report(plain.values, tables, detection_charts(metrics))
+        return Report(_with_sizes(plain.values), tables, detection_charts(metrics))
 
     def sample_fields(self, summary: Mapping[str, Any]) -> Sequence[SampleField]:
         """Return kind of error, classes, size, IoU and confidence."""
@@ -277,12 +338,41 @@ class Detection(Task):
 
     def asked_report(self, summary: Mapping[str, Any], prepared: Any, asked: Mapping[str, str]) -> Report:
         """Return precision, recall and F1 at an IoU and a confidence, and the charts that depend on them."""
-        figures = prepared.figures(asked)
-        metrics = {**(summary.get("metrics") or {}), **figures}
-        numbers = {name: figures[name] for name in ("precision", "recall", "f1")}
+        figures, known = prepared.figures(asked), summary.get("metrics") or {}
+        iou, confidence = numbers_of(asked)
+        costs = {each["error"]: each.get("cost") for each in known.get("errors") or ()}
+        errors = [{**each, "cost": costs.get(each["error"])} for each in figures["errors"]]
+        metrics = {**known, **figures, "errors": errors}
+        if "precisions" in figures and known.get("curves"):
+            metrics["curves"] = _curves_of(known["curves"], known["classes"], figures["precisions"])
         plain = self.report(summary, {})
-        values = [*plain.values[:1], *plain_report(numbers, self.metric_info, "").values, *plain.values[1:]]
-        return Report(values, plain.tables, detection_charts(metrics, *numbers_of(asked)))
+        # The recall of the metrics is that of all detections, which reads like the one at the confidence.
+        values = [each for each in plain.values if each.name != "recall"]
+        best = max(reversed(figures["by_confidence"]), key=lambda each: each["f1"] or 0.0)  # of equal ones, the largest
+        return Report(
+            [*values, *self._asked_values(figures, best, confidence)],
+            plain.tables,
+            detection_charts(metrics, iou, confidence),
+            [(word, figures[word]) for word in ("correct", "false", "missed")],
+            [(f"Highest F1: {best['confidence']:.2f}", {"confidence": f"{best['confidence']:g}"})]
+            if best["f1"]
+            else [],
+        )
+
+    def _asked_values(
+        self, figures: Mapping[str, Any], best: Mapping[str, Any], confidence: float
+    ) -> list[ReportValue]:
+        correct = figures["correct"]
+        notes = {
+            "precision": f"{correct:,} of {correct + figures['false']:,} boxes",
+            "recall": f"{correct:,} of {correct + figures['missed']:,} objects",
+            "f1": f"highest: {as_percent(best['f1'])} at {best['confidence']:.2f}" if best["f1"] else "",
+        }
+        infos = {**self.metric_info, "recall": replace(self.metric_info["recall"], help=_RECALL_HELP)}
+        return [
+            ReportValue(name, infos[name], figures[name], beside=f"at {confidence:.2f}", note=note, is_asked=True)
+            for name, note in notes.items()
+        ]
 
     def sample_changes(
         self, first: Any, second: Any, places: tuple[np.ndarray, np.ndarray], asked: Mapping[str, str]
@@ -334,6 +424,28 @@ class Detection(Task):
                 )
             ],
         }
+
+
+def _with_sizes(values: Sequence[ReportValue]) -> list[ReportValue]:
+    """Return the values with those of the three sizes as one."""
+    sizes = [each for each in values if each.name.startswith("map_")]
+    kept = [each for each in values if each not in sizes]
+    if not sizes:
+        return kept
+    made = ReportValue(
+        "sizes", _SIZES_INFO, None, parts=[each.value for each in sizes], note="mAP by size of the object"
+    )
+    place = 1 + max((number for number, each in enumerate(kept) if each.name in ("map", "ap50", "ap75")), default=-1)
+    return [*kept[:place], made, *kept[place:]]
+
+
+def _curves_of(
+    curves: Mapping[str, Any], classes: Sequence[Mapping[str, Any]], precisions: Sequence[Sequence[float]]
+) -> dict[str, Any]:
+    """Return curves of the same classes with other precisions."""
+    numbers = {each["class"]: number for number, each in enumerate(classes)}
+    own = [{"class": each["class"], "precision": precisions[numbers[each["class"]]]} for each in curves["classes"]]
+    return {"recall": curves["recall"], "classes": own}
 
 
 def detection_colors(count: int) -> np.ndarray:

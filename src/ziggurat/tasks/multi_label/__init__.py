@@ -10,10 +10,11 @@ import numpy as np
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, raw_outputs
+from ziggurat.tasks.base import PrimaryMetric, Task, TaskContext, chosen_thresholds, raw_outputs
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.multilabel_metrics import MultiLabelMetric
 from ziggurat.tasks.report import SHARE, MetricInfo
+from ziggurat.tasks.threshold_choice import ThresholdSamples
 
 __all__ = ["MULTI_LABEL"]
 
@@ -26,6 +27,7 @@ class MultiLabel(Task):
     name = "multi-label"
     title = "multi-label classification"
     primary_metric = PrimaryMetric("mean_ap", "max", "mean AP")
+    default_threshold = _THRESHOLD
     order = 10
     metric_info = {
         "mean_ap": MetricInfo("Mean AP", SHARE, help="Average precision of each label; mean."),
@@ -111,7 +113,23 @@ class MultiLabel(Task):
 
     def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
         """Return that there is a logit for each label, and the threshold."""
-        return {"form": "labels", "output": "output", "threshold": _THRESHOLD}
+        return {"form": "labels", "output": "output", "threshold": _THRESHOLD, **chosen_thresholds(context)}
+
+    def threshold_names(self, class_names: Sequence[str]) -> tuple[str, ...]:
+        """Return every label."""
+        return tuple(class_names)
+
+    def threshold_samples(
+        self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> Sequence[ThresholdSamples]:
+        """Return the probabilities of each label."""
+        if "predicted" not in arrays:
+            return ()
+        scores, known = np.asarray(arrays["predicted"]), np.asarray(arrays["targets"]) > 0
+        return [
+            ThresholdSamples(scores[:, number], known[:, number], int(known[:, number].sum()))
+            for number in range(known.shape[1])
+        ]
 
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``labels``: class, number, probability, and whether it is predicted; the likeliest first."""
@@ -119,6 +137,7 @@ class MultiLabel(Task):
         if "output" not in outputs or np.shape(outputs["output"]) != (len(names),):
             return raw_outputs(outputs)
         found = _probabilities(np.asarray(outputs["output"])[None], len(names))[0]
+        thresholds = context.thresholds or (_THRESHOLD,) * len(names)
         order = np.argsort(-found, kind="stable").tolist()
         return {
             "labels": [
@@ -126,10 +145,10 @@ class MultiLabel(Task):
                     "class": names[number],
                     "number": number,
                     "probability": float(found[number]),
-                    "predicted": bool(found[number] >= _THRESHOLD),
+                    "predicted": bool(found[number] >= thresholds[number]),
                 }
                 for place, number in enumerate(order)
-                if place < top or found[number] >= _THRESHOLD
+                if place < top or found[number] >= thresholds[number]
             ]
         }
 

@@ -174,6 +174,15 @@ class Regression(Task):
         """Return that there are values, and their names."""
         return {"form": "values", "output": "output", "names": self.names(context)}
 
+    def sample_label(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> dict[str, Any]:
+        """Return the values."""
+        return {"values": [float(each) for each in np.ravel(arrays[1])]}
+
+    def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """Return the predicted values; None for one that is not finite."""
+        values = np.ravel(np.asarray(outputs["output"], np.float64))
+        return {"values": [float(f"{each:.6g}") if np.isfinite(each) else None for each in values]}
+
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``values``: name and value of each."""
         found = np.atleast_1d(np.asarray(outputs["output"], np.float64)) if "output" in outputs else np.zeros(())

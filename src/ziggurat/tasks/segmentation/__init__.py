@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
+import cv2
 import numpy as np
 
+from ziggurat.dataflow.image_codec import encode_image
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.dataflow.record_data import decode_mask
+from ziggurat.dataflow.standalone_prediction import binary_mask
 from ziggurat.errors import DataError, DatapointError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks.arrays import ArraySpec
-from ziggurat.tasks.base import PrimaryMetric, SplitData, Task, TaskContext, as_color, constant_scores, raw_outputs
+from ziggurat.tasks.base import (
+    PrimaryMetric,
+    SplitData,
+    Task,
+    TaskContext,
+    as_color,
+    chosen_thresholds,
+    constant_scores,
+    raw_outputs,
+)
 from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.metric import Metric
-from ziggurat.tasks.report import SHARE, MetricInfo, ScoreInfo
+from ziggurat.tasks.report import SHARE, MetricInfo, Report, ReportChart, ScoreInfo, plain_report
 from ziggurat.tasks.segmentation_metrics import SegmentationMetric, sample_iou
 
 __all__ = ["SEGMENTATION", "class_colors", "palette"]
@@ -27,6 +40,12 @@ _COLORS: Final = (
     *("ff8a3d", "8a5a2b", "00c2d7", "f4f466", "0b64a0", "ff5ad0", "8d979e", "b3201d"),
 )
 """RGB of the classes 1 to 16: ``--series-1`` to ``--series-8`` of the pages on dark ground, and eight more."""
+
+_LONGEST_PX: Final = 4096
+"""Longer side of a predicted mask at most."""
+
+_SAMPLE_PX: Final = 96
+"""Longer side of the masks that are kept of each of the few samples after a validation."""
 
 _LOOKED_AT: Final = 2000
 """Masks that are looked at where a dataset does not name its classes."""
@@ -47,6 +66,7 @@ class Segmentation(Task):
     metric_info = {
         "mean_iou": MetricInfo("Mean IoU", SHARE, help="Intersection over union of each class over all pixels; mean."),
         "pixel_accuracy": MetricInfo("Pixel accuracy", SHARE, help="Share of pixels with the right class."),
+        "classes": MetricInfo("Classes"),
         "iou": MetricInfo("IoU", SHARE),
         "precision": MetricInfo("Precision", SHARE),
         "recall": MetricInfo("Recall", SHARE),
@@ -144,16 +164,32 @@ class Segmentation(Task):
         """Return the names and colors of the classes."""
         return {"classifier": False, "classes": list(context.class_names), "palette": palette(context.schema).tolist()}
 
+    def report(self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Report:
+        """Return metrics, the confusion of pixels, and a table of the classes, the worst first."""
+        metrics = summary.get("metrics") or {}
+        plain = plain_report(metrics, self.metric_info, self.primary_metric.name)
+        colors = ["#{:02x}{:02x}{:02x}".format(*each) for each in summary.get("palette") or ()]
+        tables = [
+            replace(each, rows=_worst_first(each.rows, colors), bar="iou") if each.name == "classes" else each
+            for each in plain.tables
+        ]
+        return Report(plain.values, tables, _confusion_charts(metrics))
+
     def postprocessing(self, context: TaskContext) -> Mapping[str, Any]:
         """Return that there are scores for each pixel, and the colors of the classes."""
-        return {"form": "mask", "output": "output", "palette": palette(context.schema).tolist()}
+        colors = palette(context.schema).tolist()
+        return {"form": "mask", "output": "output", "palette": colors, **chosen_thresholds(context)}
+
+    def threshold_names(self, class_names: Sequence[str]) -> tuple[str, ...]:
+        """Return the second of two classes, from whose probability on a pixel is of it."""
+        return (class_names[1],) if len(class_names) == 2 else ()
 
     def decode(self, context: TaskContext, outputs: Mapping[str, np.ndarray], *, top: int = 5) -> dict[str, Any]:
         """Return ``size`` (height, width), and ``classes``: share of the pixels and color, the largest first."""
         classes = len(context.class_names)
         if "output" not in outputs or np.ndim(outputs["output"]) != 3:
             return raw_outputs(outputs)
-        mask = _predicted(np.asarray(outputs["output"])[None], classes)[0]
+        mask = _predicted(np.asarray(outputs["output"])[None], classes, context.thresholds)[0]
         counts = np.bincount(mask.ravel(), minlength=classes)
         colors = palette(context.schema)
         order = [number for number in np.argsort(-counts, kind="stable").tolist() if counts[number]]
@@ -174,21 +210,104 @@ class Segmentation(Task):
         """Return the predicted mask in the colors of the classes, (H, W, 3) uint8; None where there are no scores."""
         if "output" not in outputs or np.ndim(outputs["output"]) != 3:
             return None
-        mask = _predicted(np.asarray(outputs["output"])[None], len(context.class_names))[0]
+        mask = _predicted(np.asarray(outputs["output"])[None], len(context.class_names), context.thresholds)[0]
         return palette(context.schema)[mask]
+
+    def placed(
+        self, context: TaskContext, prediction: Mapping[str, Any], original_size: tuple[int, int]
+    ) -> dict[str, Any]:
+        """Return the prediction with the size of the original image; shares are those of what the network saw."""
+        return {**prediction, "size": list(original_size)} if "classes" in prediction else dict(prediction)
+
+    def placed_picture(
+        self, context: TaskContext, outputs: Mapping[str, np.ndarray], original_size: tuple[int, int]
+    ) -> np.ndarray | None:
+        """Return the predicted mask on the original image: the class with the largest score, between pixels too."""
+        preprocessing, scores = context.preprocessing, np.asarray(outputs.get("output", ()), np.float32)
+        if (
+            scores.ndim != 3
+            or scores.shape[2] != len(context.class_names)
+            or not isinstance(preprocessing, Preprocessing)
+        ):
+            return None
+        shrink = min(1.0, _LONGEST_PX / max(original_size))
+        height, width = (max(1, round(side * shrink)) for side in original_size)
+        scale_y, scale_x, top, left = preprocessing.placement(original_size, is_cropped=True)
+        # Where the middle of each pixel of the original lies among those of the network.
+        rows = (np.arange(height) + 0.5) * (original_size[0] / height) * scale_y + top - 0.5
+        columns = (np.arange(width) + 0.5) * (original_size[1] / width) * scale_x + left - 0.5
+        across, down = (each.astype(np.float32) for each in np.meshgrid(columns, rows))
+        best, mask = np.full((height, width), -np.inf, np.float32), np.zeros((height, width), np.int64)
+        for number in range(scores.shape[2]):  # one class at a time: all of a large photo would take gigabytes
+            plane = np.ascontiguousarray(scores[..., number])
+            found = cv2.remap(plane, across, down, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+            is_better = found > best
+            best[is_better], mask[is_better] = found[is_better], number
+        colors = palette(context.schema)[mask]
+        is_seen = np.outer(_is_inside(rows, scores.shape[0]), _is_inside(columns, scores.shape[1]))
+        return colors if is_seen.all() else np.dstack([colors, np.where(is_seen, 255, 0).astype(np.uint8)])
+
+    def sample_label(self, context: TaskContext, arrays: Sequence[np.ndarray]) -> dict[str, Any]:
+        """Return ``mask``: a small PNG in the colors of the classes, as base64; what counts for nothing is clear."""
+        return {"mask": _small_png(_true_colors(context.schema, np.asarray(arrays[1])))}
+
+    def sample_prediction(self, context: TaskContext, outputs: Mapping[str, np.ndarray]) -> dict[str, Any] | None:
+        """Return ``mask``, as for ``sample_label``."""
+        found = self.picture(context, outputs)
+        return None if found is None else {"mask": _small_png(found)}
 
     def pictures(
         self, context: TaskContext, arrays: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray]
     ) -> Mapping[str, np.ndarray]:
         """Return the image, and both masks in the colors of the classes; what counts for nothing is clear (RGBA)."""
-        colors, mask = palette(context.schema), np.asarray(arrays[1])
-        ignored = context.schema.ignore_class
-        counts = mask < len(colors) if ignored is None else (mask < len(colors)) & (mask != ignored)
-        target = colors[np.where(counts, mask, 0)]
-        alpha = np.where(counts, 255, 0).astype(np.uint8)[..., None]
-        found = {"image": as_color(arrays[0]), "target": np.concatenate([target, alpha], axis=2)}
+        found = {"image": as_color(arrays[0]), "target": _true_colors(context.schema, np.asarray(arrays[1]))}
         predicted = self.picture(context, outputs)
         return found if predicted is None else {**found, "predicted": predicted}
+
+
+def _is_inside(places: np.ndarray, side: int) -> np.ndarray:
+    """Return which places lie on pixels from 0 to ``side`` - 1, to their edges."""
+    return (places >= -0.5 - 1e-6) & (places <= side - 0.5 + 1e-6)
+
+
+def _true_colors(schema: Schema, mask: np.ndarray) -> np.ndarray:
+    """Return a mask in the colors of its classes, (H, W, 4) uint8; what counts for nothing is clear."""
+    colors, ignored = palette(schema), schema.ignore_class
+    counts = mask < len(colors) if ignored is None else (mask < len(colors)) & (mask != ignored)
+    alpha = np.where(counts, 255, 0).astype(np.uint8)[..., None]
+    return np.concatenate([colors[np.where(counts, mask, 0)], alpha], axis=2)
+
+
+def _small_png(colors: np.ndarray) -> str:
+    """Return a mask of at most 96 px as the text of a PNG: every n-th pixel, so that no new color comes in."""
+    step = -(-max(colors.shape[:2]) // _SAMPLE_PX)
+    return base64.b64encode(encode_image(np.ascontiguousarray(colors[::step, ::step]), "png")).decode("ascii")
+
+
+def _worst_first(rows: Sequence[Mapping[str, Any]], colors: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return the rows of the classes with their colors, that of the smallest IoU first, those without one last."""
+    colored = [{**row, "color": color} for row, color in zip(rows, [*colors, *[""] * len(rows)], strict=False)]
+    return sorted(colored, key=lambda row: (row["iou"] is None, row["iou"] or 0.0))
+
+
+def _confusion_charts(metrics: Mapping[str, Any]) -> list[ReportChart]:
+    matrix, classes = metrics.get("confusion"), metrics.get("classes")
+    if not matrix or not classes:
+        return []
+    names = [str(each["class"]) for each in classes]
+    data = {
+        "kind": "heat",
+        "rows": names,
+        "columns": names,
+        "values": matrix,
+        "shares": [[value / max(1, sum(row)) for value in row] for row in matrix],
+        "x": "Predicted",
+        "y": "Actual",
+        "unit": "Pixels",
+        "is_percent": True,
+    }
+    note = "Percent: of the pixels of the actual class. Share: of all pixels that count."
+    return [ReportChart("confusion", "Confusion of pixels", data, note)]
 
 
 def palette(schema: Schema) -> np.ndarray:
@@ -212,8 +331,8 @@ def class_colors(count: int) -> np.ndarray:
     return colors
 
 
-def _predicted(output: Any, classes: int) -> np.ndarray:
-    """Return the class of each pixel, (N, H, W)."""
+def _predicted(output: Any, classes: int, thresholds: Sequence[float] = ()) -> np.ndarray:
+    """Return the class of each pixel, (N, H, W), by the thresholds of an operating point if there is one."""
     scores = np.asarray(output)
     if scores.ndim != 4 or scores.shape[-1] != classes:
         raise DataError(
@@ -221,7 +340,7 @@ def _predicted(output: Any, classes: int) -> np.ndarray:
             received=f"shape {scores.shape} for {classes} classes",
             advice="Return (N, H, W, classes).",
         )
-    return scores.argmax(axis=-1)
+    return binary_mask(scores, thresholds)
 
 
 SEGMENTATION: Final = Segmentation()

@@ -21,6 +21,7 @@ __all__ = [
     "check_float",
     "default_kernel_initializer",
     "has_gpu",
+    "is_initializer",
     "padding_name",
     "pair",
     "plain_data_format",
@@ -116,6 +117,14 @@ def channels_of(inputs: Any, axis: int, layer: str) -> int:
 def default_kernel_initializer() -> Any:
     """Return the initializer of kernels: variance scaling by 2 / fan-in, as of He et al. (2015)."""
     return tf.variance_scaling_initializer(2.0)
+
+
+def is_initializer(value: Any) -> bool:
+    """Return whether a value makes weights: what it is called with first is their shape."""
+    try:
+        return next(iter(inspect.signature(value).parameters), "") == "shape"
+    except (TypeError, ValueError):  # no function, or one in C
+        return False
 
 
 def check_float(inputs: Any, layer: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ziggurat.backends.tensorflow.runtime import tf
@@ -15,13 +16,20 @@ from ziggurat.tf.models.arguments import (
     add_activity_loss,
     check_float,
     default_kernel_initializer,
+    is_initializer,
 )
-from ziggurat.tf.models.registry import VariableHolder, layer_register, older_arguments
+from ziggurat.tf.models.registry import VariableHolder, layer_register, older_arguments, older_order
 
 __all__ = ["FullyConnected", "flattened"]
 
 
+def _is_of_0_8(behind: Sequence[Any]) -> bool:
+    """Whether values behind ``units`` are in the order of Tensorpack 0.8, where initializers came first."""
+    return is_initializer(behind[0]) or (len(behind) > 1 and not isinstance(behind[1], bool))
+
+
 @layer_register(log_shape=True)
+@older_order("kernel_initializer", "bias_initializer", "activation", "use_bias", is_older=_is_of_0_8)
 @older_arguments(out_dim="units", **ACTIVATION, **INITIALIZERS)
 def FullyConnected(  # noqa: N802 - Tensorpack's name
     inputs: Any,
@@ -69,7 +77,7 @@ def FullyConnected(  # noqa: N802 - Tensorpack's name
     variables = {"W": kernel}
     if use_bias:
         variables["b"] = tf.get_variable(
-            "b", [units], dtype=inputs.dtype, initializer=bias_initializer, regularizer=bias_regularizer
+            "b", [units], dtype=inputs.dtype, initializer=bias_initializer or ZEROS, regularizer=bias_regularizer
         )
         result = tf.nn.bias_add(result, variables["b"])
     outputs = activated(result, activation)

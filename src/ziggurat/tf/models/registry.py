@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ziggurat.backends.tensorflow.runtime import tf
@@ -16,9 +16,17 @@ from ziggurat.errors import ConfigurationError, UsageError
 from ziggurat.tf.argument_scopes import arguments_in_scope, mark_argscope
 from ziggurat.tf.shape_log import ShapeLog
 
-__all__ = ["VariableHolder", "get_registered_layer", "layer_register", "older_arguments", "register_alias"]
+__all__ = [
+    "VariableHolder",
+    "get_registered_layer",
+    "layer_register",
+    "older_arguments",
+    "older_order",
+    "register_alias",
+]
 
 _OLDER = "__older_arguments__"
+_OLDER_ORDER = "__older_order__"
 _RESERVED = ("tf",)
 
 _layers: dict[str, Callable[..., Any]] = {}
@@ -71,6 +79,7 @@ def layer_register(
         def layer(*args: Any, **kwargs: Any) -> Any:
             name, args = _name_first(func.__name__, args, use_scope)
             _check_inputs(func.__name__, args)
+            args, kwargs = _ordered(func, args, kwargs)
             arguments = _merged(func, signature, args, kwargs)
             if name is None:
                 return func(*args, **arguments)
@@ -102,6 +111,32 @@ def older_arguments(**renamings: Renaming) -> Callable[[Callable[..., Any]], Cal
         return func
 
     return decorator
+
+
+def older_order(*names: str, is_older: Callable[[Sequence[Any]], bool]) -> Callable[..., Any]:
+    """Return a decorator that lets a layer take arguments in an older order; it stands below ``layer_register``.
+
+    Args:
+        names: of the arguments behind the first two, in that order.
+        is_older: tells from the values behind the first two whether they are in that order.
+    """
+
+    def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
+        setattr(func, _OLDER_ORDER, (names, is_older))
+        return func
+
+    return decorate
+
+
+def _ordered(
+    func: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments with those in an older order by name."""
+    names, is_older = getattr(func, _OLDER_ORDER, ((), None))
+    behind = args[2:]
+    if is_older is None or not behind or len(behind) > len(names) or not is_older(behind):
+        return args, keywords
+    return args[:2], {**dict(zip(names, behind, strict=False)), **keywords}
 
 
 def get_registered_layer(name: str) -> Callable[..., Any] | None:

@@ -8,6 +8,7 @@ ROUTERS: Final = (
     "ziggurat.web.pages.home.routes:router",
     "ziggurat.web.pages.account.routes:router",
     "ziggurat.web.pages.new_model.batch_trial:router",  # before `/models/new/{look}`
+    "ziggurat.web.pages.new_model.conversion:router",
     "ziggurat.web.pages.new_model.routes:router",
     "ziggurat.web.pages.new_dataset.routes:router",
     "ziggurat.web.pages.new_program.routes:router",

@@ -162,7 +162,7 @@ def _opened(asked: CreationRequest, folder: Path, walking: Deadline) -> tuple[Pa
         )
     source = Path(asked.source)
     if not source.exists():
-        raise DataError("A source is a folder or a file that exists.", received=f"`{source}`", advice="Check the path.")
+        raise DataError(f"`{source}` does not exist.", advice="Check the path.")
     check_offered(asked.source)
     if not _is_unpacked(source, asked.format):
         return source, True
@@ -191,8 +191,7 @@ def _recognised(asked: CreationRequest, source: Path, walking: Deadline) -> tupl
     guess = walking.call(guess_format, source)
     if guess is OVER:
         raise DataError(
-            "The format of a source is found in the time that there is.",
-            received=f"`{source.name}`, which took longer",
+            f"Finding the format of `{source.name}` took too long.",
             advice="Name the format.",
         )
     return importer(guess.format), guess

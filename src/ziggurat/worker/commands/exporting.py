@@ -53,8 +53,8 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
             ``inside`` the model (default) or ``beside`` it; ``checkpoint`` (as for ``evaluate``).
 
     Returns:
-        ``folder``, ``checkpoint``, ``step``, ``epoch``, ``out``, ``files`` (names in it), ``split`` (of the samples)
-        and ``parity`` (the report).
+        ``folder``, ``checkpoint``, ``step``, ``epoch``, ``task``, ``operating_point`` (if one was chosen), ``out``,
+        ``files`` (names in it), ``split`` (of the samples) and ``parity`` (the report).
     """
     place = request.get("preprocessing") or "inside"
     if place not in ("inside", "beside"):
@@ -77,7 +77,7 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
         _write_beside(folder, job, result, order, proof.split)
         write_manifest(folder, _provenance(job, result))
     return {
-        **job.summary(),
+        **job.prediction_summary(),
         "out": request["out"],
         "files": sorted(path.name for path in out.iterdir()),
         "split": proof.split,
@@ -152,7 +152,9 @@ def _provenance(job: TrainedJob, result: ExportResult) -> dict[str, Any]:
         manifest = Manifest.load(source)
         dataset |= {"name": manifest.name, "id": manifest.id, "parents": [each.id for each in manifest.parents]}
     meta = job.state.meta
+    point = {"operating_point": dict(job.operating_point)} if job.operating_point else {}
     return {
+        **point,
         "job": job.folder.name,
         "name": job.spec.name,
         "checkpoint": job.checkpoint,

@@ -106,6 +106,18 @@ def _parity(report: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
             yield name.replace("_", " "), _text(value)
 
 
+def _operating_point(job: TrainedJob) -> Iterable[tuple[str, str]]:
+    """Yield the thresholds that predictions obey, where they were chosen, and why they are not used if they are not."""
+    point = job.operating_point
+    if not point:
+        return
+    if point["problem"]:
+        yield "operating point", str(point["problem"])
+        return
+    shown = ", ".join(f"{name} {value:g}" for name, value in point["thresholds"].items())
+    yield "operating point", f"{shown}; chosen on the validation split, in the evaluation {point['evaluation']}"
+
+
 def _usage(job: TrainedJob, result: ExportResult) -> str:
     is_image = isinstance(job.context.preprocessing, Preprocessing)
     packages = ["numpy", *(["pillow or opencv-python"] if is_image else []), *result.packages]
@@ -124,6 +136,7 @@ def _what(job: TrainedJob, result: ExportResult, inside: bool) -> Iterable[tuple
     yield "parameters", f"{result.parameters:,}"
     if job.class_names:
         yield "classes", f"{len(job.class_names)}, see `labels.txt`"
+    yield from _operating_point(job)
 
 
 def _input(job: TrainedJob, result: ExportResult, inside: bool) -> str:

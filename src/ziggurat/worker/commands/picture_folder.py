@@ -39,7 +39,7 @@ class PictureFolder:
                 )
 
     def add(self, name: str, picture: np.ndarray | None) -> str | None:
-        """Write an image (H, W, 3) uint8; return its path, None where there is none.
+        """Write an image (H, W, 3) or (H, W, 4) uint8; return its path, None where there is none.
 
         Args:
             name: of the input, such as its path.

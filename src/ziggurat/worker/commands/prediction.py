@@ -19,7 +19,7 @@ from ziggurat.layout import JobFolder
 from ziggurat.records.offered_folders import check_file, watched_source
 from ziggurat.specs import InferSpec
 from ziggurat.tasks import Task
-from ziggurat.tasks.base import prediction
+from ziggurat.tasks.base import prediction, prediction_picture
 from ziggurat.worker.commands.given_inputs import generated_count, given_inputs
 from ziggurat.worker.commands.picture_folder import PictureFolder
 from ziggurat.worker.commands.prediction_inputs import input_note, named_inputs
@@ -46,7 +46,8 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
             predictions that are images).
 
     Returns:
-        ``folder``, ``checkpoint``, ``step``, ``epoch``, ``task``; ``predictions``, in the order of the inputs: ``file``
+        ``folder``, ``checkpoint``, ``step``, ``epoch``, ``task``; ``operating_point``, if one was chosen:
+            ``thresholds``, ``used`` and ``problem``; ``predictions``, in the order of the inputs: ``file``
         (for a row or text its number from 1, after its file; without inputs the number) and what
         ``ziggurat.tasks.base.Task.decode`` returns: of a classifier ``classes`` (class, number, probability; best
         first), with ``pictures`` also ``picture`` (path of a PNG file, None where it is no image), and ``note`` (a
@@ -75,9 +76,9 @@ def predict(request: Mapping[str, Any]) -> dict[str, Any]:
                 one = {name: each[row] for name, each in outputs.items()}
                 found = prediction(job.context, one, top=request.get("top") or 5, original_size=size)
                 if pictures is not None:
-                    found["picture"] = pictures.add(names[place], job.task.picture(job.context, one))
+                    found["picture"] = pictures.add(names[place], prediction_picture(job.context, one, size)[0])
                 predictions.append({"file": names[place], **found, **note})
-    return {**job.summary(), "task": job.task.name, "predictions": predictions, "failures": failures, "notes": notes}
+    return {**job.prediction_summary(), "predictions": predictions, "failures": failures, "notes": notes}
 
 
 class ReadInput(NamedTuple):
@@ -191,8 +192,9 @@ def list_images(source: str, image_folder: str, class_names: Sequence[str], limi
         found = [(name, str(path / name), NO_LABEL) for name in _below(path)]
     elif not path.is_file() or path.name.lower().endswith(_ARCHIVES):
         raise DataError(
-            "Images come from a folder or a text file with a path in each line.",
-            received=source,
+            f"`{source}` is an archive, not a folder or list of images."
+            if path.is_file()
+            else f"`{source}` does not exist.",
             advice="Unpack an archive first; check the path.",
         )
     elif path.suffix.lower() in IMAGE_SUFFIXES:
@@ -202,7 +204,7 @@ def list_images(source: str, image_folder: str, class_names: Sequence[str], limi
         found = [(name, _listed(root / name, path), label) for name, label in _lines(path, class_names)]
     found = found[:limit] if limit else found
     if not found:
-        raise DataError("There is at least one image to predict for.", received=f"none in {source}")
+        raise DataError(f"`{source}` has no image to predict for.")
     return ListedImages(*(list(part) for part in zip(*found, strict=True)))
 
 
@@ -216,8 +218,7 @@ def _listed(file: Path, source: Path) -> str:
         check_file(file)
     except PermissionError as error:
         raise DataError(
-            "A list names images below the folders that this studio offers.",
-            received=f"`{file}` in {source}: {error.strerror}",
+            f"`{file}` in {source} is not below the folders that this studio offers: {error.strerror}.",
             advice="Take the line out, or let an admin offer the folder.",
         ) from None
     return str(file)
@@ -255,8 +256,7 @@ def _class_number(label: str, numbers: dict[str, int], place: str) -> int:
     number = int(label) if label.isascii() and label.isdigit() else numbers.get(label)
     if number is None or number >= len(numbers):
         raise DataError(
-            f"A label is a class number from 0 to {len(numbers) - 1}, or the name of a class of the model.",
-            received=f"`{label}` in {place}",
+            f"`{label}` in {place} is no class of the model, nor a class number from 0 to {len(numbers) - 1}.",
             advice="Mend the line, or leave labels out.",
         )
     return number
@@ -354,5 +354,14 @@ def _summary(
         "scalars": {},
         "openings": None,
         "task": job.task.name,
+        **_unused_point(job),
         **job.task.summary_fields(job.context, True),
     }
+
+
+def _unused_point(job: TrainedJob) -> dict[str, Any]:
+    """Return that the results hold what the network gave, and obey no operating point; nothing if none was chosen."""
+    if not job.operating_point:
+        return {}
+    problem = "Predictions for many images name the most probable class; they do not obey the operating point."
+    return {"operating_point": {**job.operating_point, "used": False, "problem": problem}}

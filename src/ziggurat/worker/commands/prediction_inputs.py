@@ -189,7 +189,6 @@ def _text(file: str) -> str:
 
 def _unusable(file: str, received: str) -> DataError:
     return DataError(
-        "Rows come from a CSV file with a line of headings, or a JSON list of objects; texts from a file of lines.",
-        received=f"{received} in {file}",
-        advice="Fix the file.",
+        f"{file} cannot be used: it has {received}.",
+        advice="Rows come from a CSV file with headings or a JSON list of objects, texts from a file of lines.",
     )

@@ -17,7 +17,7 @@ from typing import IO, Any, Final, TextIO
 from ziggurat.dataflow.random import fix_rng_seed
 from ziggurat.engine.host import hosting
 from ziggurat.engine.run_state import seed_global_random
-from ziggurat.errors import ProgramCodeError, ZigguratError, memory_error
+from ziggurat.errors import ProgramCodeError, ZigguratError, install_advice, memory_error
 from ziggurat.layout import JobFolder
 from ziggurat.specs import ProgramSpec
 from ziggurat.tf import logger
@@ -27,18 +27,6 @@ from ziggurat.worker.stand_ins import TRACKERS, captured
 __all__ = ["failure_of_program", "run_program"]
 
 _MAIN: Final = "__main__"
-_PACKAGES: Final = {
-    **{name: name for name in ("matplotlib", "torchvision", "tabulate", "pandas", "transformers", "lightning", "gym")},
-    "sklearn": "scikit-learn",
-    "cv2": "opencv-python-headless",
-    "pytorch_lightning": "pytorch-lightning",
-    "skimage": "scikit-image",
-    "yaml": "pyyaml",
-    "datasets": "datasets",
-    "timm": "timm",
-    "tqdm": "tqdm",
-}
-"""Module → package that brings it, of packages that programs need and Ziggurat does not."""
 
 
 def run_program(spec: ProgramSpec, folder: JobFolder, trainings: JobTrainings, *, output_is_log: bool) -> bool:
@@ -118,9 +106,7 @@ def _advice(error: BaseException) -> str:
     name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if name in TRACKERS:
         return f"Submit it with `--capture {name}`: what it logs becomes curves of the job. Or install {name}."
-    if name in _PACKAGES:
-        return f"Install it with: pip install {_PACKAGES[name]}."
-    return "Correct the program in a clone; the whole traceback is in log.txt of the job."
+    return install_advice(error) or "Correct the program in a clone; the whole traceback is in log.txt of the job."
 
 
 def _compiled(script: Path, name: str) -> Any:
@@ -128,8 +114,7 @@ def _compiled(script: Path, name: str) -> Any:
         return compile(script.read_bytes(), str(script), "exec", dont_inherit=True)
     except OSError as error:
         raise ProgramCodeError(
-            "The script of a program is in the folder of its job.",
-            received=f"{script}: {error.strerror}",
+            f"The script {name} cannot be read: {error.strerror}.",
             advice="Submit the program again.",
             details={"file": name},
         ) from None
@@ -142,7 +127,7 @@ def _compiled(script: Path, name: str) -> Any:
         ) from None
     except ValueError as error:  # a null byte
         raise ProgramCodeError(
-            "A program is Python text.", received=f"{name}: {error}", advice="Save it as text, and submit it anew."
+            f"{name} is not Python text: {error}.", advice="Save it as text, and submit it anew."
         ) from None
 
 
@@ -153,8 +138,7 @@ def _check_exit(ended: SystemExit, name: str) -> None:
         return
     said = f"exit code {code}" if isinstance(code, int) else str(code)
     raise ProgramCodeError(
-        "A program ends with exit code 0.",
-        received=f"{said} from {name}",
+        f"{name} ended with {said}.",
         advice="Its output is in log.txt of the job.",
     ).with_traceback(ended.__traceback__)
 

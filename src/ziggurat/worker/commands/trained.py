@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from ziggurat.engine.program import Program
 from ziggurat.engine.run_state import RunState
 from ziggurat.entities.backend_info import backend_infos, open_capability
 from ziggurat.entities.best_checkpoint import best_checkpoint, find_checkpoint
+from ziggurat.entities.operating_point import checkpoint_digest, read_operating_point
 from ziggurat.errors import ConfigurationError, DataError, PluginError
 from ziggurat.layout import JobFolder
 from ziggurat.specs import TrainSpec, load_train_spec
@@ -90,6 +91,8 @@ class TrainedJob:
         checkpoint: name of the checkpoint.
         state: what the checkpoint holds; of weights that were averaged, the averages in their place.
         request: the network, for the backend.
+        operating_point: what answers say of the chosen thresholds, as ``OperatingPoint.document`` has it; empty if none
+            were chosen. Those that are used are in the context.
     """
 
     folder: Path
@@ -98,6 +101,7 @@ class TrainedJob:
     checkpoint: str
     state: RunState
     request: ProgramRequest
+    operating_point: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def task(self) -> Task:
@@ -134,6 +138,11 @@ class TrainedJob:
             "epoch": int(meta["epoch_num"]),
         }
 
+    def prediction_summary(self) -> dict[str, Any]:
+        """Return ``summary``, ``task``, and ``operating_point`` if one was chosen."""
+        point = {"operating_point": dict(self.operating_point)} if self.operating_point else {}
+        return {**self.summary(), "task": self.task.name, **point}
+
 
 def open_trained_job(folder: Path, checkpoint: str | None = None) -> TrainedJob:
     """Return what a job has trained.
@@ -146,11 +155,12 @@ def open_trained_job(folder: Path, checkpoint: str | None = None) -> TrainedJob:
         SpecError: where its spec is damaged.
         CheckpointError: where there is no such checkpoint.
         DataError: where it has no preprocessing: it never began to train.
+        StorageError: where its operating point is damaged.
     """
     job = JobFolder(folder)
     spec = load_train_spec(job.spec)
     name, state = _state(job, checkpoint)
-    context = load_context(job)
+    context, point = _operated(load_context(job), job, name)
     return TrainedJob(
         folder=folder,
         spec=spec,
@@ -158,7 +168,19 @@ def open_trained_job(folder: Path, checkpoint: str | None = None) -> TrainedJob:
         checkpoint=name,
         state=replace(state, arrays=with_averages(state.arrays)),
         request=_request(spec, context, kept_network(spec, job)),
+        operating_point=point,
     )
+
+
+def _operated(context: TaskContext, job: JobFolder, checkpoint: str) -> tuple[TaskContext, dict[str, Any]]:
+    """Return the context with the thresholds that this checkpoint obeys, and what answers say of them."""
+    point = read_operating_point(job) if job.operating_point.exists() else None
+    if point is None:
+        return context, {}
+    problem = point.problem(checkpoint, checkpoint_digest(job, checkpoint))
+    if not problem and point.names != context.task.threshold_names(context.class_names):
+        problem = "The operating point is of other classes and is not used: choose it again."
+    return context if problem else replace(context, thresholds=point.thresholds), point.document(problem)
 
 
 @contextmanager

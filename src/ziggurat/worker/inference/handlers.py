@@ -28,7 +28,7 @@ from ziggurat.layout import CheckpointFiles, JobFolder
 from ziggurat.records.codec import DecodingError, read_frame
 from ziggurat.specs import FileNetwork
 from ziggurat.tasks import InputPreprocessing, MeansMetric, TaskContext
-from ziggurat.tasks.base import as_color, prediction
+from ziggurat.tasks.base import as_color, prediction, prediction_picture
 from ziggurat.worker.commands.prediction_inputs import input_note, named_inputs
 from ziggurat.worker.commands.trained import TrainedJob, open_network, open_trained_job
 
@@ -47,8 +47,8 @@ __all__ = [
 ]
 
 
-_Stamp = tuple[dict[str, str], dict[str, tuple[int, ...]]]
-"""Given name → checkpoint, and checkpoint → when it was written, in nanoseconds."""
+_Stamp = tuple[dict[str, str], dict[str, tuple[int, ...]], tuple[int, ...]]
+"""Given name → checkpoint; checkpoint → when it was written, in nanoseconds; and when the operating point was."""
 
 
 class WarmModel:
@@ -105,6 +105,8 @@ class WarmModel:
                 self._opened = before
                 raise
             before.close()
+        else:  # another operating point: the network stays open
+            self._job = replace(self._job, context=job.context, operating_point=job.operating_point)
         self._stamp = stamp
 
     def describe(self) -> dict[str, Any]:
@@ -136,7 +138,7 @@ class WarmModel:
     def _look(self) -> _Stamp:
         store = CheckpointStore(JobFolder(self._folder).checkpoints, writable=False)
         times = {info.name: _signature(CheckpointFiles(info.path).state) for info in store.list()}
-        return dict(store.names()), times
+        return dict(store.names()), times, _signature(JobFolder(self._folder).operating_point)
 
 
 def _written(stamp: _Stamp, job: TrainedJob) -> tuple[int, ...] | None:
@@ -407,10 +409,10 @@ def prediction_of(sample: PredictedSample, request: PredictRequest, context: Tas
     said = prediction(context, sample.outputs, top=request.top, original_size=sample.size)
     found = {"file": sample.name, **said}
     if request.drawn:
-        picture = context.task.picture(context, sample.outputs)
+        picture, is_placed = prediction_picture(context, sample.outputs, sample.size)
         found["picture"] = None if picture is None else png_of(picture)
         before = context.preprocessing
-        if picture is not None and sample.decoded is not None and isinstance(before, Preprocessing):
+        if picture is not None and not is_placed and sample.decoded is not None and isinstance(before, Preprocessing):
             found["input"] = png_of(as_color(before.in_the_middle(sample.decoded)))
     return found
 

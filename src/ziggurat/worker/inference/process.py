@@ -112,7 +112,7 @@ def _answer(model: WarmModel, group: Sequence[Mapping[str, Any]], answers: _Answ
 def _predict_together(model: WarmModel, group: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     asked = [PredictRequest.of(model, request) for request in group]
     predict(model, asked)
-    summary = {**model.job.summary(), "task": model.job.task.name}
+    summary = model.job.prediction_summary()
     return [{**summary, "predictions": each.predictions, "failures": each.failures} for each in asked]
 
 

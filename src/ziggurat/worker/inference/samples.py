@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -75,7 +76,9 @@ def samples(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError(f"`rows` is a list of at most {_MOST} rows of a split.", received=repr(rows)[:100])
     readers = _READERS.get(model) or SplitReaders(model)
     _READERS[model] = readers
-    context, top, most = model.job.context, top_of(request), int(request.get("max_side_px") or 0)
+    # They stand beside figures of an evaluation, which obey no operating point.
+    context = replace(model.job.context, thresholds=())
+    top, most = top_of(request), int(request.get("max_side_px") or 0)
     found: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
     for row in rows:

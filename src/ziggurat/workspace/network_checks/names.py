@@ -130,7 +130,7 @@ def undefined(text: str, code: Code) -> Iterator[Suspect]:
     offered = {*bound, *code.framework.own, *dir(builtins)}
     for node in reads:
         if node not in code.guarded and not around.is_bound(node):
-            yield Suspect(at(node, "warning", f"`{node.id}` is not defined."), node.id, offered)
+            yield Suspect(at(node, "error", f"`{node.id}` is not defined."), node.id, offered)
 
 
 def _is_bound(symbol: symtable.Symbol) -> bool:

@@ -18,11 +18,13 @@ from ziggurat.atomic import storage_errors
 from ziggurat.entities import NewJob
 from ziggurat.entities.leftovers import remove_leftovers
 from ziggurat.errors import JobError
-from ziggurat.jobs import LocalExecutor, Retention, StopGrace, Supervisor
+from ziggurat.jobs import Executor, ExecutorOptions, Retention, SeveralExecutors, StopGrace, Supervisor
 from ziggurat.jobs.job_file import JobRecord, read_job_file
 from ziggurat.layout import WEIGHTS_FOLDER, JobFolder
+from ziggurat.plugins import load
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.services.inference_pool import INFERENCE_COMMAND, InferencePool
+from ziggurat.services.model_servers import ModelServers
 from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import FOLDERS_VARIABLE, THREADS_VARIABLE, Settings
 from ziggurat.specs import Spec, TrainSpec, load_spec, parse_spec
@@ -59,6 +61,7 @@ DATABASE: Final = "studio.db"
 _LOGS: Final = "logs"
 _LOG: Final = logging.getLogger(__name__)
 _WATCHED_EVERY_S: Final = 2.0
+_RAY: Final = "ray"
 
 
 def open_studio(
@@ -96,7 +99,18 @@ def open_studio(
         store = made.enter_context(_open_store(settings, url))
         remarks = _settle(store, root, watched=start)
         machine = _machine(settings, store, environment)
-        executor = LocalExecutor(worker_command, environment, log_limit_bytes=settings.log_limit_mib << 20)
+        executor = _executor(
+            settings,
+            ExecutorOptions(
+                command=worker_command,
+                environment=environment,
+                resources=lambda: machine.resources(store.settings.all()),
+                log_limit_bytes=settings.log_limit_mib << 20,
+                workspace=root,
+                address=settings.ray_address,
+            ),
+            made,
+        )
         paths = studio_paths(root, store.settings)
         supervisor = _supervisor(settings, store, executor, machine, paths)
         made.callback(supervisor.close)
@@ -111,6 +125,7 @@ def open_studio(
             )
         )
         graphs, graph_boards = _graphs(root, environment, prefix, made)
+        servers = made.enter_context(ModelServers(environment, _logs(root, "serving")))
         if start:
             graphs.remove_all()  # pages that are open can ask for them again
             made.enter_context(_janitor(supervisor, store, root, graphs))
@@ -124,6 +139,7 @@ def open_studio(
             tensorboards=boards,
             graphs=graphs,
             graph_boards=graph_boards,
+            servers=servers,
             machine=machine,
             read_job=job_reader(time.time),
             remarks=remarks,
@@ -135,14 +151,21 @@ def open_studio(
     return studio
 
 
-def _supervisor(
-    settings: Settings, store: Store, executor: LocalExecutor, machine: Machine, paths: Paths
-) -> Supervisor:
+def _executor(settings: Settings, options: ExecutorOptions, made: ExitStack) -> Executor:
+    """Return what starts workers; a bridge to a cluster is closed with ``made``."""
+    own: Executor = load("executors", settings.executor)(options)
+    if not settings.ray_address:
+        return own
+    ray = load("executors", _RAY)(options)
+    made.callback(ray.close)
+    return SeveralExecutors({settings.executor: own, _RAY: ray})
+
+
+def _supervisor(settings: Settings, store: Store, executor: Executor, machine: Machine, paths: Paths) -> Supervisor:
     return Supervisor(
         store,
         executor,
         settings.workspace,
-        resources=lambda: machine.resources(store.settings.all()),
         environment=lambda _job: {
             FOLDERS_VARIABLE: json.dumps(paths.roots),
             THREADS_VARIABLE: str(machine.threads_of_a_job(store.settings.all())),

@@ -16,13 +16,14 @@ from typing import Any, Final
 from ziggurat.atomic import atomic_write_text, storage_errors
 from ziggurat.entities import Job
 from ziggurat.entities.backend_info import ExportFormat, backend_infos
+from ziggurat.entities.operating_point import checkpoint_digest, read_operating_point
 from ziggurat.errors import JobError, MissingEntryError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.layout import JobFolder
 from ziggurat.workspace.checkpoints import chosen_checkpoint
 from ziggurat.workspace.studio.archives import archive, files_below
 from ziggurat.workspace.studio.jobs import Jobs
 
-__all__ = ["EXPORTS_FOLDER", "PREPROCESSING", "Export", "Exports", "export_formats"]
+__all__ = ["EXPORTS_FOLDER", "PREPROCESSING", "Export", "Exports", "export_formats", "obeys"]
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -75,6 +76,21 @@ def export_formats(job: Job) -> tuple[ExportFormat, ...]:
     return () if info is None else info.export_formats
 
 
+def obeys(export: Export, job: Job) -> bool:
+    """Return whether an export that is done has the thresholds that its checkpoint obeys now.
+
+    Raises:
+        StorageError: where the operating point of the job is damaged.
+    """
+    folder = JobFolder(Path(job.folder))
+    point = read_operating_point(folder)
+    wanted = None
+    if point is not None and not point.problem(export.checkpoint, checkpoint_digest(folder, export.checkpoint)):
+        wanted = dict(zip(point.names, point.thresholds, strict=True))
+    exported = export.result.get("operating_point") or {}
+    return wanted == (exported.get("thresholds") if exported.get("used") else None)
+
+
 class Exports:
     """Exports of the models of a studio. Any thread may call any method.
 
@@ -105,6 +121,8 @@ class Exports:
     def start(self, job_id: str, export_format: str, *, preprocessing: str = "inside", checkpoint: str = "") -> Export:
         """Ask for an export; one that is there or under way is returned as it is, any other is made again.
 
+        One that is there but obeys other thresholds than the model does now is made again, too.
+
         Args:
             job_id: of a training that has a checkpoint.
             export_format: name of a format that its framework writes.
@@ -126,7 +144,7 @@ class Exports:
         name = f"{export_format}-{found.name}-{preprocessing}"
         with self._lock:
             known = self._known.get((job_id, name)) or _read(_place(job), name)
-            if known is not None and (known.is_under_way or known.state == "done"):
+            if known is not None and (known.is_under_way or (known.state == "done" and obeys(known, job))):
                 return known
             asked = Export(
                 name=name,
@@ -191,6 +209,15 @@ class Exports:
                 "There is no such text of an export.", received=file[:200], advice=", ".join(_TEXT_FILES)
             )
         return (folder / file).read_text(encoding="utf-8")
+
+    def folder(self, job_id: str, name: str) -> Path:
+        """Return the folder of an export that is done.
+
+        Raises:
+            MissingEntryError: where the job has none of that name.
+            JobError: where it is not done.
+        """
+        return self._done(job_id, name)[1]
 
     def remove(self, job_id: str, name: str) -> None:
         """Delete an export that is not under way.

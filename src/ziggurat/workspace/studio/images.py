@@ -59,7 +59,7 @@ def read_pictures(paths: Paths, names: Sequence[str]) -> list[tuple[str, bytes]]
         DataError: where one is too large or cannot be read.
     """
     if len(names) > MOST_PICTURES:
-        raise UsageError(f"At most {MOST_PICTURES} images are predicted for at once.", received=str(len(names)))
+        raise UsageError(f"{len(names)} images are too many: {MOST_PICTURES} are predicted for at once.")
     return [(name, _content(paths, name)) for name in names]
 
 
@@ -67,7 +67,7 @@ def _content(paths: Paths, name: str) -> bytes:
     path = paths.allowed(name)
     # Before it is read: a file may be larger than the memory.
     if path.stat().st_size > PICTURE_BYTES:
-        raise DataError(f"An image has at most {PICTURE_BYTES >> 20} MiB.", received=f"`{name}`")
+        raise DataError(f"`{name}` is too large: an image has at most {PICTURE_BYTES >> 20} MiB.")
     return read_file(path)
 
 
@@ -232,8 +232,7 @@ class WebPictures:
             ) from None
         except (OSError, UnicodeError):
             raise DataError(
-                "The name in an address stands for a machine.",
-                received=f"`{host_of(url)[:_SHOWN]}`, which is an unknown host",
+                f"`{host_of(url)[:_SHOWN]}` is an unknown host.",
                 advice="Check how it is written, and whether the studio's machine reaches the web.",
             ) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -276,8 +275,7 @@ def _next_url(answer: httpx.Response, url: httpx.URL) -> httpx.URL:
 async def _web_content(answer: httpx.Response, url: httpx.URL) -> bytes:
     if answer.status_code != HTTPStatus.OK:
         raise DataError(
-            "At its address, an image is found.",
-            received=f"{status_in_words(answer.status_code)} from `{_shown(url)}`",
+            f"`{_shown(url)}` gives no image: {status_in_words(answer.status_code)}.",
             advice="Open the address in a browser; an image behind a login is saved and sent.",
         )
     content = bytearray()
@@ -307,16 +305,14 @@ def _check_image(name: str, content: bytes) -> None:
         decode_image(content, key=name)
     except ZigguratError as error:
         raise DataError(
-            "At the address of an image is a file that can be read as one.",
-            received=f"`{name}`: {error}",
+            f"`{name}` is no image that can be read: {error}",
             advice="Name the address of the image itself, not of a page that shows it.",
         ) from error
 
 
 def _unanswered(url: httpx.URL, error: Exception) -> DataError:
     return DataError(
-        "The server of an address answers.",
-        received=f"{type(error).__name__} from `{_shown(url)}`: {error}",
+        f"`{_shown(url)}` does not answer: {type(error).__name__}: {error}.",
         advice="Check the address, and whether the studio's machine reaches it.",
     )
 

@@ -397,9 +397,9 @@ class Jobs:
             )
         job = self.get(job_id)
         if not job.is_active or job.kind not in RUN_KINDS:
-            raise JobError("Hyperparameters are set while a training runs.", received=f"{job_id} is {job.state}")
+            raise JobError(f"{job_id} is {job.state}; hyperparameters are set while a training runs.")
         if not name.isidentifier():
-            raise ConfigurationError("A hyperparameter has a name.", received=repr(name))
+            raise ConfigurationError(f"{name!r} is not the name of a hyperparameter.")
         path = JobFolder(Path(job.folder)).hyperparameters
         if name == "learning_rate" and not force:
             _check_rate(self.hyperparameters(job_id).get(name), job, value)
@@ -468,8 +468,8 @@ def _check_rate(by_hand: float | None, job: Job, value: float) -> None:
     if present is None or not math.isfinite(present) or present <= 0 or value <= _MOST_TIMES * present:
         return
     raise ConfigurationError(
-        f"A learning rate of more than {_MOST_TIMES} times the present one must be confirmed: trainings diverge of it.",
-        received=f"{value:g}; the present rate is {present:g}",
+        f"The learning rate {value:g} is more than {_MOST_TIMES} times the present one, {present:g}: a training may "
+        "diverge.",
         advice="Confirm it with `force` (in a shell `--yes`), or choose a smaller one.",
         details={"field": "learning_rate", "present": present, "confirm": "force"},
     )

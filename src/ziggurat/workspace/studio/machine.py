@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import psutil
 
-from ziggurat.entities import Resources
+from ziggurat.entities import NodeResources
 from ziggurat.entities.jobs import disk_reserve_bytes
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.nvidia import Accelerator, Accelerators
@@ -116,7 +116,7 @@ class Machine:
             took_s.append(time.perf_counter() - began)
         return self.cores * _SIDE**3 / max(min(took_s), 1e-9)
 
-    def resources(self, settings: Mapping[str, Any] | None = None) -> Resources:
+    def resources(self, settings: Mapping[str, Any] | None = None) -> NodeResources:
         """Return the machine's resources for jobs, in use or not.
 
         Args:
@@ -127,7 +127,7 @@ class Machine:
             ConfigurationError: where one of them is no such number.
         """
         reading, chosen = self._read(), settings or {}
-        return Resources(
+        return NodeResources(
             devices=tuple(each.device for each in reading.accelerators),
             cpu_slots=_number(chosen, "cpu_slots", max(1, self.cores // 2)),
             memory_bytes=_number(chosen, "memory_bytes", int(self.memory_bytes * _JOBS_MEMORY_SHARE)),
@@ -255,7 +255,7 @@ class Limits:
         resources: returns what this machine has for jobs under given settings.
     """
 
-    def __init__(self, settings: _Settings, resources: Callable[[Mapping[str, Any]], Resources]) -> None:
+    def __init__(self, settings: _Settings, resources: Callable[[Mapping[str, Any]], NodeResources]) -> None:
         self._settings = settings
         self._resources = resources
 

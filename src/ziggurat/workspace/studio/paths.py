@@ -216,7 +216,11 @@ class Paths:
         ]
 
     def suggestions(self, query: str) -> list[str]:
-        """Return what a path that is being typed may become, by name; folders end in a slash."""
+        """Return what a path that is being typed may become, by name; folders end in a slash, ``~`` stays ``~``."""
+        if query.startswith("~/"):
+            home = os.path.expanduser("~")
+            found = self.suggestions(home + query[1:]) if home.startswith("/") else []
+            return [f"~{each.removeprefix(home)}" for each in found if each.startswith(f"{home}/")]
         if not query.startswith("/"):
             return [f"{root}/" for root in self.roots] if not query else []
         folder, _, start = query.rpartition("/")
@@ -267,8 +271,8 @@ def _home() -> tuple[str, ...]:
 
 
 def _real(path: str) -> str:
-    """Return a path without links in it; empty where it is not absolute."""
-    text = path.removeprefix("file://")
+    """Return a path without links in it, ``~`` as the home that it stands for; empty where it is not absolute."""
+    text = os.path.expanduser(path.removeprefix("file://"))
     return os.path.realpath(text) if text.startswith("/") and "\0" not in text else ""
 
 

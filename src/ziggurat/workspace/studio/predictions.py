@@ -25,6 +25,7 @@ from ziggurat.tasks.classification_metrics import (
 )
 from ziggurat.tasks.report import Report
 from ziggurat.tasks.sample_choice import SampleChoice, SampleField, checked_choice
+from ziggurat.tasks.threshold_choice import ThresholdSamples
 
 __all__ = ["Order", "Predictions", "SampleFilter"]
 
@@ -156,6 +157,11 @@ class Predictions:
         """What the task computes once of all samples."""
         return self.task.prepare_samples(self.summary, self.task_arrays)
 
+    @cached_property
+    def threshold_samples(self) -> Sequence[ThresholdSamples]:
+        """What the thresholds of an operating point are chosen by; empty where the results do not tell."""
+        return self.task.threshold_samples(self.summary, self.task_arrays) if self.has_samples else ()
+
     def choice(self, asked: Mapping[str, Any]) -> SampleChoice | None:
         """Return the samples that fields of the task leave; None where nothing but their defaults is asked for."""
         checked = self.checked(asked)
@@ -168,10 +174,10 @@ class Predictions:
 
     def report(self, asked: Mapping[str, Any]) -> Report:
         """Return metrics, tables and charts, with what is asked for."""
-        checked, arrays = self.checked(asked), self.task_arrays if self.has_samples else {}
-        if all(checked[each.name] == each.default for each in self.sample_fields if each.is_of_report):
-            return self.task.report(self.summary, arrays)
-        return self.task.asked_report(self.summary, self.prepared, checked)
+        if any(each.is_of_report for each in self.sample_fields):
+            return self.task.asked_report(self.summary, self.prepared, self.checked(asked))
+        self.checked(asked)
+        return self.task.report(self.summary, self.task_arrays if self.has_samples else {})
 
     # ---- arrays
 

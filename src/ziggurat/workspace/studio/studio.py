@@ -10,6 +10,7 @@ from typing import Self
 
 from ziggurat.jobs import Supervisor
 from ziggurat.services.inference_pool import InferencePool
+from ziggurat.services.model_servers import ModelServers
 from ziggurat.services.tensorboard import TensorBoards
 from ziggurat.settings import Settings
 from ziggurat.store import JobOnDisk, Store
@@ -32,10 +33,12 @@ from ziggurat.workspace.studio.network_graphs import GraphCache, NetworkGraphs
 from ziggurat.workspace.studio.networks import Networks
 from ziggurat.workspace.studio.next_steps import NextSteps
 from ziggurat.workspace.studio.notifications import Notifications
+from ziggurat.workspace.studio.operating_points import OperatingPoints
 from ziggurat.workspace.studio.paths import studio_paths
 from ziggurat.workspace.studio.programs import Programs
 from ziggurat.workspace.studio.retraining import Retrainings
 from ziggurat.workspace.studio.saved_items import SavedItems
+from ziggurat.workspace.studio.serving import Serving
 from ziggurat.workspace.studio.training import Training
 from ziggurat.workspace.studio.uploads import Uploads
 from ziggurat.workspace.studio.weights_downloads import WeightsDownloads
@@ -57,6 +60,7 @@ class StudioParts:
         tensorboards: a TensorBoard for each job that is looked at.
         graphs: of networks that are not trained.
         graph_boards: a TensorBoard for each of those that is looked at.
+        servers: of exported models.
         machine: devices, memory, disk.
         read_job: reads the folder of a job that is restored.
         remarks: what people should know of the workspace, one sentence each.
@@ -69,6 +73,7 @@ class StudioParts:
     tensorboards: TensorBoards
     graphs: GraphCache
     graph_boards: TensorBoards
+    servers: ModelServers
     machine: Machine
     read_job: Callable[[Path], JobOnDisk]
     remarks: tuple[str, ...] = ()
@@ -92,6 +97,7 @@ class Studio(Workspace[Jobs]):
         models: that trainings made.
         graphs: of networks that are not trained, in TensorBoard.
         evaluations: models on whole splits and on many images.
+        operating_points: thresholds that predictions of models obey.
         maps: features of the samples of datasets, and where they place them.
         box_proposals: boxes that models find in the images of datasets.
         next_steps: what to do after each result.
@@ -99,6 +105,7 @@ class Studio(Workspace[Jobs]):
         programs: programs that are submitted.
         retrainings: trainings that are repeated on another version of their dataset.
         exports: trained models in formats of other programs.
+        serving: servers of exports, which end with the studio.
         weights_downloads: public weights that are on their way.
         published: models that others start from.
         limits: numbers that an admin chooses.
@@ -122,10 +129,10 @@ class Studio(Workspace[Jobs]):
         close: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        store, supervisor = parts.store, parts.supervisor
+        store, supervisor, self._servers = parts.store, parts.supervisor, parts.servers
         root = settings.workspace.expanduser()
         self.tensorboards, self.paths = parts.tensorboards, studio_paths(root, store.settings)
-        jobs = Jobs(store, supervisor, clock, lambda job_id: self.tensorboards.release(job_id))
+        jobs = Jobs(store, supervisor, clock, self._release)
         super().__init__(settings, jobs, offered=lambda: self.paths.roots, clock=clock)
         self._store = store
         self.people = parts.people
@@ -149,6 +156,7 @@ class Studio(Workspace[Jobs]):
         self.graphs = NetworkGraphs(parts.graphs, self.networks.describe, parts.graph_boards)
         maker = JobMaker(root / "jobs", supervisor.submit, clock)
         self.evaluations = Evaluations(jobs, maker, self.paths)
+        self.operating_points = OperatingPoints(jobs, self.evaluations, clock)
         self.box_proposals = BoxProposals(
             [
                 EvaluationProposals(jobs, self.evaluations, self.datasets),
@@ -164,6 +172,7 @@ class Studio(Workspace[Jobs]):
         jobs.protect(self.published.refuse_deletion)
         self.weights_downloads = WeightsDownloads(self.weights, self.tell_of_weights, clock)
         self.exports = Exports(jobs, self.models.export, self._tell_of_job, clock)
+        self.serving = Serving(self.exports, parts.servers, self._tell_of_job)
         self.limits = Limits(store.settings, parts.machine.resources)
         self.notifications = Notifications(
             root, jobs, self.notices, self._disk, webhook_hosts=settings.webhook_hosts, clock=clock
@@ -185,6 +194,11 @@ class Studio(Workspace[Jobs]):
     def tell_of_weights(self) -> None:
         """Tell open pages that pretrained weights, or their downloads, have changed."""
         self.notices.publish("weights", "changed")
+
+    def _release(self, job_id: str) -> None:
+        """End the processes that use the folder of a job, which is going to be deleted."""
+        self.tensorboards.release(job_id)
+        self._servers.release(job_id)
 
     def _disk(self) -> tuple[int, int]:
         disk = self.machine.strip()["disk"]

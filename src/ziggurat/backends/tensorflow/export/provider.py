@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,9 @@ from ziggurat.backends.tensorflow.linear_head import head_input
 from ziggurat.backends.tensorflow.network_file import load_network
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.backends.tensorflow.towers import (
+    BuiltTower,
     TowerInput,
+    build_inference_tower,
     build_tower,
     gives_class_scores,
     inference_feeds,
@@ -39,6 +41,23 @@ from ziggurat.zoo import network_path
 __all__ = ["TensorFlowTasks", "TrainedTower", "open_foreign_model"]
 
 
+@dataclass(frozen=True)
+class _Prediction:
+    """The tower for inference, with what is fetched from it by name."""
+
+    tower: BuiltTower
+    layers: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+    gradients: ClassGradients
+
+    @classmethod
+    def of(cls, tower: BuiltTower, shared: TowerInput, *, scores: bool) -> _Prediction:
+        """Return what is fetched from a tower."""
+        layers = layers_behind(tower.outputs, "inf/model/")
+        outputs = named_outputs(tower, shared.classes, scores=scores)
+        return cls(tower, layers, outputs, ClassGradients(layers, outputs))
+
+
 class TrainedTower:
     """Evaluates and predicts; holds no optimizer, and gradients only on request.
 
@@ -51,7 +70,7 @@ class TrainedTower:
 
     Raises:
         CheckpointError: where the arrays are of another network.
-        NetworkCodeError: where the user's network fails.
+        NetworkCodeError: where the user's network fails; if it is its inference, those who predict are told.
     """
 
     def __init__(self, request: ProgramRequest, arrays: Mapping[str, np.ndarray]) -> None:
@@ -65,18 +84,25 @@ class TrainedTower:
             shared = tower_input(request)
             self._x, self._y = make_placeholders(shared)
             validation = build_tower(shared, self._x, self._y, stage="val")
-            inference = build_tower(shared, self._x, None, stage="inf")
-            self._inference = inference
-            self._layers = layers_behind(inference.outputs, "inf/model/")
+            predicting = build_inference_tower(shared, self._x)
             self.gives_class_scores = shared.learns_class_numbers and gives_class_scores(validation)
-            self._outputs = named_outputs(inference, shared.classes, scores=self.gives_class_scores)
-            self._gradients = ClassGradients(self._layers, self._outputs)
+            self._predicting: _Prediction | NetworkCodeError = (
+                predicting
+                if isinstance(predicting, NetworkCodeError)
+                else _Prediction.of(predicting, shared, scores=self.gives_class_scores)
+            )
             cost = tf.add_n([loss.value for loss in validation.losses])
             outputs = named_outputs(validation, shared.classes, scores=self.gives_class_scores)
             self._values = {**outputs, **validation.scalars, "cost": cost}
             variables = {variable.op.name: variable for variable in tf.global_variables()}
         self._session = tf.Session(graph=graph, config=session_config(request))
         give_weights(self._session, variables, arrays)
+
+    @property
+    def _prediction(self) -> _Prediction:
+        if isinstance(self._predicting, NetworkCodeError):
+            raise self._predicting
+        return self._predicting
 
     def evaluate(self, x: np.ndarray, y: np.ndarray | None = None) -> Mapping[str, Any]:
         """Return cost, the user's scalars, and the outputs of the validation tower."""
@@ -89,7 +115,7 @@ class TrainedTower:
         Raises:
             NetworkCodeError: where the shape of a row is not known.
         """
-        return {name: _row_of(name, tensor) for name, tensor in self._inference.tower.inference_inputs.items()}
+        return {name: _row_of(name, tensor) for name, tensor in self._prediction.tower.tower.inference_inputs.items()}
 
     def predict(self, x: np.ndarray, given: Mapping[str, np.ndarray] | None = None) -> Mapping[str, np.ndarray]:
         """Return the outputs of the inference tower.
@@ -98,7 +124,8 @@ class TrainedTower:
             x: (N, …) samples.
             given: name in ``inference_inputs`` → (N, …); the network's own default where one is left out.
         """
-        return self._run(self._outputs, inference_feeds(self._inference, x, given or {}))
+        prediction = self._prediction
+        return self._run(prediction.outputs, inference_feeds(prediction.tower, x, given or {}))
 
     def features(self, x: np.ndarray) -> np.ndarray:
         """Return the inputs of the head, (N, D) float32.
@@ -106,20 +133,23 @@ class TrainedTower:
         Raises:
             ConfigurationError: if the head is not one product of a vector for each sample.
         """
-        fetches = {"features": head_input(self._inference, self._tuning)}
-        return np.asarray(self._run(fetches, inference_feeds(self._inference, x, {}))["features"], np.float32)
+        tower = self._prediction.tower
+        fetches = {"features": head_input(tower, self._tuning)}
+        return np.asarray(self._run(fetches, inference_feeds(tower, x, {}))["features"], np.float32)
 
     def layer_outputs(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
         """Return what each layer of the inference tower gives, in the order of the graph; the outputs come last."""
-        return self._run({**self._layers, **self._outputs}, {self._x: x})
+        prediction = self._prediction
+        return self._run({**prediction.layers, **prediction.outputs}, inference_feeds(prediction.tower, x, {}))
 
     def map_layers(self) -> tuple[list[str], str]:
         """Return the layers with maps in the order of the graph, and the usual one; empty where there is none."""
-        return list(self._gradients.layers), self._gradients.usual
+        gradients = self._prediction.gradients
+        return list(gradients.layers), gradients.usual
 
     def maps_and_gradients(self, x: np.ndarray, layer: str, class_number: int) -> tuple[np.ndarray, np.ndarray]:
         """Return a layer's maps and the gradients of the score of a class by them, both (N, H, W, C) float32."""
-        (maps, gradients), chosen = self._gradients.fetches(layer, class_number)
+        (maps, gradients), chosen = self._prediction.gradients.fetches(layer, class_number)
         found = self._run({"maps": maps, "gradients": gradients}, {self._x: x, **chosen})
         return found["maps"], found["gradients"]
 

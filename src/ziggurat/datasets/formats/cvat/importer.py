@@ -87,7 +87,7 @@ def _elements(path: Path, tags: Sequence[str]) -> Iterator[Element]:
                     if outermost is not None:
                         outermost.clear()
     except OSError as error:
-        raise DataError("A file of labels can be read.", received=f"`{path.name}`: {error.strerror}") from None
+        raise DataError(f"`{path.name}` cannot be read: {error.strerror}.") from None
     except DefusedXmlException as error:
         kind = type(error).__name__
         raise DataError("A file of CVAT has no entities.", received=f"`{path.name}`: {kind}") from None

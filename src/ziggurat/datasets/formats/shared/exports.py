@@ -414,8 +414,7 @@ def new_folder(folder: Path) -> Path:
         occupied = next(folder.iterdir(), None)
     if occupied is not None:
         raise StorageError(
-            "An export is written into a folder that is new or empty.",
-            received=f"`{folder}`, which holds `{occupied.name}`",
+            f"The folder `{folder}` is not empty: it holds `{occupied.name}`.",
             advice="Choose another folder.",
         )
     return folder

@@ -108,11 +108,10 @@ def encoding_of(path: Path, chosen: str = "", *, asks: bool = True) -> str:
             if decoder is not None:
                 decoder = _fed(decoder, b"", final=True)
     except OSError as error:
-        raise DataError("A source can be read.", received=f"`{path}`: {error.strerror}") from None
+        raise DataError(f"`{path}` cannot be read: {error.strerror}.") from None
     if zeros and (decoder is None or not encoding.startswith("utf-16")):
         raise DataError(
-            "A file of texts holds letters.",
-            received=f"`{path}`, which holds zero bytes",
+            f"`{path}` is no text: it holds zero bytes.",
             advice="Save it as UTF-8, or choose the format that it has.",
         )
     if decoder is not None:
@@ -257,7 +256,7 @@ def lines_of(path: Path, chosen: str = "") -> Iterator[Line]:
             else:
                 yield from _numbered(_decoded(raw) for raw in iter(lambda: file.readline(_MAX_LINE_BYTES), b""))
     except OSError as error:
-        raise DataError("A list is a text file that can be read.", received=f"`{path}`: {error.strerror}") from error
+        raise DataError(f"`{path}` cannot be read: {error.strerror}.") from error
 
 
 def names_in(path: Path) -> tuple[str, ...]:
@@ -387,7 +386,7 @@ def read_lines(
                     text = raw.decode(encoding, "replace") if encoding else _decoded(raw)
                     yield number, text if is_path else None
     except OSError as error:
-        raise DataError("A list can be read.", received=f"`{path}`: {error.strerror}") from None
+        raise DataError(f"`{path}` cannot be read: {error.strerror}.") from None
 
 
 def _by_blanks(text: str) -> ListLine | None:
@@ -495,9 +494,9 @@ def survey(lines: Iterable[ListLine | None], names: Sequence[str] | None, kind: 
 def no_valid_lines(path: Path) -> DataError:
     """Return the error for a list that says nothing."""
     return DataError(
-        "Each line of a list is a path, blanks or a tab, and a class number; or a path, a tab and a class name.",
-        received=f"`{path.name}`, which has no valid lines",
-        advice="Classes count from 0. For values to be predicted, write numbers behind the path.",
+        f"`{path.name}` has no valid lines.",
+        advice="Each is a path, blanks or a tab, and a class number from 0; or a path, a tab and a class name. For "
+        "values to be predicted, write numbers behind the path.",
     )
 
 

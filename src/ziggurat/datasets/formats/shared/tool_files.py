@@ -440,9 +440,9 @@ def read_json(path: Path) -> Any:
             raise DataError("A JSON file of labels has at most 1 GiB.", received=f"`{path.name}`")
         return json.loads(path.read_bytes())
     except OSError as error:
-        raise DataError("A file of labels can be read.", received=f"`{path.name}`: {error.strerror}") from None
+        raise DataError(f"`{path.name}` cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
-        raise DataError("A file of labels is JSON.", received=f"`{path.name}`: {str(error)[:200]}") from None
+        raise DataError(f"`{path.name}` is not JSON: {str(error)[:200]}.") from None
 
 
 def size_of(width: Any, height: Any) -> tuple[float, float] | None:

@@ -142,7 +142,7 @@ class TextImporter(Importer):
 
 def _needed(found: Any, source: Path, what: str) -> Any:
     if not found:
-        raise DataError(f"Texts of this layout have {what}.", received=f"`{source}`, which has not")
+        raise DataError(f"`{source}` does not have {what}.")
     return found
 
 

@@ -87,7 +87,7 @@ def _from_csv(path: Path, encoding: str) -> Iterator[tuple[Any, list[Any]]]:
                 region = {"shape_attributes": shape, "region_attributes": attributes}
                 yield name, [region] if texts[0].strip() not in ("", "{}") else []
     except (OSError, csv.Error, UnicodeError) as error:
-        raise DataError("A file of labels can be read.", received=f"`{path.name}`: {error}") from None
+        raise DataError(f"`{path.name}` cannot be read: {error}.") from None
 
 
 def _parsed(text: str) -> Any:

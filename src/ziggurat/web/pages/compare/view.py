@@ -46,6 +46,8 @@ _FOUND: Final = 20
 _SHOWN_RESULTS: Final = 6
 _LONG_TEXT: Final = 100
 _AXES: Final = 7
+_OWN_COLORS: Final = 8
+"""Runs that curves tell apart by color."""
 _FIRST_AXES: Final = ("learning_rate", "batch_size", "epochs", "network.name", "optimizer.name", "weight_decay")
 _TECHNICAL: Final = ("heartbeat_s", "hung_after_s", "machine_load_s", "sample_predictions", "on_stop")
 """Fields that do not change what is learned: they are no axes."""
@@ -283,7 +285,9 @@ def _chart(
     bests = [(metric_title(each.tag), [_finite(value) for value in each.best]) for each in results]
     named = [*list(columns.items())[:_AXES], *bests]
     lines = [{"name": label, "values": [values[place] for _, values in named]} for place, label in enumerate(labels)]
-    return {"kind": "parallel", "axes": [_axis(name, values) for name, values in named], "lines": lines}
+    axes = [_axis(name, values) for name, values in named]
+    # A few runs have the colors of their curves; many have those of the last axis, with a scale.
+    return {"kind": "parallel", "axes": axes, "lines": lines, "own_colors": len(lines) <= _OWN_COLORS}
 
 
 def _column(values: Sequence[Any]) -> list[Any] | None:

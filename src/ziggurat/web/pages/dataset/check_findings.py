@@ -161,7 +161,7 @@ def remedies_of(shown: CheckFinding, job_id: str, *, can_weigh: bool) -> list[Re
     if kind in _SPLIT_KINDS:
         again = Remedy(title="Split again in a clone", path="/datasets/new", query={"clone": job_id}, changes=True)
         if "`cluster`" in finding.text:  # near duplicates are kept together by how they look
-            again = replace(again, title="Split again by similarity", query={**again.query, "method": "cluster"})
+            again = replace(again, title="Split again by visual similarity", query={**again.query, "method": "cluster"})
         return [named, again]
     if kind in _BOX_KINDS:
         return [*(replace(each, title="Correct boxes") for each in first), review]

@@ -16,6 +16,7 @@ __all__ = [
     "CurveTable",
     "curve_table",
     "line_of",
+    "place_of",
     "worst_classes",
 ]
 
@@ -116,8 +117,8 @@ def line_of(
     if kind == "roc":
         across, up = [0.0, *across], [0.0, *up]
     marked = _marked(curves["thresholds"], threshold) if series else None
-    mark = None if marked is None else _place(*(axis[marked] for axis in _axes(curves, kind)))
-    places = [_place(across[at], up[at]) for at in spread_indices(len(across), _MOST_POINTS)]
+    mark = None if marked is None else place_of(*(axis[marked] for axis in _axes(curves, kind)))
+    places = [place_of(across[at], up[at]) for at in spread_indices(len(across), _MOST_POINTS)]
     return ChartLine(
         number=number,
         name=name,
@@ -147,5 +148,6 @@ def _marked(thresholds: Sequence[float], threshold: float) -> int | None:
     return left[-1] if left and threshold > 0 else None
 
 
-def _place(across: float, up: float) -> tuple[float, float]:
+def place_of(across: float, up: float) -> tuple[float, float]:
+    """Return x and y in the drawing of a chart (380 × 284) of two values from 0 to 1."""
     return round(_LEFT + _WIDTH * across, 1), round(_TOP + _HEIGHT * (1 - up), 1)

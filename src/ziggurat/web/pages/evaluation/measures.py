@@ -28,6 +28,10 @@ class Measure:
         help: what it says, in one sentence.
         change: difference from the other run in words, such as ``1.1 points better``; empty where there is none.
         verdict: ``better``, ``worse``, ``same``, or empty where there is no other run.
+        name: for the id of its place; empty where it has none.
+        beside: a few words after the value.
+        note: what the value is made of.
+        is_asked: whether it follows the fields above the results.
     """
 
     title: str
@@ -35,6 +39,10 @@ class Measure:
     help: str
     change: str = ""
     verdict: str = ""
+    name: str = ""
+    beside: str = ""
+    note: str = ""
+    is_asked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

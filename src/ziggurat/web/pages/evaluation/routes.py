@@ -9,8 +9,8 @@ from fastapi import Form, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from ziggurat.entities import Job
-from ziggurat.errors import JobError
-from ziggurat.operations.models import create_evaluation
+from ziggurat.errors import JobError, UsageError
+from ziggurat.operations.models import clear_operating_point, create_evaluation, set_operating_point
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.evaluation.confusion import cell_at, confusion_picture
@@ -43,6 +43,7 @@ router = new_router()
 _KINDS: Final = ("evaluate", "infer")
 
 _Share = Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)]
+_Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class _Wanted(BaseModel):
@@ -81,7 +82,12 @@ def evaluation(
     }
     if isinstance(found, Found) and is_part(request, "evaluation-results"):
         return part(request, "evaluation/results.html", **{**values, "is_part": True})
+    if isinstance(found, TaskFound) and is_part(request, "evaluation-results"):
+        asked_measures = [each for each in task_measures(found, None) if each.is_asked]
+        values |= {"is_part": True, "measures": asked_measures, "metric_text": metric_text}
+        return part(request, "evaluation/task_results.html", **values)
     values |= _beside(studio, job, found)
+    values["operating_point"] = studio.operating_points.choice(job_id) if found is not None else None
     values["next_step"] = studio.next_steps.of(job)
     if is_part(request, "evaluation"):
         return part(request, "evaluation/content.html", **values, brings_head=True)
@@ -212,6 +218,29 @@ def cell(
         return see_other(request, f"/evaluations/{job_id}/samples")
     query = {"label": str(place[0]), "predicted": str(place[1]), "min_score": threshold or None}
     return see_other(request, f"/evaluations/{job_id}/samples", query)
+
+
+@router.post("/evaluations/{job_id}/operating-point", include_in_schema=False)
+def choose_threshold(
+    request: Request,
+    studio: StudioDep,
+    who: TrainerUser,
+    job_id: str,
+    action: Annotated[Literal["set", "best", "clear"], Form()],
+    threshold: Annotated[list[_Threshold] | None, Form()] = None,
+) -> Response:
+    """Choose the thresholds of the form, or those with the best F1, or clear the operating point; show the page."""
+    model, choice = str(_done(studio, job_id).parent), studio.operating_points.choice(job_id)
+    if action == "clear":
+        clear_operating_point(studio, who, model)
+    else:
+        chosen = [each.best.threshold if each.best else each.threshold for each in choice.rows]
+        values = chosen if action == "best" else threshold or []
+        if choice.rows and len(values) != len(choice.rows):
+            raise UsageError("Each class has a threshold.", received=f"{len(values)} for {len(choice.rows)}")
+        named = {row.name: value for row, value in zip(choice.rows, values, strict=False)}
+        set_operating_point(studio, who, model, evaluation=job_id, thresholds=named)
+    return see_other(request, f"/evaluations/{job_id}#operating-point")
 
 
 def _done(studio: Studio, job_id: str) -> Job:

@@ -49,6 +49,7 @@ class TaskTile:
         second: score by another model, for people; empty where there is none.
         verdict: ``better`` or ``worse`` of the second score; empty where there is none.
         label_change: old and new label, where two versions of the data differ; empty for none.
+        base: path of the image that drawn masks fit on; empty where the task draws none.
         view: what the template of the task shows of it, see ``Task.sample_view``.
     """
 
@@ -61,6 +62,7 @@ class TaskTile:
     second: str = ""
     verdict: str = ""
     label_change: str = ""
+    base: str = ""
     view: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -114,20 +116,32 @@ def task_tiles(
     checked = results.checked(asked or {})
     task = results.task
     names = task.sample_pictures if is_drawn else ()
-    contents = source.contents(found)
+    contents, is_stretched = source.contents(found), bool(names) and _is_stretched(studio, job)
     return [
         TaskTile(
             sample=each,
             score=score_text(each["score"], task.score),
             picture=source.picture(each),
             page=source.page(each),
-            drawn={name: f"/evaluations/{job.id}/drawn/{each['row']}/{name}" for name in names},
+            drawn={name: _drawn_path(job, each, name) for name in names},
+            base=(source.picture(each) if is_stretched else "") or (_drawn_path(job, each, "image") if names else ""),
             content=contents.get(each["row"]),
             view=task.sample_view(results.summary, each["values"], checked),
             **_second(each, task.score),
         )
         for each in found
     ]
+
+
+def _drawn_path(job: Job, sample: Mapping[str, Any], name: str) -> str:
+    return f"/evaluations/{job.id}/drawn/{sample['row']}/{name}"
+
+
+def _is_stretched(studio: Studio, job: Job) -> bool:
+    """Return whether images were stretched to the size of the network, so that a mask fits the whole image again."""
+    model = studio.jobs.some([job.parent]).get(job.parent) if job.parent else None
+    fitted = (model.spec.get("preprocessing") if model is not None else None) or {}
+    return model is not None and fitted.get("resize_mode", "squash") == "squash" and not fitted.get("crop")
 
 
 def _second(sample: Mapping[str, Any], info: ScoreInfo) -> dict[str, str]:

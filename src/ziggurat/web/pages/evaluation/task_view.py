@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from ziggurat.entities import Job
-from ziggurat.entities.task_report import SHARE, Report, ReportChart, ReportValue, SampleField, ScoreInfo
+from ziggurat.entities.task_report import SHARE, MetricInfo, Report, ReportChart, ReportValue, SampleField, ScoreInfo
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.formatting import as_number
 from ziggurat.web.pages.evaluation.measures import Measure, change_of
+from ziggurat.web.pages.evaluation.report_charts import DrawnChart, drawn_chart
 from ziggurat.web.pages.evaluation.task_samples import (
     TaskTile,
     metric_text,
@@ -55,6 +55,8 @@ class TaskFound:
         fields: of the task, which samples are chosen by.
         values: of them.
         given: those that the address names.
+        charts: of the report, as they are shown.
+        total: samples that the fields leave.
     """
 
     summary: Mapping[str, Any]
@@ -69,6 +71,8 @@ class TaskFound:
     fields: Sequence[SampleField] = ()
     values: Mapping[str, str] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
+    charts: Sequence[DrawnChart] = ()
+    total: int = 0
 
     # What the parts of the page ask for that it shares with classification.
     rows = ()
@@ -89,6 +93,12 @@ class TaskFound:
     def report_fields(self) -> list[SampleField]:
         """Fields that figures and charts depend on."""
         return [each for each in self.fields if each.is_of_report]
+
+    @property
+    def chosen(self) -> list[tuple[str, str]]:
+        """Title of each field that leaves out samples, and what it asks for, for people."""
+        fields = [each for each in self.fields if not each.is_of_report and self.values.get(each.name)]
+        return [(each.title, dict(each.choices).get(self.values[each.name], self.values[each.name])) for each in fields]
 
     @property
     def rank(self) -> ScoreInfo:
@@ -144,14 +154,16 @@ def task_found(studio: Studio, job: Job, asked: Asked, place: Callable[[str], st
     fields = {each.name: asked.fields[each.name] for each in found.sample_fields if each.name in asked.fields}
     report = found.report(fields)
     if not found.has_samples:
-        return replace(bare, task=task, report=report)
+        drawn = [drawn_chart(each, "", {}) for each in report.charts]
+        return replace(bare, task=task, report=report, charts=drawn)
     not_drawn = why_not_drawn(studio, job)
     shown = replace(bare, task=task, report=report, has_samples=True, not_drawn=not_drawn)
     if found.task_scores is None:
         order = "row"
     else:
         order = _ORDERS[shown.show]
-    samples = studio.evaluations.samples(job.id, limit=_STRIP, order=order, asked=fields)["samples"]
+    listed = studio.evaluations.samples(job.id, limit=_STRIP, order=order, asked=fields)
+    samples = listed["samples"]
     charts = [_with_names(found, each, source, place) for each in report.charts]
     list_place = place(f"/evaluations/{job.id}/samples")
     return replace(
@@ -159,23 +171,11 @@ def task_found(studio: Studio, job: Job, asked: Asked, place: Callable[[str], st
         fields=found.sample_fields,
         values=found.checked(fields),
         given=fields,
+        total=listed["total"],
         tiles=task_tiles(studio, job, samples, source, is_drawn=not not_drawn, asked=fields),
-        report=replace(report, charts=[_with_samples(each, list_place, fields) for each in charts]),
+        report=replace(report, charts=charts),
+        charts=[drawn_chart(each, list_place, fields) for each in charts],
     )
-
-
-def _with_samples(chart: ReportChart, place: str, fields: Mapping[str, str]) -> ReportChart:
-    """Let bars and cells lead to the samples that they stand for."""
-    asked = chart.data.get("samples")
-    if asked is None:
-        return chart
-    data = {name: value for name, value in chart.data.items() if name != "samples"}
-
-    def link(own: Mapping[str, str] | None) -> str | None:
-        return None if own is None else f"{place}?{urlencode({**fields, **own}, safe='{}')}"
-
-    made = {"link": link(asked)} if isinstance(asked, Mapping) else {"links": [link(each) for each in asked]}
-    return replace(chart, data={**data, **made})
 
 
 def _with_names(found: Any, chart: ReportChart, source: SampleSource, place: Callable[[str], str]) -> ReportChart:
@@ -216,9 +216,25 @@ def _measure(value: ReportValue, other: Any) -> Measure:
             change, verdict = change_of(value.value, other, rises=info.mode == "max", is_share=True)
         else:
             change, verdict = _change(value.value - other, rises=info.mode == "max", unit=info.unit)
+    text = _parts_text(value.parts, info) if value.parts else metric_text(value.value, info)
     return Measure(
-        title=info.title, text=metric_text(value.value, info), help=info.help, change=change, verdict=verdict
+        title=info.title,
+        text=text,
+        help=info.help,
+        change=change,
+        verdict=verdict,
+        name=value.name,
+        beside=value.beside,
+        note=value.note,
+        is_asked=value.is_asked,
     )
+
+
+def _parts_text(parts: Sequence[float | None], info: MetricInfo) -> str:
+    """Return values in one line; the unit stands after the last one."""
+    if info.unit != SHARE:
+        return " · ".join(metric_text(each, info) for each in parts)
+    return " · ".join("–" if each is None else f"{100 * each:.1f}" for each in parts) + " %"
 
 
 def _change(gap: float, *, rises: bool, unit: str) -> tuple[str, str]:

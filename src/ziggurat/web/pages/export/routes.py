@@ -70,6 +70,23 @@ def remove(request: Request, studio: StudioDep, who: TrainerUser, job_id: str, n
     return see_other(request, f"/models/{job_id}/take-away")
 
 
+@router.post("/models/{job_id}/take-away/exports/{name}/server", include_in_schema=False)
+def serve(
+    request: Request,
+    studio: StudioDep,
+    who: TrainerUser,
+    job_id: str,
+    name: str,
+    action: Annotated[Literal["start", "stop"], Form()],
+) -> Response:
+    """Start or stop the server of an export."""
+    try:
+        (models.start_serving if action == "start" else models.stop_serving)(studio, who, job_id, name)
+    except ZigguratError as error:  # too many run, or the export was deleted in another tab
+        return _refused(request, studio, job_id, "serve", error)
+    return see_other(request, f"/models/{job_id}/take-away#serve-{name}")
+
+
 @router.get("/models/{job_id}/take-away/exports/{name}/{file}", include_in_schema=False)
 def text(studio: StudioDep, _who: ViewerUser, job_id: str, name: str, file: str) -> Response:
     """Return the model card or the program of an export, as plain text."""

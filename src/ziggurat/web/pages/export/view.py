@@ -13,8 +13,9 @@ from ziggurat.errors import JobError, ZigguratError
 from ziggurat.formatting import plural
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.studio import Studio
-from ziggurat.workspace.studio.exports import EXPORTS_FOLDER, Export, export_formats
+from ziggurat.workspace.studio.exports import EXPORTS_FOLDER, Export, export_formats, obeys
 from ziggurat.workspace.studio.models import PublishedModel
+from ziggurat.workspace.studio.serving import ServerState
 
 __all__ = ["ARCHIVES", "FIRST_TYPED", "ExportLook", "TakeAway", "field_of", "take_away"]
 
@@ -51,6 +52,15 @@ _BODIES: Final = {
 }
 """What a network takes → options of curl that send it."""
 
+_PYTHON: Final = {
+    "image": ('files={"image": open("image.png", "rb")}', '"image.png"'),
+    "row": ('json={"rows": [{"COLUMN": 1}]}', '{"COLUMN": 1}'),
+    "text": ('json={"texts": ["a text"]}', '"a text"'),
+}
+"""What a network takes → arguments of ``httpx.post``, and of ``ExportedModel.predict``."""
+
+_USUAL_URL: Final = "http://127.0.0.1:8600"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExportLook:
@@ -61,14 +71,18 @@ class ExportLook:
         title: what people call its format.
         parity: its proof; empty while there is none.
         samples: ``100 samples of the split val``; empty while there is none.
-        serve_lines: commands that serve it, and ask it; empty if its format is not served.
+        serve_lines: title and text of commands that serve it, and ask it; empty if its format is not served.
+        server: how its server on this machine is; None if none was started.
+        is_outdated: whether it obeys other thresholds than the model does now.
     """
 
     export: Export
     title: str
     parity: Mapping[str, Any]
     samples: str
-    serve_lines: tuple[str, ...] = ()
+    serve_lines: tuple[tuple[str, str], ...] = ()
+    is_outdated: bool = False
+    server: ServerState | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +112,11 @@ class TakeAway:
         """Whether an export is under way."""
         return any(each.export.is_under_way for each in self.exports)
 
+    @property
+    def is_changing(self) -> bool:
+        """Whether an export is under way, or a server runs."""
+        return self.is_waiting or any(each.server and each.server.state != "failed" for each in self.exports)
+
 
 def take_away(studio: Studio, job_id: str) -> TakeAway:
     """Return what is shown of a training.
@@ -117,7 +136,7 @@ def take_away(studio: Studio, job_id: str) -> TakeAway:
         job=job,
         checkpoints=checkpoints,
         formats=formats,
-        exports=[_look(each, titles, _serve_lines(job, each, kind)) for each in studio.exports.of_job(job_id)],
+        exports=[_look(studio, job, each, titles, kind) for each in studio.exports.of_job(job_id)],
         published=studio.published.of_job(job_id),
         preprocessing=_PREPROCESSING[kind],
         why_not_published="A model is published when its training has ended." if is_busy else "",
@@ -141,15 +160,23 @@ def field_of(error: ZigguratError, action: str) -> str:
     return "format" if action == "export" and error.code == "unknown_name" else ""
 
 
-def _serve_lines(job: Job, export: Export, kind: str) -> tuple[str, ...]:
-    """Return the command that serves an export, and one that asks; nothing for formats that are not served."""
+def _serve_lines(job: Job, export: Export, kind: str, url: str) -> tuple[tuple[str, str], ...]:
+    """Return title and text of the command that serves an export, of those that ask its server, and of Python that
+    needs none; nothing for formats that are not served.
+    """
     if export.format != "onnx":
         return ()
     folder = f"{job.folder}/{EXPORTS_FOLDER}/{export.name}"
-    return f"ziggurat serve {shlex.quote(folder)}", f"curl {_BODIES[kind]} http://127.0.0.1:8600/predict"
+    asked, given = _PYTHON[kind]
+    ask = f'import httpx; print(httpx.post("{url}/predict", {asked}).json())'
+    load = f"import ziggurat as zig; print(zig.load({folder!r}).predict({given}))"
+    lines = [("curl", f"curl {_BODIES[kind]} {url}/predict"), ("Python", ask), ("Python, without a server", load)]
+    return ("Elsewhere", f"ziggurat serve {shlex.quote(folder)}"), *lines
 
 
-def _look(export: Export, titles: Mapping[str, str], serve_lines: tuple[str, ...]) -> ExportLook:
+def _look(studio: Studio, job: Job, export: Export, titles: Mapping[str, str], kind: str) -> ExportLook:
+    server = studio.serving.state(job.id, export.name)
+    url = (server.url if server and server.state != "failed" else "") or _USUAL_URL
     parity = export.result.get("parity", {})
     samples = f"{plural(parity['samples'], 'sample')} of the split {export.result['split']}" if parity else ""
     return ExportLook(
@@ -157,5 +184,7 @@ def _look(export: Export, titles: Mapping[str, str], serve_lines: tuple[str, ...
         title=titles.get(export.format, export.format),
         parity=parity,
         samples=samples,
-        serve_lines=serve_lines,
+        serve_lines=_serve_lines(job, export, kind, url),
+        server=server,
+        is_outdated=export.state == "done" and not obeys(export, job),
     )

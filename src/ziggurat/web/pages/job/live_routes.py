@@ -12,6 +12,7 @@ from ziggurat.server.dependencies import StudioDep, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.job.live_view import LiveView
 from ziggurat.web.rendering import is_part, part, see_other
+from ziggurat.workspace.found_masks import mask_bytes
 
 __all__ = ["router"]
 
@@ -53,3 +54,25 @@ def sample_image(
 ) -> Response:
     """Return the image of a sample that is in no dataset of the studio."""
     return Response(studio.outputs.sample_image(job_id, number), media_type="image/png", headers=_KEPT)
+
+
+@router.get("/jobs/{job_id}/sample-predictions/{number}/{name}.png", include_in_schema=False)
+def sample_mask(
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    number: Annotated[int, Path(ge=0, lt=MOST_SAMPLES)],
+    name: Annotated[str, Path(pattern=r"^(actual|\d{1,18})$")],
+) -> Response:
+    """Return the true mask of a sample, or that which was predicted at a step."""
+    found = studio.outputs.sample_predictions(job_id)
+    if number >= len(found.samples):
+        return Response(status_code=404)
+    if name == "actual":
+        kept = found.samples[number].label
+    else:
+        kept = next((each["predictions"][number] for each in found.records if each["step"] == int(name)), None)
+    content = mask_bytes(kept.get("mask")) if isinstance(kept, dict) else b""
+    if not content:
+        return Response(status_code=404)
+    return Response(content, media_type="image/png", headers={**_KEPT, "X-Content-Type-Options": "nosniff"})

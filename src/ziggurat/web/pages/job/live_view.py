@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -13,6 +13,7 @@ from ziggurat.entities.machine_load import LoadCurve, MachineLoad
 from ziggurat.entities.sample_predictions import CLASSIFICATION, SamplePredictions, ShownSample
 from ziggurat.formatting import as_bytes, as_count, as_number, as_percent
 from ziggurat.web.spread import spread_indices
+from ziggurat.workspace.found_masks import mask_overlap
 from ziggurat.workspace.found_objects import count_found, object_colors
 from ziggurat.workspace.job_outputs import LoggedImage
 from ziggurat.workspace.studio import Studio
@@ -102,6 +103,19 @@ class SampleBoxes:
     predicted: Sequence[Sequence[BoxShape]]
 
 
+@dataclass(frozen=True)
+class SampleMasks:
+    """Masks over the image of a sample.
+
+    Args:
+        actual: path of the true one.
+        predicted: path of that after each validation.
+    """
+
+    actual: str
+    predicted: Sequence[str]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PredictedSample:
     """A sample with what was predicted for it after each validation.
@@ -113,8 +127,9 @@ class PredictedSample:
         label: its class.
         predicted: class after each validation.
         scores: of that class, for people.
-        right: whether that class is the label.
+        right: whether that class is the label; None where a prediction is not just right or wrong.
         boxes: of the objects in the image; None where the task finds none.
+        masks: of the image; None where the task has none.
     """
 
     sample: ShownSample
@@ -123,8 +138,14 @@ class PredictedSample:
     label: str
     predicted: tuple[str, ...]
     scores: tuple[str, ...]
-    right: tuple[bool, ...]
+    right: tuple[bool | None, ...]
     boxes: SampleBoxes | None = None
+    masks: SampleMasks | None = None
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether predictions of it are right or wrong."""
+        return all(each is not None for each in self.right)
 
     @property
     def right_ticks(self) -> str:
@@ -139,7 +160,7 @@ class PredictedSample:
     @property
     def right_count(self) -> int:
         """Validations after which it was right."""
-        return sum(self.right)
+        return sum(map(bool, self.right))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,9 +184,12 @@ class PredictionsView:
         """Ticks of each bar."""
         return min(len(self.epochs), _TICKS)
 
-    @property
-    def data(self) -> dict[str, Any]:
-        """What the island needs: JSON values."""
+    def data(self, place: Callable[[str], str]) -> dict[str, Any]:
+        """Return what the island needs: JSON values.
+
+        Args:
+            place: returns the address of a path.
+        """
         return {
             "epochs": self.epochs,
             "samples": [
@@ -174,6 +198,7 @@ class PredictionsView:
                     "scores": each.scores,
                     "right": each.right,
                     **({} if each.boxes is None else {"boxes": each.boxes.predicted}),
+                    **({} if each.masks is None else {"masks": [place(path) for path in each.masks.predicted]}),
                 }
                 for each in self.samples
             ],
@@ -390,11 +415,10 @@ def _text(value: float, unit: str) -> str:
 
 def predictions_view(studio: Studio, job: Job, found: SamplePredictions) -> PredictionsView:
     """Return the sample predictions of a job; empty where it keeps none, or of a kind that is not shown."""
-    has_boxes = bool(found.samples) and all(_has_boxes(each.label) for each in found.samples)
-    if not found.records or (found.kind != CLASSIFICATION and not has_boxes):
+    make = _maker(found)
+    if not found.records or make is None:
         return PredictionsView(kind=found.kind)
     dataset = _dataset_id(studio, job)
-    make = _with_boxes if has_boxes else _predicted
     return PredictionsView(
         kind=found.kind,
         samples=tuple(make(job, found, each, dataset) for each in found.samples),
@@ -403,24 +427,82 @@ def predictions_view(studio: Studio, job: Job, found: SamplePredictions) -> Pred
     )
 
 
+def _maker(found: SamplePredictions) -> Callable[[Job, SamplePredictions, ShownSample, str], PredictedSample] | None:
+    """Return what shows samples with such labels; None for a kind that is not shown."""
+    if found.kind == CLASSIFICATION:
+        return _predicted
+    forms = ((_has_boxes, _with_boxes), (_has_mask, _with_mask), (_has_values, _with_values))
+    for is_such, make in forms:
+        if found.samples and all(is_such(each.label) for each in found.samples):
+            return make
+    return None
+
+
 def _predicted(job: Job, found: SamplePredictions, sample: ShownSample, dataset: str) -> PredictedSample:
     own = [record["predictions"][sample.number] for record in found.records]
-    if dataset:
-        image, page = (
-            f"/datasets/{dataset}/pictures/{sample.split}/{sample.row}",
-            f"/datasets/{dataset}/samples/{sample.split}/{sample.row}",
-        )
-    else:
-        image, page = f"/jobs/{job.id}/sample-predictions/{sample.number}.png", ""
+    is_own = not dataset or sample.content
+    image = _own_image(job, sample) if is_own else f"/datasets/{dataset}/pictures/{sample.split}/{sample.row}"
     return PredictedSample(
         sample=sample,
         image=image,
-        page=page,
+        page=_sample_page(dataset, sample),
         label=_class_name(found, sample.label),
         predicted=tuple(_class_name(found, each.get("class")) for each in own),
         scores=tuple(_score(each) for each in own),
         right=tuple(each.get("class") == sample.label for each in own),
     )
+
+
+def _own_image(job: Job, sample: ShownSample) -> str:
+    """Return the path of the image that the job keeps of a sample; empty where the sample is no image."""
+    return "" if sample.content else f"/jobs/{job.id}/sample-predictions/{sample.number}.png"
+
+
+def _sample_page(dataset: str, sample: ShownSample) -> str:
+    return f"/datasets/{dataset}/samples/{sample.split}/{sample.row}" if dataset else ""
+
+
+def _has_mask(label: Any) -> bool:
+    return isinstance(label, Mapping) and isinstance(label.get("mask"), str)
+
+
+def _with_mask(job: Job, found: SamplePredictions, sample: ShownSample, dataset: str) -> PredictedSample:
+    own = [record["predictions"][sample.number].get("mask") or "" for record in found.records]
+    overlaps = [mask_overlap(sample.label["mask"], each) for each in own]
+    place = f"/jobs/{job.id}/sample-predictions/{sample.number}"
+    return PredictedSample(
+        sample=sample,
+        image=_own_image(job, sample),
+        page=_sample_page(dataset, sample),
+        label="actual mask",
+        predicted=tuple("no pixel counts" if each is None else f"IoU {as_percent(each, 0)}" for each in overlaps),
+        scores=("",) * len(own),
+        right=(None,) * len(own),
+        masks=SampleMasks(f"{place}/actual.png", tuple(f"{place}/{record['step']}.png" for record in found.records)),
+    )
+
+
+def _has_values(label: Any) -> bool:
+    values = label.get("values") if isinstance(label, Mapping) else None
+    return isinstance(values, list) and all(isinstance(each, int | float) for each in values)
+
+
+def _with_values(job: Job, found: SamplePredictions, sample: ShownSample, dataset: str) -> PredictedSample:
+    own = [record["predictions"][sample.number].get("values") or [] for record in found.records]
+    return PredictedSample(
+        sample=sample,
+        image=_own_image(job, sample),
+        page=_sample_page(dataset, sample),
+        label=_values_text(sample.label["values"]),
+        predicted=tuple(_values_text(each) for each in own),
+        scores=(f"actual {_values_text(sample.label['values'])}",) * len(own),
+        right=(None,) * len(own),
+    )
+
+
+def _values_text(values: Sequence[Any]) -> str:
+    few = ", ".join(as_number(each, 3) for each in values[:3])
+    return f"{few}, …" if len(values) > 3 else few or "–"
 
 
 def _has_boxes(label: Any) -> bool:
@@ -435,8 +517,8 @@ def _with_boxes(job: Job, found: SamplePredictions, sample: ShownSample, dataset
     objects = sum(each["number"] >= 0 for each in actual)
     return PredictedSample(
         sample=sample,
-        image=f"/jobs/{job.id}/sample-predictions/{sample.number}.png",
-        page=f"/datasets/{dataset}/samples/{sample.split}/{sample.row}" if dataset else "",
+        image=_own_image(job, sample),
+        page=_sample_page(dataset, sample),
         label=f"{objects} objects",
         predicted=tuple(f"{true} of {true + missed} found" for true, _, missed in counts),
         scores=tuple(f"{false} false" if false else "" for _, false, _ in counts),

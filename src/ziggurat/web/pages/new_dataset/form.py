@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tarfile
 import zipfile
@@ -246,7 +247,7 @@ def sent_texts(sent: Mapping[str, Any]) -> dict[str, str]:
     for name, value in sent.items():
         if isinstance(value, str) and (name in texts or name in _KEPT or name.startswith("options.")):
             texts[name] = value.replace("\r\n", "\n")
-    texts["source"] = texts["source"].strip()
+    texts["source"] = os.path.expanduser(texts["source"].strip())  # `~` is the home of the user who runs the studio
     if texts.get("source_kind") == "hub" and (name := texts.get("hub", "").strip().strip("/")):
         texts["source"] = HUB + name.removeprefix("https://huggingface.co/datasets/").removeprefix(HUB)
     return texts

@@ -95,7 +95,7 @@ def learned_by(form: ModelForm, data: KnownData | None) -> Task | None:
     if data is None:
         return None
     named = form["task"].strip() or AUTO_TASK
-    if form["method"] == "custom" and named == AUTO_TASK:
+    if form.has_code and named == AUTO_TASK:
         named = declared_task(form["network_text"]) or AUTO_TASK
     return learned_task(data, _network(form), named)
 

@@ -27,6 +27,7 @@ __all__ = [
     "fill_in",
     "filled_fields",
     "put_fields",
+    "put_values",
     "recipe_state",
     "standard_network",
     "tuning_state",
@@ -207,7 +208,17 @@ def put_fields(form: ModelForm, text: str) -> None:
     """
     fields = json_or_text(text)
     if isinstance(fields, dict):
-        form.values.update(_texts(fields))
+        put_values(form, fields)
+
+
+def put_values(form: ModelForm, fields: Mapping[str, Any]) -> None:
+    """Put values into a form.
+
+    Args:
+        form: is changed.
+        fields: path in the spec → value; unknown paths change nothing.
+    """
+    form.values.update(_texts(fields))
 
 
 def _texts_of(recipe: Recipe) -> dict[str, str]:
@@ -237,7 +248,7 @@ def _name_of(studio: Studio, form: ModelForm) -> str:
         "custom": form["network_file"].rpartition("/")[2].removesuffix(".py"),
         "pretrained": form["published_model"],
         "previous": _title(studio, form["previous_model"]),
-    }.get(form["method"], "")
+    }.get("custom" if form.has_code else form["method"], "")
     chosen = form["dataset"]
     if chosen.startswith("source:"):
         data = chosen.rstrip("/").rpartition("/")[2]

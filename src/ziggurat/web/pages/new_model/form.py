@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from starlette.datastructures import FormData
 
-from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info
+from ziggurat.entities.backend_info import DEFAULT_BACKEND, backend_info, backend_infos
 from ziggurat.entities.pretrained_weights import weights_name
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.specs import (
@@ -23,6 +23,7 @@ from ziggurat.specs import (
     parse_spec,
 )
 from ziggurat.web.forms import json_or_text
+from ziggurat.web.pages.new_model.network_tabs import network_tabs
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.jobs import clone_request
@@ -224,7 +225,9 @@ OWN_FIELDS: Final[dict[str, str]] = {
     "published_model": "",
     "custom_framework": DEFAULT_BACKEND,
     "network_text": "",
+    "network_texts": "",
     "network_file": "network.py",
+    "converted": "",
     "weights": "random",
     "pretrained_weights": "",
     "pretrained": "",
@@ -242,6 +245,7 @@ OWN_FIELDS: Final[dict[str, str]] = {
 
 
 _OF_THE_PAGE: Final = (
+    "network_texts",
     "picked",
     "recipe",
     "fine_tune",
@@ -295,6 +299,34 @@ class ModelForm:
             return self.is_changed(name)
         return _same_lines(self.values[name]) != _same_lines(self.first_text(name))
 
+    def show_code(self, backend: str, text: str = "") -> None:
+        """Put the code for a framework into the editor; that of the framework before it is kept for the way back.
+
+        Args:
+            backend: of the code.
+            text: of the code; without one the kept code, or else the template of the framework.
+        """
+        kept = self._network_texts()
+        if self["custom_framework"] != backend:
+            kept[self["custom_framework"]] = self["network_text"]
+        shown = text or kept.pop(backend, "") or backend_info(backend).network_template
+        self.values.update(custom_framework=backend, network_text=shown, network_texts=json.dumps(kept) if kept else "")
+
+    def has_own_code(self) -> bool:
+        """Whether the code is another than the template of its framework."""
+        framework = backend_infos().get(self["custom_framework"])
+        return framework is None or _same_lines(self["network_text"]) != _same_lines(framework.network_template)
+
+    def _network_texts(self) -> dict[str, str]:
+        """Return backend → code, for those whose code the editor does not show."""
+        found = json_or_text(self["network_texts"])
+        return {str(name): str(text) for name, text in found.items()} if isinstance(found, dict) else {}
+
+    @property
+    def has_code(self) -> bool:
+        """Whether the network is the code of the form: written, or converted from that of another tool."""
+        return self["method"] == "custom" or self["method"] in {tab.name for tab in network_tabs()}
+
     @property
     def keeps_weights(self) -> bool:
         """Whether a changed network still starts from the weights of an earlier model: as in the job that is cloned."""
@@ -334,7 +366,8 @@ def first_form() -> ModelForm:
 @cache
 def _first_texts() -> dict[str, str]:
     defaults = {each.id: each.default for each in model_fields().values()}
-    return {**OWN_FIELDS, "network_text": backend_info(DEFAULT_BACKEND).network_template, **defaults}
+    of_tabs = {field: "" for tab in network_tabs() for field in (tab.text_field, tab.input_field)}
+    return {**OWN_FIELDS, **of_tabs, "network_text": backend_info(DEFAULT_BACKEND).network_template, **defaults}
 
 
 def clone_form(studio: Studio, job_id: str) -> ModelForm:

@@ -13,6 +13,7 @@ from ziggurat.specs import parse_spec
 from ziggurat.web.forms import priority_of
 from ziggurat.web.pages.new_model.chosen_data import data_of, untuned_fields, unused_fields
 from ziggurat.web.pages.new_model.form import DIGITS, ModelForm, field_id, model_fields, value_of
+from ziggurat.web.pages.new_model.network_tabs import network_tabs, seal
 from ziggurat.workspace.network_checks import check_network
 from ziggurat.workspace.new_jobs import JobRequest, expand_sweep
 from ziggurat.workspace.studio import Studio
@@ -142,7 +143,9 @@ def _spec_content(form: ModelForm, unused: Set[str]) -> tuple[dict[str, Any], di
 def _add_network(studio: Studio, form: ModelForm, content: dict[str, Any], problems: dict[str, str]) -> tuple[str, str]:
     """Add network and backend; return the job whose weights it starts from, with the checkpoint."""
     method = form["method"]
-    if method == "custom":
+    if form.has_code:
+        if method != "custom":
+            _check_converted(form, problems)
         content["backend"] = form["custom_framework"]
         path = form["network_file"] if form["network_file"].endswith(".py") else "network.py"
         content["network"] = {"source": "file", "path": path.rpartition("/")[2], "text": form["network_text"]}
@@ -159,6 +162,14 @@ def _add_network(studio: Studio, form: ModelForm, content: dict[str, Any], probl
         problems["standard_network"] = "Choose a network."
         content["backend"] = "null"
     return "", ""
+
+
+def _check_converted(form: ModelForm, problems: dict[str, str]) -> None:
+    """Note a network file that is not, or no longer, what the text of the tab becomes."""
+    tab = next(each for each in network_tabs() if each.name == form["method"])
+    if form["converted"] != seal(tab.name, form[tab.text_field], form["network_text"]):
+        what = "has changed since it was converted" if form["converted"] else "is not converted yet"
+        problems[tab.text_field] = f"The {tab.text_title} {what}. Press Convert."
 
 
 def _check_code(form: ModelForm, problems: dict[str, str]) -> None:
@@ -246,7 +257,7 @@ def _check(studio: Studio, form: ModelForm, asked: Asked) -> None:
     try:
         studio.paths.check_spec(asked.request.spec)
     except ZigguratError as error:
-        own = form["method"] in ("custom", "standard") and asked.request.spec.get("pretrained")
+        own = (form.has_code or form["method"] == "standard") and asked.request.spec.get("pretrained")
         asked.problems.setdefault("pretrained" if own else "dataset", str(error))
     try:
         for content, _ in expand_sweep(asked.request):

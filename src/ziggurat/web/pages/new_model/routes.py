@@ -46,6 +46,7 @@ from ziggurat.web.pages.new_model.kept import (
     with_preset,
 )
 from ziggurat.web.pages.new_model.looks import network_look, preflight_look, preview_look, rate_look, words_look
+from ziggurat.web.pages.new_model.network_tabs import network_tabs
 from ziggurat.web.pages.new_model.request import Asked, problems_of, read_form
 from ziggurat.web.pages.new_model.view import checkpoints_of, choices_of, framework_choices, summary_of
 from ziggurat.web.rendering import is_part, page, part, see_other
@@ -54,7 +55,7 @@ from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.networks import network_text
 from ziggurat.zoo.backends import backend_for
 
-__all__ = ["router"]
+__all__ = ["router", "whole_page"]
 
 router = new_router()
 
@@ -63,7 +64,7 @@ async def _sent(request: Request) -> FormData:
     try:
         return await request.form()
     except ClientDisconnect:  # a field was changed again before the answer to the last change came
-        raise HTTPError(UsageError("A form must be sent to its end.")) from None
+        raise HTTPError(UsageError("The form was not sent completely.")) from None
 
 
 Sent = Annotated[FormData, Depends(_sent)]
@@ -166,11 +167,12 @@ def whole_page(
         asked: what that asks for.
         status: of HTTP.
         shows_problems: whether fields say what is wrong; an untouched form does not.
-        results: ``error``, ``network``, ``preview``, ``preflight``, ``words``: what a button asked for; ``draft``: of
-            the form; ``other_draft``: that a change of the form would replace.
+        results: ``error``, ``network``, ``preview``, ``preflight``, ``words``: what a button asked for;
+            ``conversion``: what another tool's network became; ``draft``: of the form; ``other_draft``: that a change
+            of the form would replace.
     """
     problems = asked.problems if shows_problems else {}
-    shown = dict.fromkeys(("error", "network", "preview", "preflight", "words", "draft", "other_draft"))
+    shown = dict.fromkeys(("error", "network", "preview", "preflight", "words", "draft", "other_draft", "conversion"))
     return page(
         request,
         "new_model/page.html",
@@ -182,6 +184,7 @@ def whole_page(
             "asked": asked,
             "code_findings": _code_findings(form["network_text"], form["custom_framework"]),
             "form": form,
+            "network_tabs": network_tabs(),
             "presets": preset_names(studio, identity_of(request)),
             "preset_said": "",
             "rate": rate_look(studio, asked),
@@ -244,7 +247,20 @@ def change_framework(request: Request, studio: StudioDep, _who: TrainerUser, sen
         backend, name = str(sent["framework"]), form["standard_network"].rpartition("/")[2]
         chosen = name if info.network(name) is not None else info.networks[0].name
         form.values.update(standard_network=f"{backend}/{chosen}", method="standard")
+        if info.takes_network_files and not form.has_own_code():
+            form.show_code(backend)
         fill_in(studio, form)
+    return _back(request, form)
+
+
+@router.post("/models/new/code-framework", include_in_schema=False)
+def change_code_framework(request: Request, _who: TrainerUser, studio: StudioDep, sent: Sent) -> Response:
+    """Show the code for another framework: what was written for it, or else its template."""
+    form = posted_form(studio, sent)
+    info = backend_infos().get(str(sent.get("framework", "")))
+    if info is not None and info.takes_network_files:
+        form.show_code(str(sent["framework"]))
+        form.values["method"] = "custom"
     return _back(request, form)
 
 
@@ -352,7 +368,8 @@ def customize(request: Request, studio: StudioDep, _who: TrainerUser, sent: Sent
     error = None
     try:
         text, backend, name = _code(studio, str(sent.get("customize") or form["standard_network"]))
-        form.values.update(method="custom", network_text=text, custom_framework=backend, network_file=f"{name}.py")
+        form.show_code(backend, text)
+        form.values.update(method="custom", network_file=f"{name}.py")
         fill_in(studio, form)
     except ZigguratError as caught:
         error = caught.as_dict()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
@@ -209,7 +210,7 @@ def _many(request: Request, studio: Studio, who: Identity, job_id: str, form: Fo
                 "source", UsageError("Send files, or name a folder, an archive or a list.", received="nothing")
             )
         source = at_field("source", picture_source, typed["source"], studio.paths, studio.uploads, studio.clock())
-        folder = typed.get("image_folder", "").strip()
+        folder = os.path.expanduser(typed.get("image_folder", "").strip())
         if folder:
             at_field("image_folder", studio.paths.allowed, folder)
         checkpoint = typed.get("checkpoint", "")

@@ -332,8 +332,10 @@ class PictureAnswer:
         said: all that the task says, as ``Task.decode`` returns it.
         task: name of the task, which has a template for it.
         original: path of the image that was given; empty where there is none.
-        input: path of the image as the network gets it; empty where the prediction is no image.
+        input: path of the image as the network gets it; empty where the prediction is no image, or lies on the
+            original.
         drawn: path of the prediction as an image; empty where it is none.
+        operating_point: ``thresholds``, ``used`` and ``problem`` of the model; empty where none was chosen.
     """
 
     name: str
@@ -345,6 +347,7 @@ class PictureAnswer:
     original: str = ""
     input: str = ""
     drawn: str = ""
+    operating_point: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -409,7 +412,7 @@ def one_answer(studio: Studio, question: Question, picture: tuple[str, bytes], k
     found, took = _predict(studio, question, [picture])
     for failure in found["failures"]:
         raise DataError("An image must be readable.", received=f"`{picture[0]}`: {_reason(failure)}")
-    answer = _answer(studio, question, found["predictions"][0], 0, kept)
+    answer = _answer(studio, question, found, 0, kept)
     shown = kept.keep(png_picture(picture[1], _with_places_px(answer, _SHOWN_PX), key=picture[0]))
     return Prediction(
         answer=replace(answer, original=f"/models/{question.model}/test/pictures/{shown}/0"),
@@ -470,7 +473,7 @@ def some_answer(
     pictures = _by_other_names(pictures)
     found, took = _predict(studio, question, pictures)
     bad = {each["file"] for each in found["failures"]}
-    answers = [_answer(studio, question, each, number, kept) for number, each in enumerate(found["predictions"])]
+    answers = [_answer(studio, question, found, number, kept) for number in range(len(found["predictions"]))]
     side_px = _with_places_px(answers[0], _SMALL_PX) if answers else _SMALL_PX
     drawn = [png_picture(content, side_px, key=name) for name, content in pictures if name not in bad]
     shown = kept.keep(*drawn)
@@ -487,7 +490,7 @@ def some_answer(
 
 def _with_places_px(answer: PictureAnswer, side_px: int) -> int:
     """Return the longer side of a shown image: larger where a prediction has places in it."""
-    return _PLACES_PX if "boxes" in answer.said else side_px
+    return _PLACES_PX if "boxes" in answer.said or (answer.drawn and not answer.input) else side_px
 
 
 def _predict(studio: Studio, question: Question, pictures: Sequence[tuple[str, bytes]]) -> tuple[dict[str, Any], str]:
@@ -530,7 +533,7 @@ def values_answer(
     for failure in found["failures"]:
         raise DataError("What is typed must fit the columns of the model.", received=_reason(failure))
     return Prediction(
-        answer=_answer(studio, question, found["predictions"][0], 0, kept),
+        answer=_answer(studio, question, found, 0, kept),
         kept="",
         shown="",
         step=found["step"],
@@ -556,15 +559,16 @@ def _by_other_names(pictures: Sequence[tuple[str, bytes]]) -> list[tuple[str, by
 
 
 def _answer(
-    studio: Studio, question: Question, said: Mapping[str, Any], number: int, kept: ImageCache
+    studio: Studio, question: Question, found: Mapping[str, Any], number: int, kept: ImageCache
 ) -> PictureAnswer:
+    said = found["predictions"][number]
     outputs = [(name, *values_of(each)) for name, each in said.get("outputs", {}).items()]
     classes = [each for each in said.get("classes", ()) if "probability" in each]
-    images = [bytes(said[name]) for name in ("input", "picture") if said.get(name)]
-    places = ["", ""]
-    if len(images) == 2:  # both, or none
-        shown = kept.keep(*images)
-        places = [f"/models/{question.model}/test/pictures/{shown}/{place}" for place in range(2)]
+    images = {name: bytes(said[name]) for name in ("input", "picture") if said.get(name)}
+    places = {}
+    if "picture" in images:  # alone where it lies on the image that was given
+        shown = kept.keep(*images.values())
+        places = {name: f"/models/{question.model}/test/pictures/{shown}/{at}" for at, name in enumerate(images)}
     return PictureAnswer(
         name=said["file"],
         number=number,
@@ -572,8 +576,9 @@ def _answer(
         outputs=outputs,
         said={name: value for name, value in said.items() if name not in ("file", "input", "picture")},
         task=studio.models.inputs(question.model).task.name,
-        input=places[0],
-        drawn=places[1],
+        input=places.get("input", ""),
+        drawn=places.get("picture", ""),
+        operating_point=found.get("operating_point") or {},
     )
 
 

@@ -11,12 +11,15 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Verb
 from ziggurat.cli.output import table
-from ziggurat.compat.caffe.client import TIME_LIMIT_S, import_network
+from ziggurat.compat.import_client import TIME_LIMIT_S, import_network
 
 __all__ = ["IMPORT", "import_model"]
 
 IMPORT: Final = Verb(
-    "model.import", "ziggurat.compat.caffe.commands:import_model", "Import a network of Caffe.", "Networks and models"
+    "model.import",
+    "ziggurat.compat.import_commands:import_model",
+    "Import a network of Caffe or Torch.",
+    "Networks and models",
 )
 _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -24,7 +27,7 @@ _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.command("import", cls=Command)
 @click.argument("source", metavar="NET", type=click.Path(path_type=Path, exists=True))
 @click.argument("weights", metavar="[WEIGHTS]", required=False, type=_FILE)
-@click.option("--mean", metavar="FILE", type=_FILE, help="Mean image (.binaryproto).")
+@click.option("--mean", metavar="FILE", type=_FILE, help="Mean image (.binaryproto; of Torch also .jpg, .png).")
 @click.option("--labels", metavar="FILE", type=_FILE, help="Class names, one in each line.")
 @click.option("--solver", metavar="FILE", type=_FILE, help="solver.prototxt: optimizer, rate and schedule.")
 @click.option("--until", metavar="LAYER", default="", help="Last layer that is imported; default: all.")
@@ -32,9 +35,14 @@ _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option(
     "--color",
     type=click.Choice(("BGR", "RGB")),
-    default="BGR",
-    show_default=True,
-    help="Order in which the network takes colors.",
+    help="Order in which the network takes colors; default: BGR for Caffe, RGB for Torch.",
+)
+@click.option(
+    "--classes",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="params.nclasses of a network of Torch; default: the number of labels.",
 )
 @click.option("--out", metavar="FOLDER", required=True, type=click.Path(path_type=Path), help="New folder.")
 @click.option(
@@ -49,11 +57,12 @@ _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 def import_model(
     application: Application, source: Path, weights: Path | None, out: Path, time_limit: float, **given: Any
 ) -> int:
-    """Write a network of Caffe as a network file for PyTorch, and compare the two.
+    """Write a network of Caffe or Torch as a network file for PyTorch, and compare the two.
 
-    NET is a .prototxt, with WEIGHTS a .caffemodel; or what DIGITS's Download Model gave (an archive or its folder), or
-    a folder of a DIGITS job. FOLDER gets network.py, weights.safetensors, labels.txt, train.json (fields of a training)
-    and report.json. The exit code is 7 if the two differ.
+    NET is a .prototxt, with WEIGHTS a .caffemodel; or a .lua file, with WEIGHTS a .t7, or a .t7 alone; or what DIGITS's
+    Download Model gave (an archive or its folder), or a folder of a DIGITS job. FOLDER gets network.py,
+    weights.safetensors, labels.txt, train.json (fields of a training) and report.json. The exit code is 7 if the two
+    differ.
     """
     request = {"source": str(source.resolve()), "out": str(out.resolve()), "input": given.pop("shape"), **given}
     paths = {name: str(path.resolve()) for name, path in given.items() if isinstance(path, Path)}
@@ -79,7 +88,7 @@ def _text(found: Mapping[str, Any], out: Path) -> str:
     parts += ["\n".join(f"- {note}" for note in found["done"])] if found["done"] else []
     parts += ["\n".join(f"Warning: {each}" for each in found["warnings"])] if found["warnings"] else []
     report = found["parity"]
-    verdict = "gives the same as Caffe" if report["holds"] else "does NOT give the same as Caffe"
+    verdict = f"{'gives' if report['holds'] else 'does NOT give'} the same as {found['tool']}"
     weights = ", with random weights" if report["random_weights"] else ""
     parts.append(
         f"The network file {verdict}{weights}: largest difference {report['largest_difference']:.1e}, "

@@ -1,0 +1,159 @@
+"""Requests to the process between studio and cluster, which follows the jobs that run there.
+
+It is apart from any cluster's library: a ``Cluster`` starts workers on nodes and finds them again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from ziggurat.cluster.followed_job import FollowedJob, RemoteWorker, UnreachableError
+from ziggurat.errors import JobError, UnknownNameError
+
+__all__ = ["Bridge", "Cluster"]
+
+_THREADS: Final = 16
+
+
+class Cluster(Protocol):
+    """Machines on which workers can be started. Every method may raise an ``UnreachableError``."""
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """Return the nodes, as plain values."""
+        ...
+
+    def create(self, node: str, job_id: str, attempt: int, devices: int) -> RemoteWorker:
+        """Make a worker that outlives this process."""
+        ...
+
+    def find(self, job_id: str, attempt: int) -> RemoteWorker | None:
+        """Return a worker that was made before, also by another process; None if there is none."""
+        ...
+
+
+class Bridge:
+    """Follows jobs on a cluster.
+
+    Args:
+        cluster: where they run.
+        lease_s: how long a lease holds.
+        every_s: seconds between exchanges.
+        clock: seconds, never going back.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        lease_s: float,
+        every_s: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._lease_s = lease_s
+        self._every_s = every_s
+        self._clock = clock
+        self._jobs: dict[tuple[str, int], FollowedJob] = {}
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._pool = ThreadPoolExecutor(_THREADS, "exchange")
+        self._busy: set[tuple[str, int]] = set()
+        self._thread = threading.Thread(target=self._follow, name="follower", daemon=True)
+        self._thread.start()
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to a request of the studio.
+
+        Raises:
+            UnknownNameError: for an unknown request.
+            JobError: if the job is not followed, or the cluster does not answer.
+        """
+        asked = {
+            "nodes": self._nodes,
+            "start": self._start,
+            "adopt": self._adopt,
+            "states": self._states,
+            "stop": self._ask_to_stop,
+            "terminate": lambda request: self._job(request).terminate(),
+            "kill": lambda request: self._job(request).kill(),
+        }
+        name = str(request.get("do"))
+        if name not in asked:
+            raise UnknownNameError("request to the bridge", name, asked)
+        try:
+            return asked[name](request) or {}
+        except UnreachableError as error:
+            raise JobError("The cluster does not answer.", received=str(error)) from None
+
+    def close(self) -> None:
+        """Follow no job any more; the workers go on for the length of their lease."""
+        self._closing.set()
+        self._thread.join()
+        self._pool.shutdown()
+
+    # ---- requests
+
+    def _nodes(self, _request: Mapping[str, Any]) -> dict[str, Any]:
+        return {"nodes": self._cluster.nodes()}
+
+    def _start(self, request: Mapping[str, Any]) -> None:
+        folder, attempt = Path(request["folder"]), request["attempt"]
+        devices = list(request["devices"])
+        worker = self._cluster.create(request["node"], folder.name, attempt, len(devices))
+        job = FollowedJob(folder, attempt, worker, self._lease_s, self._clock)
+        key = (folder.name, attempt)
+        with self._lock:
+            self._jobs[key] = job
+            self._busy.add(key)
+        self._pool.submit(self._run, key, lambda: job.begin(devices, request["environment"]))
+
+    def _adopt(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        folder, attempt = Path(request["folder"]), request["attempt"]
+        key = (folder.name, attempt)
+        with self._lock:
+            known = self._jobs.get(key)
+        if known is None:
+            worker = self._cluster.find(*key)
+            if worker is None:
+                return {"is_there": False}
+            with self._lock:
+                self._jobs.setdefault(key, FollowedJob(folder, attempt, worker, self._lease_s, self._clock))
+        return {"is_there": True}
+
+    def _states(self, _request: Mapping[str, Any]) -> dict[str, Any]:
+        with self._lock:
+            return {"states": [[*key, dict(job.state)] for key, job in self._jobs.items()]}
+
+    def _ask_to_stop(self, request: Mapping[str, Any]) -> None:
+        self._job(request).ask_to_stop(str(request["reason"]))
+
+    def _job(self, request: Mapping[str, Any]) -> FollowedJob:
+        key = (Path(request["folder"]).name, request["attempt"])
+        with self._lock:
+            job = self._jobs.get(key)
+        if job is None:
+            raise JobError("The bridge does not follow this job.", received=f"{key[0]}, attempt {key[1]}")
+        return job
+
+    # ---- the thread
+
+    def _follow(self) -> None:
+        while not self._closing.wait(self._every_s):
+            with self._lock:
+                due = [(key, job) for key, job in self._jobs.items() if key not in self._busy]
+                due = [(key, job) for key, job in due if job.state["state"] == "running"]
+                self._busy.update(key for key, _ in due)
+            for key, job in due:
+                self._pool.submit(self._run, key, job.look)
+
+    def _run(self, key: tuple[str, int], act: Callable[[], None]) -> None:
+        try:
+            act()
+        finally:
+            with self._lock:
+                self._busy.discard(key)

@@ -1,0 +1,1 @@
+"""Jobs on a Ray cluster: only the bridge, a process of its own, and the nodes load Ray."""

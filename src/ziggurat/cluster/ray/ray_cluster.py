@@ -1,0 +1,179 @@
+"""Ray cluster as a place for workers: its nodes, and a detached actor for each attempt."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat import __version__
+from ziggurat.atomic import atomic_write_text
+from ziggurat.cluster.exchange import Reply, Request
+from ziggurat.cluster.followed_job import UnreachableError
+from ziggurat.cluster.ray.actor import RayWorker, describe_node
+from ziggurat.errors import JobError, ZigguratError
+
+__all__ = ["RayCluster"]
+
+_NAMESPACE: Final = "ziggurat"
+_NAME: Final = "name"
+"""Label of a Ray node that is its name in the studio."""
+
+_CALL_S: Final = 10.0
+_DESCRIBE_S: Final = 30.0
+_PROOF: Final = ".ray_proof"
+
+
+class RayCluster:
+    """A Ray cluster.
+
+    Args:
+        address: of the cluster; ``auto`` for the one of this machine.
+        workspace: folder of the studio.
+    """
+
+    def __init__(self, address: str, workspace: Path) -> None:
+        import ray
+        from ray.exceptions import GetTimeoutError, RayError
+
+        self._ray, self._lost = ray, (GetTimeoutError, RayError)
+        ray.init(address=address, namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+        self._workspace = str(workspace)
+        self._proof = workspace / _PROOF
+        if not self._proof.exists():  # another bridge of the workspace may use it now
+            atomic_write_text(self._proof, secrets.token_hex(16), "The proof that nodes see the workspace")
+        self._secret = self._proof.read_text(encoding="utf-8")
+        self._ids: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """Return the nodes with processors to give away; ``problem`` says why jobs cannot be put on one."""
+        alive = [each for each in self._ray.nodes() if each["Alive"] and each["Resources"].get("CPU", 0) >= 1]
+        hosts = Counter(each["NodeManagerHostname"] for each in alive)
+        asked = []
+        for each in alive:
+            host, node_id = each["NodeManagerHostname"], each["NodeID"]
+            name = each.get("Labels", {}).get(_NAME) or (host if hosts[host] == 1 else f"{host}-{node_id[:4]}")
+            gpus = int(each["Resources"].get("GPU", 0))
+            describe = self._ray.remote(describe_node).options(num_cpus=0, scheduling_strategy=self._on(node_id))
+            answer = describe.remote(str(self._proof), self._secret, gpus)
+            asked.append((name, node_id, int(each["Resources"]["CPU"]), answer))
+        with self._lock:
+            self._ids = {name: node_id for name, node_id, _, _ in asked}
+        return [self._described(name, cpus, answer) for name, _, cpus, answer in asked]
+
+    def _described(self, name: str, cpus: int, answer: Any) -> dict[str, Any]:
+        try:
+            found = self._ray.get(answer, timeout=_DESCRIBE_S)
+        except self._lost as error:
+            return {"name": name, "problem": f"it does not answer: {type(error).__name__}"}
+        sees_workspace, other = found.pop("sees_workspace"), found["versions"]["ziggurat"]
+        problem = "" if sees_workspace else f"it does not see the studio's workspace {self._workspace}"
+        if other != __version__:
+            problem = f"it has Ziggurat {other}, and the studio {__version__}"
+        return {"name": name, "cpu_slots": max(1, cpus // 2), "problem": problem, **found}
+
+    def create(self, node: str, job_id: str, attempt: int, devices: int) -> _Actor:
+        """Make the detached actor of an attempt; it is not restarted, and holds its accelerators until it is removed.
+
+        Raises:
+            JobError: if the node is not there.
+        """
+        with self._lock:
+            node_id = self._ids.get(node)
+        if node_id is None:
+            raise JobError("A node of the cluster must be there.", received=node)
+        for earlier in range(1, attempt):
+            with suppress(UnreachableError, ValueError):
+                self._ray.kill(self._ray.get_actor(_name(job_id, earlier)), no_restart=True)
+        made = self._ray.remote(RayWorker).options(
+            name=_name(job_id, attempt),
+            lifetime="detached",
+            max_restarts=0,
+            num_cpus=0,
+            num_gpus=devices,
+            scheduling_strategy=self._on(node_id),
+        )
+        with self._translated():
+            return _Actor(self, made.remote(self._workspace, node, job_id, attempt))
+
+    def find(self, job_id: str, attempt: int) -> _Actor | None:
+        """Return the actor of an attempt; None if there is none any more."""
+        try:
+            return _Actor(self, self._ray.get_actor(_name(job_id, attempt)))
+        except ValueError:
+            return None
+
+    def call(self, method: Any, *values: Any) -> Any:
+        """Return what a method of an actor returns.
+
+        Raises:
+            UnreachableError: if it does not answer.
+        """
+        with self._translated():
+            return self._ray.get(method.remote(*values), timeout=_CALL_S)
+
+    def discard(self, actor: Any) -> None:
+        """End an actor."""
+        with suppress(*self._lost):
+            self._ray.kill(actor, no_restart=True)
+
+    def _translated(self) -> _Translated:
+        return _Translated(self._lost)
+
+    def _on(self, node_id: str) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return NodeAffinitySchedulingStrategy(node_id=node_id, soft=False)
+
+
+class _Translated:
+    """Turns what Ray raises into what the bridge knows; errors of Ziggurat in an actor come out as they were."""
+
+    def __init__(self, lost: tuple[type[BaseException], ...]) -> None:
+        self._lost = lost
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        cause = getattr(error, "cause", None)
+        if isinstance(cause, ZigguratError | OSError):
+            raise cause from None
+        if isinstance(error, self._lost):
+            raise UnreachableError(f"{type(error).__name__}: {str(error)[:200]}") from error
+
+
+class _Actor:
+    """The worker that an actor holds."""
+
+    def __init__(self, cluster: RayCluster, actor: Any) -> None:
+        self._cluster, self._actor = cluster, actor
+
+    def receive(self, name: str, offset: int, data: bytes) -> None:
+        self._cluster.call(self._actor.receive, name, offset, data)
+
+    def start(self, devices: Sequence[int], environment: Mapping[str, str]) -> Mapping[str, Any]:
+        return self._cluster.call(self._actor.start, list(devices), dict(environment))
+
+    def exchange(self, request: Request) -> Reply:
+        return self._cluster.call(self._actor.exchange, request)
+
+    def terminate(self) -> None:
+        self._cluster.call(self._actor.terminate)
+
+    def kill(self) -> None:
+        self._cluster.call(self._actor.kill)
+
+    def remove(self) -> None:
+        self._cluster.call(self._actor.remove)
+        self._cluster.discard(self._actor)
+
+
+def _name(job_id: str, attempt: int) -> str:
+    return f"{job_id}-{attempt}"

@@ -1,0 +1,83 @@
+"""Figures that an operating point is chosen by: precision, recall and F1 at a threshold, and the best F1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["ThresholdFigures", "ThresholdSamples"]
+
+
+@dataclass(frozen=True)
+class ThresholdFigures:
+    """What a threshold gives.
+
+    Args:
+        threshold: scores from it on are predictions.
+        precision: share of the predictions that are right; None without predictions.
+        recall: share of the positives that are found; None without positives.
+        f1: harmonic mean of both; None without predictions and positives.
+    """
+
+    threshold: float
+    precision: float | None
+    recall: float | None
+    f1: float | None
+
+
+@dataclass(frozen=True)
+class ThresholdSamples:
+    """Everything that might be predicted as one class on a split.
+
+    Args:
+        scores: (N) probability or score of each candidate.
+        is_right: (N) bool, whether it would be right.
+        positives: how many there are to be found, also those without a candidate.
+    """
+
+    scores: np.ndarray
+    is_right: np.ndarray
+    positives: int
+
+    def at(self, threshold: float) -> ThresholdFigures:
+        """Return the figures at a threshold."""
+        chosen = np.asarray(self.scores) >= np.asarray(threshold, self.scores.dtype)
+        predicted, right = int(chosen.sum()), int((chosen & self.is_right).sum())
+        total = predicted + self.positives
+        return ThresholdFigures(
+            threshold=threshold,
+            precision=right / predicted if predicted else None,
+            recall=right / self.positives if self.positives else None,
+            f1=2 * right / total if total else None,
+        )
+
+    def best(self, least: float = 0.0) -> ThresholdFigures | None:
+        """Return the figures at the threshold with the best F1, the largest one of equals; None without positives.
+
+        The threshold lies between two scores, and has as few decimals as that allows.
+
+        Args:
+            least: smallest threshold that may be chosen.
+        """
+        usable = np.isfinite(self.scores) & (self.scores >= least)
+        order = np.argsort(-self.scores[usable], kind="stable")
+        scores = self.scores[usable][order].astype(np.float64)
+        if not self.positives or not len(scores):
+            return None
+        right = np.cumsum(self.is_right[usable][order])
+        below = np.append(scores[1:], least)
+        f1 = 2 * right / (np.arange(1, len(scores) + 1) + self.positives)
+        f1[(scores == below) & (np.arange(len(scores)) < len(scores) - 1)] = -1  # equal scores stay together
+        place = int(np.argmax(f1))
+        return self.at(_between(float(below[place]), float(scores[place])))
+
+
+def _between(low: float, high: float) -> float:
+    """Return a number above ``low`` and at most ``high``, near their middle, with few decimals."""
+    middle = (low + high) / 2
+    for decimals in (2, 3, 4, 6):
+        found = round(middle, decimals)
+        if low < found <= high:
+            return found
+    return high

@@ -1,0 +1,121 @@
+"""Several executors as one, and what becomes of a job whose node does not answer."""
+
+from dataclasses import replace
+
+import pytest
+from jobs_doubles import HOST, FakeExecutor, new_job
+from supervised_studio import Studio
+
+from ziggurat.entities import NodeResources, Share, WorkerRef
+from ziggurat.errors import JobError
+from ziggurat.jobs import Ended, Executor, Running, SeveralExecutors
+
+
+class Cluster(FakeExecutor):
+    """An executor of another name, whose nodes may be lost."""
+
+    lost = ""
+
+    def nodes(self):
+        return [replace(node, executor="ray") for node in self.machines if node.name != self.lost]
+
+    def poll(self, worker):
+        return Ended(None, lost_node=worker.node) if worker.node == self.lost else super().poll(worker)
+
+    def start(self, job_folder, placement, environment, *, attempt):
+        self.alive.pop(job_folder, None)  # what a lost node does is nobody's
+        worker = super().start(job_folder, placement, environment, attempt=attempt)
+        return replace(worker, executor="ray", node=placement[0].node)
+
+    def adopt(self, folder, heartbeat, worker=None):
+        is_there = worker is not None and worker.executor == "ray" and worker.node != self.lost and folder in self.alive
+        return worker if is_there else None
+
+
+@pytest.fixture
+def both(tmp_path):
+    local = FakeExecutor(machines=[NodeResources(cpu_slots=0)])
+    ray = Cluster(machines=[NodeResources(name="a"), NodeResources(name="b")])
+    return local, ray, SeveralExecutors({"local": local, "ray": ray})
+
+
+def test_nodes_are_those_of_all_and_the_first_keeps_its_name(both):
+    _, ray, several = both
+    assert isinstance(several, Executor)
+    assert [(node.name, node.executor) for node in several.nodes()] == [(HOST, "local"), ("a", "ray"), ("b", "ray")]
+    ray.machines[0] = NodeResources(name=HOST)
+    assert [node.name for node in several.nodes()] == [HOST, "b"]
+
+
+def test_a_worker_is_asked_of_the_executor_that_has_it(both, tmp_path):
+    local, ray, several = both
+    folder = tmp_path / "jobs" / "j"
+    new_job(tmp_path, "j")
+    worker = several.start(folder, (Share("b"),), {}, attempt=1)
+    assert (worker.executor, ray.started, local.started) == ("ray", [("j", ())], [])
+    assert several.adopt(folder, None, worker) == worker
+    several.ask_to_stop(worker, "why")
+    several.terminate(worker)
+    assert several.poll(worker) == Running()
+    several.kill(worker)
+    assert several.poll(worker) == Ended(-9)
+
+
+def test_a_node_that_is_not_there_starts_nothing(both, tmp_path):
+    with pytest.raises(JobError, match=r"must be there, and of one executor. Received: a, here"):
+        both[2].start(tmp_path, (Share("a"), Share("here")), {}, attempt=1)
+
+
+def test_a_worker_of_an_executor_that_is_gone_is_an_error(both):
+    worker = WorkerRef(executor="slurm", node="c", attempt=1, opaque={"job": 7})
+    with pytest.raises(JobError, match="slurm; there are local, ray"):
+        both[2].poll(worker)
+
+
+@pytest.fixture
+def studio(tmp_path, both):
+    made = Studio(tmp_path, executor=both[2])
+    made.ray = both[1]
+    yield made
+    made.supervisor.close()
+
+
+def tick(studio):
+    studio.ray.now += 1.0
+    studio.supervisor.tick(studio.ray.now)
+
+
+def test_a_job_goes_on_elsewhere_when_its_node_does_not_answer(studio):
+    studio.submit("j")
+    tick(studio)
+    job = studio.job("j")
+    assert (job.state, job.placement, job.worker.attempt) == ("running", (Share("a"),), 1)
+    studio.ray.lost = "a"
+    tick(studio)
+    job = studio.job("j")
+    assert (job.state, job.placement, job.worker.attempt) == ("running", (Share("b"),), 2)
+    assert studio.store.events.lost == ["j"]
+    assert (job.reason, job.health, job.exit_code) == ("", "", None)
+
+
+def test_a_job_that_was_asked_to_stop_stays_stopped_on_a_lost_node(studio):
+    studio.submit("j")
+    tick(studio)
+    studio.supervisor.stop("j", "asked by ann")
+    studio.ray.lost = "a"
+    tick(studio)
+    job = studio.job("j")
+    assert (job.state, job.reason) == ("stopped", "asked by ann, by force: its worker ended before it had saved")
+    assert len(studio.ray.started) == 1
+
+
+def test_a_cluster_that_is_away_for_a_moment_loses_nothing(studio):
+    studio.submit("j")
+    tick(studio)
+    machines, studio.ray.machines = studio.ray.machines, []
+    tick(studio)
+    assert studio.job("j").state == "running"
+    studio.ray.machines = machines
+    studio.again()
+    tick(studio)
+    assert (studio.job("j").state, len(studio.ray.started)) == ("running", 1)
