@@ -33,6 +33,7 @@ __all__ = [
     "bill_of_materials",
     "build",
     "changelog_version",
+    "check_libjpeg",
     "check_sdist",
     "check_wheel",
     "glibc_floor",
@@ -142,6 +143,17 @@ def check_sdist(names: Iterable[str]) -> None:
     built = sorted(name for name in inside if "/vendor/" in name or name.endswith((".so", ".pyc")))
     if missing or built:
         raise ReleaseError(f"missing: {missing}, built: {built[:5]}")
+
+
+def check_libjpeg(loaded: Iterable[str]) -> None:
+    """Check which libjpegs a process with the native engine has loaded; other packages bring their own.
+
+    Raises:
+        ReleaseError: that of the wheel is not among them, or one of the system is.
+    """
+    paths = list(loaded)
+    if not any("/ziggurat.libs/" in path for path in paths) or not all("-packages/" in path for path in paths):
+        raise ReleaseError(f"the native engine loads {paths}")
 
 
 def glibc_floor(wheel: str) -> str:
@@ -263,8 +275,7 @@ def _installs(release: Release) -> str:
         pages = _answers(machine)
     if release.version not in version or found["version"] != release.version:
         raise ReleaseError(f"it says version {version!r}")
-    if not found["libjpeg"] or not all("/ziggurat.libs/" in path for path in found["libjpeg"]):
-        raise ReleaseError(f"the native engine loads {found['libjpeg']}")
+    check_libjpeg(found["libjpeg"])
     release.parts = [*found["parts"], *_built_in(release.wheel)]
     return f"native engine with its own libjpeg, {pages}"
 

@@ -13,6 +13,7 @@ from tools.release import (
     ReleaseError,
     bill_of_materials,
     changelog_version,
+    check_libjpeg,
     check_sdist,
     check_wheel,
     glibc_floor,
@@ -55,6 +56,14 @@ def test_a_source_archive_has_sources_only():
         check_sdist([name for name in SDIST if name != "constraints.txt"])
     with pytest.raises(ReleaseError, match=r"studio\.js"):
         check_sdist([*SDIST, "src/ziggurat/web/static/vendor/studio.js"])
+
+
+def test_the_native_engine_loads_the_libjpeg_of_the_wheel():
+    own, pillow = "/v/site-packages/ziggurat.libs/libjpeg-d.so.62", "/v/site-packages/pillow.libs/libjpeg-6.so.62"
+    check_libjpeg([pillow, own])
+    for paths in ([], [pillow], [own, "/usr/lib/libjpeg.so.62"]):
+        with pytest.raises(ReleaseError, match="the native engine loads"):
+            check_libjpeg(paths)
 
 
 def test_the_glibc_floor_is_in_the_name_of_the_wheel():

@@ -111,6 +111,22 @@ def test_jobs_that_just_ended_are_notifications(visit: Any, studio: Any, train: 
     assert visit.get("/parts/notifications?within_s=9999").status_code == 422
 
 
+def test_a_diverged_run_and_a_full_disk_are_notifications(visit: Any, studio: Any, train: Any) -> None:
+    job = train(spec={"name": "wild"})
+    moment = {"tag": "loss", "value": None, "step": 4, "epoch": 1, "non_finite": "NaN", "learning_rate": 1000.0}
+    divergence = {**moment, "best": None, "best_step": 0, "best_epoch": 0, "noticed_step": 4}
+    with Store.open(studio.root / "studio.db") as store:
+        store.jobs.move(job.id, ("queued",), "running", started=studio.clock())
+        store.jobs.move(job.id, ("running",), "stopped", ended=studio.clock(), facts={"divergence": divergence})
+    studio.notifications.disk_low_since = 1000.0
+
+    disk, run = html_of(visit.get("/parts/notifications")).all("li")
+
+    assert (run["data-title"], run.one("a")["href"]) == ("Run diverged", f"/jobs/{job.id}")
+    assert (disk["data-notification"], disk["data-title"]) == ("disk-1000", "Disk space is low")
+    assert disk.one("a")["href"] == "/about"
+
+
 def test_notifications_are_of_ones_own_jobs(visit_as: Any, studio: Any, train: Any, end: Any) -> None:
     end(train(), "done", studio.clock())
 

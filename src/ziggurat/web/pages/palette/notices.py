@@ -1,4 +1,4 @@
-"""View model of notifications: jobs that have just ended, each with one action."""
+"""View model of notifications: jobs that have just ended, each with one action, and a disk that is full."""
 
 from __future__ import annotations
 
@@ -20,28 +20,27 @@ _MOST: Final = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Notification:
-    """One job that has ended.
+    """One job that has ended, or a disk that is full.
 
     Args:
-        job: it.
+        id: what tells it from the end of another attempt of the same job.
+        text: name of the job, or what the disk means.
         title: such as ``Run finished``.
         action: text of the link.
         path: where the link leads, from the studio's root.
+        job: the job; None for a disk.
     """
 
-    job: Job
+    id: str
+    text: str
     title: str
     action: str
     path: str
-
-    @property
-    def id(self) -> str:
-        """What tells it from the end of another attempt of the same job."""
-        return f"{self.job.id}-{self.job.attempt}"
+    job: Job | None = None
 
 
 def notifications(studio: Studio, who: Identity, job_ids: Sequence[str], within_s: float) -> list[Notification]:
-    """Return the jobs of a user that finished, failed or diverged, the newest first.
+    """Return the jobs of a user that finished, failed or diverged, the newest first; before them a disk that is full.
 
     Args:
         studio: where they are.
@@ -56,7 +55,15 @@ def notifications(studio: Studio, who: Identity, job_ids: Sequence[str], within_
         newest = JobFilter(conditions=(("ended", ">", least),), sort="ended", limit=_MOST)
         jobs = list(studio.jobs.page(newest).jobs)
     chosen = [each for each in jobs if job_event(each) and (each.ended or 0) > least and _is_news(each, who)]
-    return [_notification(each) for each in sorted(chosen, key=lambda job: job.ended or 0, reverse=True)[:_MOST]]
+    disk = _disk(studio.notifications.disk_low_since)
+    return disk + [_notification(each) for each in sorted(chosen, key=lambda job: job.ended or 0, reverse=True)[:_MOST]]
+
+
+def _disk(low_since: float | None) -> list[Notification]:
+    if low_since is None:
+        return []
+    text = "No job starts until there is more."
+    return [Notification(id=f"disk-{low_since:.0f}", text=text, title="Disk space is low", action="See", path="/about")]
 
 
 def _is_news(job: Job, who: Identity) -> bool:
@@ -74,4 +81,5 @@ def _notification(job: Job) -> Notification:
     event = job_event(job)
     if event != "finished":
         action, path = "See why", f"/jobs/{job.id}"
-    return Notification(job=job, title=f"{JOB_WORDS.get(job.kind, 'Job')} {event}", action=action, path=path)
+    title = f"{JOB_WORDS.get(job.kind, 'Job')} {event}"
+    return Notification(id=f"{job.id}-{job.attempt}", text=job.name, title=title, action=action, path=path, job=job)
