@@ -63,7 +63,7 @@ class RayStudio(Studio):
         def are_there() -> bool:
             return {node.name for node in self.ray.nodes()} == set(names)
 
-        wait_until(are_there, CLUSTER_S, what=lambda: f"{names}; {self.ray.nodes()} {self.ray.problem}")
+        wait_until(are_there, CLUSTER_S, what=lambda: f"{names}; {self.ray.nodes()} {self.ray.problem()}")
 
     def ended(self, job_id: str, *states: str) -> Any:
         def there() -> Any:
