@@ -112,7 +112,7 @@ def nodes_of(studio: RayStudio, job_id: str) -> list[str]:
 def test_a_job_moves_between_nodes_and_from_a_lost_one(studio, machines):
     moved = studio.train("moved", callbacks=paced(0.3))
     studio.wait_for_step(moved, 4)
-    assert nodes_of(studio, "moved") == ["a"]
+    assert nodes_of(studio, "moved") == ["a"], (studio.job("moved"), studio.store.curves.attempts("moved"), studio.ray.nodes(), (studio.workspace/"logs"/"ray.log").read_text())
     studio.supervisor.pause("moved", "paused by ann")
     job = studio.ended("moved", "stopped")
     assert (job.reason, job.exit_code) == ("paused by ann", 75)
