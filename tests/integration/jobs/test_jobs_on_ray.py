@@ -111,7 +111,7 @@ def nodes_of(studio: RayStudio, job_id: str) -> list[str]:
 
 
 def test_a_job_moves_between_nodes_and_from_a_lost_one(studio, machines):
-    moved = studio.train("moved", callbacks=paced(0.3))
+    moved = studio.train("moved", callbacks=paced(1.0))
     studio.wait_for_step(moved, 4)
     assert nodes_of(studio, "moved") == ["a"]
     studio.supervisor.pause("moved", "paused by ann")
@@ -123,7 +123,6 @@ def test_a_job_moves_between_nodes_and_from_a_lost_one(studio, machines):
     studio.supervisor.resume("moved")
     studio.wait_for_step(moved, 10)
     assert (nodes_of(studio, "twin"), nodes_of(studio, "moved")) == (["a"], ["b"])
-    studio.ended("twin")
     # What holds the worker is killed, and the machine is gone; the worker itself goes on, and nobody hears it.
     for process in psutil.process_iter(["cmdline"]):
         if "RayWorker" in " ".join(process.info["cmdline"] or []):
@@ -131,6 +130,7 @@ def test_a_job_moves_between_nodes_and_from_a_lost_one(studio, machines):
     machines.cluster.remove_node(machines.nodes["b"], allow_graceful=False)
     job = studio.ended("moved")
     assert [share.node for share in job.placement] == ["a"]
+    studio.ended("twin")
     assert studio.curves("moved") == curves_of(moved) == studio.curves("twin")
     attempts = studio.store.curves.attempts("moved")
     assert [attempt.outcome for attempt in attempts] == ["stopped", "lost", "done"]
