@@ -54,6 +54,7 @@ class BridgedExecutor:
         self._workspace, self._log = workspace, log
         self._lock = threading.Lock()
         self._process: WarmProcess | None = None
+        self._begun: WarmProcess | None = None
         self._known: dict[tuple[str, int], WorkerRef] = {}
         self._states: dict[tuple[str, int], Running | Ended] = {}
         self._nodes: tuple[NodeResources, ...] = ()
@@ -131,10 +132,11 @@ class BridgedExecutor:
     def close(self) -> None:
         """End the bridge; the workers go on for the length of their lease."""
         self._closing.set()
-        self._thread.join()
         with self._lock:
-            if self._process is not None:
-                self._process.close()
+            process = self._begun
+        if process is not None:
+            process.close()  # the thread may wait for it
+        self._thread.join()
 
     # ---- the bridge
 
@@ -179,7 +181,11 @@ class BridgedExecutor:
         process = WarmProcess(
             self._workspace, self._command, self._environment, self._log, start_timeout_s=_START_WITHIN_S
         )
+        with self._lock:
+            self._begun = process
         try:
+            if self._closing.is_set():
+                raise JobError("The bridge is closed.")
             process.wait_until_ready()
         except ZigguratError:
             process.close()
