@@ -74,6 +74,7 @@ __all__ = [
     "KEYS_FOLDER",
     "MODELS_FOLDER",
     "PLACE_FILE",
+    "RAY_TOKEN_FILE",
     "SECRETS_FOLDER",
     "UPLOADS_FOLDER",
     "WEIGHTS_FOLDER",
@@ -122,6 +123,9 @@ MODELS_FOLDER: Final = "models"
 
 PLACE_FILE: Final = "place.json"
 """File of a workspace: where it is, and where it was before it was moved or copied."""
+
+RAY_TOKEN_FILE: Final = ".ray_token"
+"""File of a workspace: the token of its Ray cluster, which only its user may read."""
 
 _WITH_JOBS: Final = (JOBS_FOLDER, DATASETS_FOLDER)
 _LAYOUT: Final = (*_WITH_JOBS, UPLOADS_FOLDER)

@@ -105,7 +105,7 @@ class Bridge:
         folder, attempt = Path(request["folder"]), request["attempt"]
         devices = list(request["devices"])
         worker = self._cluster.create(request["node"], folder.name, attempt, len(devices))
-        job = FollowedJob(folder, attempt, worker, self._lease_s, self._clock)
+        job = FollowedJob(folder, attempt, worker, self._lease_s, self._clock, self._closing)
         key = (folder.name, attempt)
         with self._lock:
             self._jobs[key] = job
@@ -122,7 +122,9 @@ class Bridge:
             if worker is None:
                 return {"is_there": False}
             with self._lock:
-                self._jobs.setdefault(key, FollowedJob(folder, attempt, worker, self._lease_s, self._clock))
+                self._jobs.setdefault(
+                    key, FollowedJob(folder, attempt, worker, self._lease_s, self._clock, self._closing)
+                )
         return {"is_there": True}
 
     def _states(self, _request: Mapping[str, Any]) -> dict[str, Any]:

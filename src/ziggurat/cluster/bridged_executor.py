@@ -54,11 +54,11 @@ class BridgedExecutor:
         self._workspace, self._log = workspace, log
         self._lock = threading.Lock()
         self._process: WarmProcess | None = None
+        self._begun: WarmProcess | None = None
         self._known: dict[tuple[str, int], WorkerRef] = {}
         self._states: dict[tuple[str, int], Running | Ended] = {}
         self._nodes: tuple[NodeResources, ...] = ()
-        self.problem = "the bridge is starting"
-        """What is wrong with the bridge or a node; empty if nothing is."""
+        self._problem = "the cluster is being asked"
         self._looked = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._follow, name=f"{name} bridge", daemon=True)
@@ -71,6 +71,10 @@ class BridgedExecutor:
     def nodes(self) -> Sequence[NodeResources]:
         """Return the nodes as of some seconds ago; none while the bridge does not answer."""
         return self._nodes
+
+    def problem(self) -> str:
+        """Return what is wrong with the bridge, or with nodes that are left out."""
+        return self._problem
 
     def start(
         self, job_folder: Path, placement: Sequence[Share], environment: Mapping[str, str], *, attempt: int
@@ -128,10 +132,11 @@ class BridgedExecutor:
     def close(self) -> None:
         """End the bridge; the workers go on for the length of their lease."""
         self._closing.set()
-        self._thread.join()
         with self._lock:
-            if self._process is not None:
-                self._process.close()
+            process = self._begun
+        if process is not None:
+            process.close()  # the thread may wait for it
+        self._thread.join()
 
     # ---- the bridge
 
@@ -148,7 +153,7 @@ class BridgedExecutor:
             fields |= {"folder": worker.opaque["folder"], "attempt": worker.attempt}
         process = self._process
         if process is None:
-            raise JobError("The bridge to the cluster must be there.", received=self.problem, advice="Wait a moment.")
+            raise JobError("The bridge to the cluster must be there.", received=self._problem, advice="Wait a moment.")
         return process.ask(what, fields, _ANSWER_WITHIN_S)
 
     def _follow(self) -> None:
@@ -165,9 +170,9 @@ class BridgedExecutor:
                     self._look_at_nodes()
                 looks += 1
             except Exception as error:  # a thread that ends would follow nothing any more
-                if str(error) != self.problem:
+                if str(error) != self._problem:
                     _LOG.warning("the bridge to the cluster fails: %s", error)
-                self._nodes, self.problem = (), str(error)
+                self._nodes, self._problem = (), str(error)
                 self._looked.set()
                 wait_s = _TRY_AGAIN_S
             self._closing.wait(wait_s)
@@ -176,7 +181,11 @@ class BridgedExecutor:
         process = WarmProcess(
             self._workspace, self._command, self._environment, self._log, start_timeout_s=_START_WITHIN_S
         )
+        with self._lock:
+            self._begun = process
         try:
+            if self._closing.is_set():
+                raise JobError("The bridge is closed.")
             process.wait_until_ready()
         except ZigguratError:
             process.close()
@@ -200,7 +209,7 @@ class BridgedExecutor:
         answer = self._ask("nodes")
         self._nodes = tuple(_node(self._name, values) for values in answer["nodes"] if not values["problem"])
         problems = [f"node {values['name']}: {values['problem']}" for values in answer["nodes"] if values["problem"]]
-        self.problem = "; ".join(problems)
+        self._problem = "; ".join(problems)
         self._looked.set()
 
 

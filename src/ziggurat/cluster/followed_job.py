@@ -16,6 +16,8 @@ from ziggurat.layout import JobFolder
 __all__ = ["FollowedJob", "RemoteWorker", "UnreachableError"]
 
 _PART_BYTES: Final = 1 << 20
+_START_PATIENCE_S: Final = 60.0
+_AGAIN_S: Final = 0.5
 _SLACK_S: Final = 2.0
 """So long after the end of a lease the job is given up: clocks run at different speeds."""
 
@@ -61,11 +63,19 @@ class FollowedJob:
         worker: the worker on its node.
         lease_s: how long a lease holds.
         clock: seconds, never going back.
+        closing: set when the bridge ends.
     """
 
     def __init__(
-        self, folder: Path, attempt: int, worker: RemoteWorker, lease_s: float, clock: Callable[[], float]
+        self,
+        folder: Path,
+        attempt: int,
+        worker: RemoteWorker,
+        lease_s: float,
+        clock: Callable[[], float],
+        closing: threading.Event,
     ) -> None:
+        self._closing = closing
         self.folder = folder
         self.attempt = attempt
         self._worker = worker
@@ -104,7 +114,7 @@ class FollowedJob:
             own = JobFolder(Path())
             for name in (own.spec.name, own.record.name, *APPENDED, *mirrored_files(self.folder)):
                 self._send(name)
-            self._worker.start(devices, environment)
+            self._insist(self._worker.start, devices, environment)
             self._answered = self._clock()
         except UnreachableError:
             self.state = {"state": "lost"}
@@ -142,12 +152,24 @@ class FollowedJob:
         else:
             self.state = {"state": "running"}
 
+    def _insist(self, act: Callable[..., object], *values: Any) -> None:
+        """Do something again until it is answered: a new process takes a while on a busy machine."""
+        while True:
+            try:
+                act(*values)
+                self._answered = self._clock()
+                return
+            except UnreachableError:
+                is_over = self._clock() > self._answered + _START_PATIENCE_S
+                if is_over or self._closing.wait(_AGAIN_S):
+                    raise
+
     def _send(self, name: str) -> None:
         try:
             with (self.folder / name).open("rb") as file:
                 offset = 0
                 while (part := file.read(_PART_BYTES)) or not offset:
-                    self._worker.receive(name, offset, part)
+                    self._insist(self._worker.receive, name, offset, part)
                     offset += len(part)
                     if not part:
                         return

@@ -71,6 +71,10 @@ class Executor(Protocol):
         """
         ...
 
+    def problem(self) -> str:
+        """Return what keeps nodes from being used, in a sentence for people; empty if nothing does."""
+        ...
+
     def start(
         self, job_folder: Path, placement: Sequence[Share], environment: Mapping[str, str], *, attempt: int
     ) -> WorkerRef:

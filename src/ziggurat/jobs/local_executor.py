@@ -82,6 +82,10 @@ class LocalExecutor:
         """Return this machine."""
         return (replace(self._resources(), name=self._host, executor=_NAME),)
 
+    def problem(self) -> str:
+        """Return nothing: this machine is there."""
+        return ""
+
     def start(
         self, job_folder: Path, placement: Sequence[Share], environment: Mapping[str, str], *, attempt: int
     ) -> WorkerRef:

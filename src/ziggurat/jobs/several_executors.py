@@ -31,6 +31,10 @@ class SeveralExecutors:
                 found.setdefault(node.name, node)
         return tuple(found.values())
 
+    def problem(self) -> str:
+        """Return the problems of all of them."""
+        return "; ".join(filter(None, (executor.problem() for executor in self._executors.values())))
+
     def start(
         self, job_folder: Path, placement: Sequence[Share], environment: Mapping[str, str], *, attempt: int
     ) -> WorkerRef:

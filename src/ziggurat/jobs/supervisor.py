@@ -12,12 +12,12 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from ziggurat.atomic import ProcessLock, storage_errors
-from ziggurat.entities import Job, JobChange, NewJob, read_heartbeat
+from ziggurat.entities import Job, JobChange, NewJob, NodeResources, read_heartbeat
 from ziggurat.entities.names import check_job_texts
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.jobs.disk import Retention
@@ -309,6 +309,14 @@ class Supervisor:
     def problems(self) -> dict[str, str]:
         """Return what goes wrong at the moment: by the id of a job, or by an empty id where it is no single job."""
         return {**self._monitor.problems, **({"": self._problem} if self._problem else {})}
+
+    def nodes(self) -> Sequence[NodeResources]:
+        """Return the machines that jobs can be put on, the studio's own first."""
+        return self._executor.nodes()
+
+    def node_problem(self) -> str:
+        """Return what keeps further machines from being used; empty if nothing does."""
+        return self._executor.problem()
 
     def wake(self) -> None:
         """Let the thread look at once, and plan anew."""

@@ -55,6 +55,9 @@ ICONS: Final = {
     "menu": _lines("M2.5 4h11M2.5 8h11M2.5 12h11"),
     "more": '<g class="filled"><circle cx="3.5" cy="8" r="1.2"/><circle cx="8" cy="8" r="1.2"/>'
     '<circle cx="12.5" cy="8" r="1.2"/></g>',
+    "server": '<rect x="2.5" y="2.8" width="11" height="4.4" rx="1"/>'
+    + '<rect x="2.5" y="8.8" width="11" height="4.4" rx="1"/>'
+    + _lines("M5 5h.1M5 11h.1"),
     "pause": _lines("M5.5 4v8M10.5 4v8"),
     "pause-circle": _RING + _lines("M6.5 6v4M9.5 6v4"),
     "play": _lines("M5 3.5v9L12.5 8z"),

@@ -222,7 +222,7 @@ def _ray(settings: Settings) -> Finding:
         return Finding("machine", "Ray", "problem", f"not installed, and `ray_address` is set: {error}")
     try:
         executor.wait_for_nodes(_CLUSTER_WITHIN_S)
-        return cluster_finding(executor.nodes(), executor.problem)
+        return cluster_finding(executor.nodes(), executor.problem())
     finally:
         executor.close()
 

@@ -153,6 +153,23 @@ def test_one_that_cannot_be_started_says_why_in_its_log(bridge, machines, job):
     assert "could not be started on its node" in (folder / "log.txt").read_text()
 
 
+def test_a_start_waits_for_a_slow_node(bridge, machines, clock, job):
+    folder, made = job(), bridge()
+    machines.silent.add("a")
+    start(made, folder)
+    assert state(made)["state"] == "running"
+    machines.silent.clear()
+    assert wait_for(made, "ended")["exit_code"] == 0
+
+
+def test_a_start_on_a_node_that_never_answers_is_lost(bridge, machines, clock, job):
+    folder, made = job(), bridge()
+    machines.silent.add("a")
+    start(made, folder)
+    clock.now += 61.0
+    wait_for(made, "lost")
+
+
 def test_another_bridge_goes_on_where_the_first_one_was(bridge, job):
     folder, first = job(for_s=LONG_S), bridge()
     fields = start(first, folder)

@@ -161,7 +161,7 @@ def test_the_end_comes_with_the_last_of_the_folder(pair):
     assert len(replies) == 3
 
 
-def test_a_copy_that_cannot_be_written_is_an_error_and_comes_right(pair, monkeypatch):
+def test_a_copy_that_could_not_be_written_comes_right(pair, monkeypatch):
     node, mirror = pair
     (node.folder / "stats.json").write_text("[1]")
     blocked = mirror.folder / ".mirror"

@@ -138,10 +138,14 @@ class FakeExecutor:
     attempts: dict[Path, int] = field(default_factory=dict)
     machines: list[NodeResources] = field(default_factory=lambda: [NodeResources()])
     refuses: str = ""
+    broken: str = ""
     next_pid: int = 100_000_000  # above all that a system gives
 
     def nodes(self) -> list[NodeResources]:
         return [replace(node, name=node.name or HOST) for node in self.machines]
+
+    def problem(self) -> str:
+        return self.broken
 
     def start(self, job_folder: Path, placement: Any, environment: Any, *, attempt: int) -> WorkerRef:
         if self.refuses:

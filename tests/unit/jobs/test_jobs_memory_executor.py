@@ -34,6 +34,9 @@ class Memory:
     def nodes(self):
         return (NodeResources(name="a", executor="memory"), NodeResources(name="b", executor="memory"))
 
+    def problem(self):
+        return ""
+
     def start(self, job_folder, placement, environment, *, attempt):
         known = {node.name for node in self.nodes()}
         if missing := [share.node for share in placement if share.node not in known]:

@@ -98,7 +98,7 @@ def test_a_job_goes_on_elsewhere_when_its_node_does_not_answer(studio):
     assert (job.reason, job.health, job.exit_code) == ("", "", None)
 
 
-def test_a_job_that_was_asked_to_stop_stays_stopped_on_a_lost_node(studio):
+def test_a_job_asked_to_stop_is_not_started_elsewhere(studio):
     studio.submit("j")
     tick(studio)
     studio.supervisor.stop("j", "asked by ann")

@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from ziggurat import __version__
-from ziggurat.workspace.doctor import examine_studio
+from ziggurat.entities import Device, NodeResources
+from ziggurat.workspace.doctor import cluster_finding, examine_studio
 from ziggurat.workspace.server_process import make_server_state, write_server
 
 NOBODY = "http://127.0.0.1:9/"
@@ -140,3 +141,26 @@ def test_looking_changes_nothing(tmp_path, database):
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     findings(tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def node(name, gpus=0, **versions):
+    devices = tuple(Device(index=index, name="test", memory_bytes=1, free_bytes=1) for index in range(gpus))
+    return NodeResources(name=name, devices=devices, versions={"python": "3.12.1", **versions})
+
+
+def test_a_cluster_is_counted_and_its_versions_compared():
+    found = cluster_finding([node("a", 2), node("b", 2), node("c")], "")
+    assert (found.name, found.level, found.text) == ("Ray", "ok", "3 nodes, 4 GPUs, versions agree")
+    found = cluster_finding([node("a", torch="2.9"), node("b", torch="2.8"), node("c")], "")
+    assert (found.level, found.text) == (
+        "note",
+        "3 nodes, 0 GPUs, versions differ: torch 2.8 on b, 2.9 on a, none on c",
+    )
+
+
+def test_a_cluster_without_nodes_is_a_problem():
+    found = cluster_finding([], "")
+    assert (found.level, found.text) == ("problem", "0 nodes, 0 GPUs; no node has CPUs to give away")
+    found = cluster_finding([node("a", 1)], "node b: it does not see the studio's workspace /srv")
+    assert found.text == "1 node, 1 GPU; node b: it does not see the studio's workspace /srv"
+    assert "use-several-machines" in found.advice

@@ -59,6 +59,8 @@ add_operation(router, administration.delete_project, status=204)
 def machine(studio: StudioDep, _who: ViewerUser) -> Response:
     """Return what the machine has (devices, memory, disk, frameworks), the jobs that run, and those that wait.
 
+    ``nodes`` are the machines that jobs can be put on, the studio's own first; ``node_problem`` says why one is not
+    used.
     ``queue`` holds the next 50 of the ``waiting`` jobs; ``/queue`` has all of them, in pages. ``remarks`` says what
     people should know of the workspace, such as that it was moved.
     """
@@ -70,6 +72,8 @@ def machine(studio: StudioDep, _who: ViewerUser) -> Response:
             "queue": waiting.jobs,
             "waiting": waiting.total,
             "remarks": studio.remarks,
+            "nodes": studio.jobs.nodes(),
+            "node_problem": studio.jobs.node_problem(),
         }
     )
 

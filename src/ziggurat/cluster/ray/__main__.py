@@ -18,17 +18,17 @@ from ziggurat.cluster.bridge import Bridge
 from ziggurat.cluster.node_worker import LEASE_S
 from ziggurat.cluster.ray.ray_cluster import RayCluster
 from ziggurat.errors import JobError, ZigguratError
+from ziggurat.layout import RAY_TOKEN_FILE
 from ziggurat.records.codec import read_frame, write_frame
 
 __all__ = ["main", "prepare_token"]
 
-_TOKEN: Final = ".ray_token"
 _THREADS: Final = 4
 
 
 def prepare_token(workspace: Path) -> Path:
     """Return the file of Ray's token in a workspace, which only its user may read; it is made if there is none."""
-    path = workspace / _TOKEN
+    path = workspace / RAY_TOKEN_FILE
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -65,7 +65,9 @@ class RayCluster:
             asked.append((name, node_id, int(each["Resources"]["CPU"]), answer))
         with self._lock:
             self._ids = {name: node_id for name, node_id, _, _ in asked}
-        return [self._described(name, cpus, answer) for name, _, cpus, answer in asked]
+        return [
+            self._described(name, cpus, answer) for name, _, cpus, answer in sorted(asked, key=lambda each: each[0])
+        ]
 
     def _described(self, name: str, cpus: int, answer: Any) -> dict[str, Any]:
         try:

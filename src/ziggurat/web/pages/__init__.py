@@ -21,6 +21,7 @@ ROUTERS: Final = (
     "ziggurat.web.pages.pretrained.routes:router",
     "ziggurat.web.pages.settings.routes:router",
     "ziggurat.web.pages.about.routes:router",
+    "ziggurat.web.pages.machines.routes:router",
     "ziggurat.web.pages.home.trash:router",
     "ziggurat.web.pages.rest_api.routes:router",
     "ziggurat.web.pages.palette.routes:router",

@@ -25,6 +25,7 @@ from ziggurat.entities import (
     JobPage,
     JobTotals,
     Mark,
+    NodeResources,
     SweepSummary,
 )
 from ziggurat.entities.baselines import baselines_line
@@ -237,6 +238,14 @@ class Jobs:
         """Return the jobs that a worker is at, the oldest first."""
         active = self._with_problems(self._store.jobs.in_states(("running", "stopping")))
         return sorted(active, key=lambda job: job.started or 0)
+
+    def nodes(self) -> Sequence[NodeResources]:
+        """Return the machines that jobs can be put on, the studio's own first."""
+        return self._supervisor.nodes()
+
+    def node_problem(self) -> str:
+        """Return what keeps further machines from being used; empty if nothing does."""
+        return self._supervisor.node_problem()
 
     def expected_start(self, job_id: str) -> float | None:
         """Return when a job of the queue will start, in seconds since 1970; None while unknown."""

@@ -1,0 +1,1 @@
+"""Page of the machines that jobs run on."""
