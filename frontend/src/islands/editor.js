@@ -92,7 +92,7 @@ class Editor {
     if (value !== defaultValue) this.changed();
   }
 
-  // Of an element with `data-readonly` the text is shown only; with `data-plain` it is no network, and no names of its contract are offered.
+  // Of an element with `data-readonly` the text is shown only; with `data-plain` it is no network, and no names of its contract are offered; with `data-language="none"` it is no Python.
   extensions() {
     const { readonly, plain, label } = this.element.dataset;
     const names = readonly === undefined && plain === undefined;
@@ -112,7 +112,7 @@ class Editor {
       highlightSelectionMatches(),
       search({ top: true }),
       names ? autocompletion({ override: [complete] }) : [],
-      python(),
+      this.element.dataset.language === "none" ? [] : python(),
       syntaxHighlighting(colours),
       theme,
       keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap, indentWithTab]),

@@ -50,8 +50,9 @@ NO_OPERATION = {
     "POST /networks/describe", "POST /networks/debug", "POST /networks/check", "POST /programs/check",
     "POST /models/{job_id}/predict", "POST /models/{job_id}/generate", "POST /models/{job_id}/activations",
     "POST /models/{job_id}/evaluate",
-    # A question of a package; weights that it adds are those of `weights.add`.
+    # Questions of packages; weights that they add are those of `weights.add`.
     "POST /imports/caffe",
+    "POST /imports/torch",
 }  # fmt: skip
 """Routes that are no operations although their method is not GET."""
 

@@ -104,9 +104,18 @@ def test_a_job_folder_finds_its_dataset_beside_it(tmp_path):
 
 def test_a_job_of_another_framework_is_named(tmp_path):
     files(tmp_path)
-    (tmp_path / "status.pickle").write_bytes(pickle.dumps(ModelJob([TrainTask("torch")]), protocol=2))
-    with pytest.raises(CaffeError, match="framework torch"), given_files(ImportFiles(network=tmp_path)):
+    (tmp_path / "status.pickle").write_bytes(pickle.dumps(ModelJob([TrainTask("tensorflow")]), protocol=2))
+    with pytest.raises(CaffeError, match="framework tensorflow"), given_files(ImportFiles(network=tmp_path)):
         pass
+
+
+def test_a_job_of_torch_has_its_newest_model(tmp_path):
+    for name in ("model.lua", "snapshot_9_Model.t7", "snapshot_10_Model.t7", "mean.jpg", "labels.txt"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "status.pickle").write_bytes(pickle.dumps(ModelJob([TrainTask("torch")]), protocol=2))
+    with given_files(ImportFiles(network=tmp_path)) as found:
+        names = [found.network, found.weights, found.mean, found.labels]
+    assert [each.name for each in names] == ["model.lua", "snapshot_10_Model.t7", "mean.jpg", "labels.txt"]
 
 
 class Harm:
@@ -146,7 +155,7 @@ def test_an_archive_that_leads_out_is_refused(tmp_path):
     assert not (tmp_path.parent / "deploy.prototxt").exists()
 
 
-@pytest.mark.parametrize("name", ["net.lua", "net.t7", "net.py"])
+@pytest.mark.parametrize("name", ["net.py", "net.h5"])
 def test_files_of_other_frameworks_are_named(tmp_path, name):
     (tmp_path / name).write_text("x")
     with pytest.raises(CaffeError, match=name), given_files(ImportFiles(network=tmp_path / name)):

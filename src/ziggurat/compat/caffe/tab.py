@@ -39,5 +39,6 @@ TAB: Final = NetworkTab(
         TabFile(name="labels", title="Labels", hint="labels.txt; optional", accept=".txt"),
     ),
     sample=_SAMPLE,
+    has_python_colors=True,
     convert=_convert,
 )

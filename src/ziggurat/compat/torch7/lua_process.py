@@ -13,8 +13,6 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from lupa import lua51  # pyright: ignore[reportMissingTypeStubs]
-
 __all__ = ["MEMORY_BYTES", "PROCESSOR_S", "run_text"]
 
 PROCESSOR_S: Final = 4
@@ -24,6 +22,8 @@ _LUA_BYTES: Final = 192 << 20
 
 def run_text(request: dict[str, Any]) -> str:
     """Return what a file records, as JSON; or its error as ``!LINE!MESSAGE``."""
+    from lupa import lua51  # pyright: ignore[reportMissingTypeStubs]
+
     make: Any = lua51.LuaRuntime  # its stubs are those of another build
     runtime = make(
         register_eval=False,

@@ -32,7 +32,7 @@ def _convert(studio: Studio, who: Identity, request: Mapping[str, Any]) -> dict[
 TAB: Final = NetworkTab(
     name="torch7",
     title="Torch (Lua)",
-    text_title="Lua",
+    text_title="Lua file",
     file_name="model.lua",
     files=(
         TabFile(name="network", title="Network", hint=".lua; or paste it below", accept=".lua,.txt"),

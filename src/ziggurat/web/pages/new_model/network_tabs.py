@@ -46,6 +46,7 @@ class NetworkTab:
         file_name: usual name of such a file.
         files: that can be given; the one named ``network`` is the text itself.
         sample: a short text that shows the form.
+        has_python_colors: whether the colors of Python, with comments from ``#`` on, fit the text.
         convert: takes studio, user and request (``text``, ``input``, ``usual_input``, paths of ``files``); returns the
             report of an import with ``network``, the text of the network file, and ``pretrained`` if it has weights.
     """
@@ -56,6 +57,7 @@ class NetworkTab:
     file_name: str
     files: tuple[TabFile, ...]
     sample: str
+    has_python_colors: bool = False
     convert: Callable[[Studio, Identity, Mapping[str, Any]], dict[str, Any]]
 
     @property
