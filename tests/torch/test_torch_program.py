@@ -56,3 +56,22 @@ class TestParts(Conforming):
 
 class TestHalfPrecision(Conforming):
     options = {"precision": "bf16"}
+
+
+@pytest.mark.parametrize("watched", [(), ("error",)])
+@pytest.mark.parametrize("options", [{}, {"gradient_accumulation_steps": 2}, {"precision": "bf16"}])
+def test_recorded_shares_are_those_of_each_step(options: dict[str, Any], watched: tuple[str, ...]) -> None:
+    names = ("cost", "error", "accuracy")
+    recording, fetching = (TorchBackend().build(request(seed=3, **options)) for _ in range(2))
+    recording.record(names, watched)
+    steps = [[part[:rows] for part in batch] for batch, rows in zip(batches(4, 32), (32, 32, 20, 32), strict=True)]
+    fetched = [fetching.step(batch, names) for batch in steps]
+    for batch in steps:
+        assert recording.step(batch, ()) == {}
+    recorded = recording.recorded()
+    for name in names:
+        assert recorded[name].tolist() == [float(values[name]) for values in fetched], "to the last bit"
+    assert len(set(recorded["error"].tolist())) > 1
+    assert recording.recorded()["error"].tolist() == []
+    assert recording.step(steps[0], ("accuracy",))["accuracy"] == fetching.step(steps[0], ("accuracy",))["accuracy"]
+    assert recording.recorded()["accuracy"].shape == (1,)

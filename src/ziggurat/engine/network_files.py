@@ -5,8 +5,7 @@ from __future__ import annotations
 import builtins
 import linecache
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
 from typing import Any, Generic, TypeVar, overload
 
@@ -53,14 +52,10 @@ def keep_source(text: str, path: str) -> None:
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
 
 
-@contextmanager
-def users_errors(
-    path: str,
-    known: Collection[str],
-    message: Callable[[BaseException], str] | None = None,
-    passes: tuple[type[Exception], ...] = (),
-) -> Iterator[None]:
-    """Turn whatever is raised inside into a ``NetworkCodeError`` that names the user's own file and line.
+class users_errors:  # noqa: N801 - it is read as the function of a `with` statement
+    """Turns whatever is raised inside into a ``NetworkCodeError`` that names the user's own file and line.
+
+    It holds no state, so one object serves many statements. Every step enters it: a generator would cost more.
 
     Args:
         path: the network file's name.
@@ -68,18 +63,32 @@ def users_errors(
         message: what an error says, for people; None for ``message_of``.
         passes: errors that stay as they are.
     """
-    try:
-        yield
-    except (NetworkCodeError, *passes):
-        raise
-    except Exception as error:
+
+    def __init__(
+        self,
+        path: str,
+        known: Collection[str],
+        message: Callable[[BaseException], str] | None = None,
+        passes: tuple[type[Exception], ...] = (),
+    ) -> None:
+        self._path = path
+        self._known = known
+        self._message = message or message_of
+        self._passes = (NetworkCodeError, *passes)
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None or not isinstance(error, Exception) or isinstance(error, self._passes):
+            return
+        path = self._path
         line = _line_of(error, path)
         where = f"{path}, line {line}" if line else path
         source = linecache.getline(path, line).strip() if line else ""
         raise NetworkCodeError(
-            f"The network file failed: {type(error).__name__}: {(message or message_of)(error)}",
+            f"The network file failed: {type(error).__name__}: {self._message(error)}",
             received=f"{where}: {source}" if source else where,
-            advice=_advice(error, known),
+            advice=_advice(error, self._known),
             details={
                 "file": path,
                 "line": line,

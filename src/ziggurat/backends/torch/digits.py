@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,17 +55,20 @@ STAGE_INF: Final = "inf"
 _class_weights: list[torch.Tensor | None] = [None]
 
 
-@contextmanager
-def using_class_weights(weights: torch.Tensor | None) -> Iterator[None]:
-    """Let losses weight classes inside.
+class using_class_weights:  # noqa: N801 - it is read as the function of a `with` statement
+    """Lets losses weight classes inside. Every step enters it: a generator would cost more.
 
     Args:
         weights: (classes) float32 on the device of the batch; None for equal ones.
     """
-    _class_weights.append(weights)
-    try:
-        yield
-    finally:
+
+    def __init__(self, weights: torch.Tensor | None) -> None:
+        self._weights = weights
+
+    def __enter__(self) -> None:
+        _class_weights.append(self._weights)
+
+    def __exit__(self, *error: object) -> None:
         _class_weights.pop()
 
 

@@ -75,12 +75,15 @@ class Results:
         losses: what is minimized; empty for inference.
         scalars: name → scalar tensor.
         summaries: what is shown beside curves.
+        is_right: (N) bool, whether the largest logit of a sample is that of its class, in place of the scalar
+            ``accuracy``: in a training step of a network that shows no numbers of its own. None elsewhere.
     """
 
     outputs: list[torch.Tensor]
     losses: list[Loss] = field(default_factory=list)
     scalars: dict[str, torch.Tensor] = field(default_factory=dict)
     summaries: list[digits.Summary] = field(default_factory=list)
+    is_right: torch.Tensor | None = None
 
 
 def channels_first(tensor: torch.Tensor) -> torch.Tensor:
@@ -130,6 +133,7 @@ class Network:
         class_weights: Sequence[float] = (),
     ) -> None:
         self.path = path
+        self._users_errors = users_errors(path)
         self.source = source
         self.target = target
         self.has_shown_summaries = False
@@ -140,6 +144,7 @@ class Network:
         first = next(self.module.parameters(), None)
         self.device = torch.device("cpu") if first is None else first.device
         self.scalar_names: list[str] = []
+        self._has_usual_accuracy = False
         self.output_shapes: list[tuple[int, ...]] = []
         self.gives_class_scores = False
         self.is_contiguous = False
@@ -226,11 +231,11 @@ class Network:
             NetworkCodeError: where the user's code fails, or gives what cannot be.
         """
         weights = self._weights_on(x.device)
-        with users_errors(self.path), digits.using_class_weights(weights), noting_weights() as noted:
+        with self._users_errors, digits.using_class_weights(weights), noting_weights() as noted:
             if isinstance(self.module, Tower):
                 tower = self.module
                 return self._of_tower(tower, x, y, noted, is_training=is_training, step=step, second=second)
-            return self._of_output(self._hooked(self.module(x)), y, noted, second)
+            return self._of_output(self._hooked(self.module(x)), y, noted, second, is_training=is_training)
 
     def results_of(self, output: torch.Tensor, x: torch.Tensor, y: torch.Tensor | None) -> Results:
         """Return outputs, losses and numbers of a batch whose output is known.
@@ -250,12 +255,16 @@ class Network:
                 return self._of_output(output, y, noted, None)
             return self._of_view(self.module.view(x, y, is_training=False), output, noted)
 
-    def _of_output(self, output: Any, y: torch.Tensor | None, noted: list[Weight], second: Any) -> Results:
+    def _of_output(
+        self, output: Any, y: torch.Tensor | None, noted: list[Weight], second: Any, *, is_training: bool = False
+    ) -> Results:
         outputs = self._checked(output)
         losses = self._losses_of(self._plain_loss(output, y), noted)
         if second is not None:
             noted.clear()
             losses = _mixed(losses, self._losses_of(self._plain_loss(output, second[0]), noted), second[1])
+        if is_training and self._has_usual_accuracy and y is not None:
+            return Results(outputs, losses, is_right=output.argmax(1) == y)
         return Results(outputs, losses, self._plain_scalars(output, y))
 
     def predict(self, x: torch.Tensor, given: Mapping[str, torch.Tensor] | None = None) -> list[torch.Tensor]:
@@ -336,6 +345,8 @@ class Network:
             self.module.train(was_training)
             _make_contiguous(self.module)
         self.scalar_names = list(results.scalars)
+        has_own = isinstance(self.module, Tower) or hasattr(self.module, "scalars")
+        self._has_usual_accuracy = self.scalar_names == ["accuracy"] and not has_own
         self.output_shapes = [tuple(each.shape[1:]) for each in results.outputs]
         self.parts = [each.variables for each in results.losses]
         self.weight_scales = [_scale(each.weight, len(x)) for each in results.losses]
@@ -375,7 +386,7 @@ class Network:
             values = torch.from_numpy(values if values.flags.c_contiguous else np.ascontiguousarray(values))
         kind = _torch_type(spec.dtype)
         # First to the device, then to the type: uint8 images are a quarter of the bytes.
-        tensor = values.to(self.device, non_blocking=True).to(kind)
+        tensor = (values if values.device == self.device else values.to(self.device, non_blocking=True)).to(kind)
         if not spec.is_image:
             return tensor
         # A mask is an image whose one channel holds class numbers.
@@ -532,8 +543,12 @@ def _axes(spec: ArraySpec) -> list[int]:
 @functools.cache
 def _torch_type(dtype: str) -> torch.dtype:
     """Return the type that a network computes with: whole numbers are 64 bits wide, as losses and tables want them."""
-    kind = np.dtype(dtype)
-    return torch.int64 if kind.kind in "iu" else getattr(torch, kind.name)
+    return torch.int64 if _is_integer(dtype) else getattr(torch, np.dtype(dtype).name)
+
+
+@functools.cache
+def _is_integer(dtype: str) -> bool:
+    return np.dtype(dtype).kind in "iu"
 
 
 def _mixed(first: Sequence[Loss], second: Sequence[Loss], share: torch.Tensor) -> list[Loss]:
@@ -595,7 +610,7 @@ def _usual_loss(output: Any, y: torch.Tensor | None, target: ArraySpec | None, p
             advice="Write `def loss(self, output, y):`, or take `digits.detection_loss` in a `Tower`.",
             details={"file": path},
         )
-    integers = np.dtype(target.dtype).kind in "iu"
+    integers = _is_integer(target.dtype)
     _check_form(output, y, target, path)
     if integers and target.is_image:
         return digits.segmentation_loss(output, y)
@@ -610,7 +625,7 @@ def _usual_loss(output: Any, y: torch.Tensor | None, target: ArraySpec | None, p
 
 def _check_form(output: torch.Tensor, y: torch.Tensor, target: ArraySpec, path: str) -> None:
     """Refuse an output that is not of the form that the usual loss takes."""
-    count, classes, integers = len(y), target.classes, np.dtype(target.dtype).kind in "iu"
+    count, classes, integers = y.shape[0], target.classes, _is_integer(target.dtype)
     wanted: tuple[Any, ...] = tuple(y.shape)
     if integers:
         wanted = (count, classes if classes is not None else output.shape[-1], *y.shape[1:])
@@ -630,7 +645,7 @@ def _usual_scalars(output: Any, y: torch.Tensor | None, target: ArraySpec | None
     """Return the curves that follow from what is to be learned."""
     if target is None or y is None or target.has_objects or not isinstance(output, torch.Tensor):
         return {}
-    integers = np.dtype(target.dtype).kind in "iu"
+    integers = _is_integer(target.dtype)
     if integers and target.is_image:
         return {"pixel_accuracy": digits.pixel_accuracy(output, y)}
     if integers:

@@ -57,6 +57,10 @@ class ProgramOptions:
     device_timeout_s: float = 300.0
 
 
+_SHARES = ("accuracy", "error")
+"""Numbers that are shares of the rows of a batch."""
+
+
 class TorchProgram(StepProgram):
     """Trains a network: one process, one device.
 
@@ -244,7 +248,15 @@ class TorchProgram(StepProgram):
             self._train_mode(True)
             self._averages.start()
 
+    def keeps_rows(self, name: str) -> bool:
+        """Return whether the step under way keeps the rows of a number whose mean is made by ``recorded()``."""
+        is_asked = self._asked or name in self._watched
+        return not is_asked and self._computes_whole_batches and self._steps.accumulation == 1
+
     # ---- inside
+
+    def _means_of_rows(self, name: str, rows: torch.Tensor) -> torch.Tensor:
+        return super()._means_of_rows(name, rows if name == "accuracy" else ~rows)
 
     def load_state(self, state: Mapping[str, np.ndarray]) -> None:
         """Take back what ``state()`` gave; all or nothing."""
@@ -363,6 +375,12 @@ class _NetworkOutcome:
         if name == "cost":
             values = self.losses
             return values[0] if len(values) == 1 else torch.stack(values).sum()
+        right = results.is_right
+        if right is not None and name in _SHARES:
+            # Of most steps nothing but a point of a curve is needed, much later: the mean of all of them at once.
+            if self._program.keeps_rows(name):
+                return right
+            return (right if name == "accuracy" else ~right).mean(dtype=torch.float32)
         if name in results.scalars:
             return results.scalars[name]
         if name.startswith("output"):

@@ -116,6 +116,8 @@ class StepProgram(ABC):
         self._recorded: dict[str, list[torch.Tensor]] = {}
         self._kept: tuple[str, ...] = ()
         self._watched: tuple[str, ...] = ()
+        self._asked = False
+        """Whether values of the step under way are fetched with it."""
         self._state = ProgramState(self)
         module.train()
 
@@ -177,10 +179,7 @@ class StepProgram(ABC):
 
     def recorded(self) -> Mapping[str, np.ndarray]:
         """Return kept name → values of the steps since the last call, oldest first."""
-        found = {
-            name: torch.stack(values).double().cpu().numpy() if values else np.zeros(0)
-            for name, values in self._recorded.items()
-        }
+        found = {name: self._numbers(name, values) for name, values in self._recorded.items()}
         self._recorded = {name: [] for name in self._recorded}
         return found
 
@@ -194,6 +193,7 @@ class StepProgram(ABC):
         if not self._is_training:
             self._train_mode(True)
         self._seed_step()
+        self._asked = bool(names)
         wanted = self._kept if not names else tuple(dict.fromkeys((*self._kept, *names)))
         try:
             values = self._take_step(batch, wanted)
@@ -282,6 +282,19 @@ class StepProgram(ABC):
         return self._names[id(parameter)]
 
     # ---- inside
+
+    def _numbers(self, name: str, values: Sequence[torch.Tensor]) -> np.ndarray:
+        """Return a recorded number of each step, (steps) float64."""
+        if not values:
+            return np.zeros(0)
+        if values[0].ndim and len({len(each) for each in values}) > 1:  # a last batch that is smaller
+            values = [self._means_of_rows(name, each[None])[0] for each in values]
+        stacked = torch.stack(list(values))
+        return (self._means_of_rows(name, stacked) if stacked.ndim > 1 else stacked).double().cpu().numpy()
+
+    def _means_of_rows(self, name: str, rows: torch.Tensor) -> torch.Tensor:
+        """Return the mean of each step, (steps), of a number that was recorded as the rows of its batch, (steps, N)."""
+        return rows.mean(1, dtype=torch.float32)
 
     def _take_step(self, batch: Any, wanted: Sequence[str]) -> dict[str, torch.Tensor]:
         for parameter in self._trained_parameters:
