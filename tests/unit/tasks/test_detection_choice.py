@@ -88,7 +88,7 @@ def test_figures_are_those_of_all_images(boxes) -> None:
     assert [each["confidence"] for each in figures["by_confidence"]] == [round(0.01 * each, 2) for each in range(5, 96)]
 
 
-def test_curves_and_points_of_each_class_follow_the_overlap_that_is_asked_for(boxes) -> None:
+def test_curves_and_points_of_classes_follow_the_overlap(boxes) -> None:
     figures = samples_of(boxes).figures(asked(iou=0.6, confidence=0.4))
     overlaps = find_overlaps(*boxes)
     matching = match(overlaps, 0.6)

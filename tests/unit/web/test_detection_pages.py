@@ -53,7 +53,7 @@ def test_an_evaluation_shows_metrics_curves_and_tables(visit, detected) -> None:
     assert "dog <b>" not in answer.text
 
 
-def test_the_axes_of_the_confusion_name_all_classes_and_the_background(visit, detected) -> None:
+def test_the_confusion_names_all_classes_and_the_background(visit, detected) -> None:
     page = html_of(visit.get(f"/evaluations/{detected}"))
 
     assert [each.text for each in page.all(".confusion thead th span")] == ["cat", "dog <b>", "background"]

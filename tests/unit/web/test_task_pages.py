@@ -170,9 +170,7 @@ def test_two_runs_are_compared_by_their_scores(visit: Any, priced: str, evaluati
     assert refused.status_code == 400
 
 
-def test_a_difference_whose_interval_has_both_signs_is_said_to_be_none(
-    visit: Any, priced: str, evaluation: Any, houses: str
-) -> None:
+def test_a_difference_with_both_signs_is_said_to_be_none(visit: Any, priced: str, evaluation: Any, houses: str) -> None:
     known, found = prices(1)
     alike = known + np.random.RandomState(1).permutation(found - known)  # the same errors, on other samples
     second = evaluation("second", table_context(), {"output": alike}, {"y": known}, dataset=houses)
@@ -266,7 +264,7 @@ def test_segmentation_shows_masks_and_each_class(
     assert visit.get(f"/evaluations/{masked}/drawn/999/image").status_code == 400
 
 
-def test_segmentation_has_a_confusion_of_pixels_and_all_classes_the_worst_first(visit: Any, evaluation: Any) -> None:
+def test_segmentation_has_a_confusion_and_all_classes(visit: Any, evaluation: Any) -> None:
     names = tuple(f"class {number}" for number in range(12))
     context = TaskContext(
         task("segmentation"), Schema(kind="segmentation", class_names=names), Preprocessing(size=(4, 6))
@@ -288,9 +286,7 @@ def test_segmentation_has_a_confusion_of_pixels_and_all_classes_the_worst_first(
     assert [each.text for each in pixels.all(".confusion tbody tr")[3].all("td")][5] == "26"
 
 
-def test_masks_say_what_they_wait_for_and_lie_over_the_whole_image(
-    visit: Any, studio: Any, masked: str, take_in: Callable[..., str]
-) -> None:
+def test_masks_say_what_they_wait_for(visit: Any, studio: Any, masked: str, take_in: Callable[..., str]) -> None:
     tile = html_of(visit.get(f"/evaluations/{masked}")).all("#samples .tile")[0]
     assert [each.text for each in tile.all(".mask-wait")] == ["waiting for the model …"] * 2
 
