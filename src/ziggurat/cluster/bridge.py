@@ -79,6 +79,7 @@ class Bridge:
             "adopt": self._adopt,
             "states": self._states,
             "stop": self._ask_to_stop,
+            "forget": self._forget,
             "terminate": lambda request: self._job(request).terminate(),
             "kill": lambda request: self._job(request).kill(),
         }
@@ -133,6 +134,13 @@ class Bridge:
 
     def _ask_to_stop(self, request: Mapping[str, Any]) -> None:
         self._job(request).ask_to_stop(str(request["reason"]))
+
+    def _forget(self, request: Mapping[str, Any]) -> None:
+        """Follow a job no more that has ended, or is given up."""
+        job = self._job(request)
+        if job.state["state"] != "running":
+            with self._lock:
+                self._jobs.pop((Path(request["folder"]).name, request["attempt"]), None)
 
     def _job(self, request: Mapping[str, Any]) -> FollowedJob:
         key = (Path(request["folder"]).name, request["attempt"])

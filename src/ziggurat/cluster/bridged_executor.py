@@ -170,6 +170,8 @@ class BridgedExecutor:
                     self._look_at_nodes()
                 looks += 1
             except Exception as error:  # a thread that ends would follow nothing any more
+                if self._closing.is_set():
+                    break
                 if str(error) != self._problem:
                     _LOG.warning("the bridge to the cluster fails: %s", error)
                 self._nodes, self._problem = (), str(error)
@@ -204,6 +206,11 @@ class BridgedExecutor:
                 self._states[key] = Running() if is_there else Ended(None, lost_node=worker.node)
             else:
                 self._states[key] = _state_of(states[key], worker)
+                if isinstance(self._states[key], Ended):
+                    self._ask("forget", worker)
+            if isinstance(self._states[key], Ended):
+                with self._lock:
+                    del self._known[key]
 
     def _look_at_nodes(self) -> None:
         answer = self._ask("nodes")

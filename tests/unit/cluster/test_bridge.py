@@ -203,6 +203,17 @@ def test_a_node_that_is_silent_for_a_lease_loses_its_job(bridge, machines, clock
     assert state(made)["state"] == "lost"
 
 
+def test_a_job_that_has_ended_is_forgotten_when_it_was_heard(bridge, job):
+    folder, made = job(for_s=LONG_S), bridge()
+    fields = start(made, folder)
+    made.answer({"do": "forget", **fields})
+    assert state(made)["state"] == "running", "it has not ended"
+    made.answer({"do": "kill", **fields})
+    wait_for(made, "ended")
+    made.answer({"do": "forget", **fields})
+    assert made.answer({"do": "states"}) == {"states": []}
+
+
 def test_unknown_requests_and_jobs_are_refused(bridge, job):
     made = bridge()
     with pytest.raises(UnknownNameError, match="request to the bridge"):
