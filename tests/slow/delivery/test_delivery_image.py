@@ -8,6 +8,7 @@ import socket
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.image_file import image_environment, instructions, last, words
@@ -137,4 +138,6 @@ def test_the_image_serves_and_its_health_check_sees_it(image):
             assert image.inside("/data/studio.db").stat().st_uid == int(image.user)
             assert oct(image.inside("/data").stat().st_mode)[-3:] == "700"
         finally:
-            studio.kill()  # `unshare` takes no other signal while it waits; its child ends with it
+            # `unshare` ignores SIGTERM while it waits, and its child outlives it, for it has changed its user.
+            for child in psutil.Process(studio.pid).children():
+                child.kill()
