@@ -1,23 +1,19 @@
 # An image of the studio from the wheel in dist/, which `python -m tools.release` makes.
 #
-#   docker build -t ziggurat .                               processors only
-#   docker build -t ziggurat:cuda --build-arg DEVICE=cuda .  NVIDIA GPUs (docker run --gpus all)
+#   docker build -t ziggurat .                          NVIDIA GPUs (docker run --gpus all) or processors
+#   docker build -t ziggurat --build-arg INDEX=URL .    a smaller one for processors; URL: PyTorch's index with such builds
 FROM python:3.13-slim-bookworm
 
-ARG DEVICE=cpu
+ARG INDEX
 ARG EXTRAS=studio,torch,export,serve,samples,backbones,postgresql,gpu
 
 SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
 WORKDIR /opt/ziggurat
 COPY constraints.txt dist/*.whl ./
 
-# PyTorch for processors has an index of its own; the one for NVIDIA GPUs is on the usual index, with CUDA's libraries.
-RUN case "$DEVICE" in \
-        cpu) index=https://download.pytorch.org/whl/cpu ;; \
-        cuda) index=https://pypi.org/simple ;; \
-        *) echo "DEVICE must be cpu or cuda. Received: $DEVICE" >&2; exit 1 ;; \
-    esac; \
-    pip install --no-cache-dir --constraint constraints.txt --extra-index-url "$index" "$(echo ./*.whl)[$EXTRAS]"; \
+# PyTorch's usual build brings the libraries of CUDA; its builds for processors alone have an index of their own.
+RUN pip install --no-cache-dir --constraint constraints.txt ${INDEX:+--extra-index-url "$INDEX"} \
+        "$(echo ./*.whl)[$EXTRAS]"; \
     rm ./*.whl constraints.txt
 
 # The studio and its jobs run as this user; the workspace is the volume.

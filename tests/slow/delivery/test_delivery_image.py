@@ -71,7 +71,7 @@ def image(tmp_path_factory):
     subprocess.run(made, check=True, capture_output=True, timeout=900)
     root = ScratchRoot(folder)
     as_the_image_of_python(root)
-    arguments = {"DEVICE": "cuda", "EXTRAS": "studio,serve,samples"}
+    arguments = {"INDEX": "", "EXTRAS": "studio,serve,samples"}
     shell = []
     for each in instructions():
         if each.name == "ARG":
