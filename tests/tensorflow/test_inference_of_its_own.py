@@ -71,7 +71,7 @@ def values(job: str, **request: object) -> np.ndarray:
     return np.array([each["outputs"]["output"]["values"] for each in found["predictions"]])
 
 
-def test_a_network_generates_from_the_input_that_replaces_the_images(generator: str) -> None:
+def test_a_network_generates_from_an_input_of_its_own(generator: str) -> None:
     made = values(generator, count=3, seed=7)
     assert made.shape == (3, 28, 28, 1)
     np.testing.assert_array_equal(made, values(generator, count=3, seed=7))
@@ -87,16 +87,14 @@ def test_an_image_is_refused_where_a_network_predicts_from_noise(generator: str,
         predict({"folder": generator, "images": paths})
 
 
-def test_an_input_that_is_scaled_in_place_is_scaled_in_predictions(tmp_path: Path) -> None:
+def test_an_input_scaled_in_place_is_scaled_in_predictions(tmp_path: Path) -> None:
     job = str(quick_job(tmp_path / "job", SCALED))
     pictures = digit_pictures()[0][:2]
     made = values(job, images=save_pictures(tmp_path, pictures))
     np.testing.assert_allclose(made, pictures / 255, atol=1e-6)
 
 
-def test_inference_that_fails_keeps_neither_training_nor_evaluation(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failing_inference_keeps_no_training_nor_evaluation(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         job = str(quick_job(tmp_path / "job", UNTRIED, steps=1))
     assert "The network cannot predict" in caplog.text

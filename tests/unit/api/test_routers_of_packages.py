@@ -7,11 +7,15 @@ import sys
 from ziggurat.api.app import ROUTERS, every_router
 
 
-def test_the_routes_for_digits_come_last():
+def test_the_routes_of_compatibility_come_last():
     own, added = every_router()[: len(ROUTERS)], every_router()[len(ROUTERS) :]
     assert own == ROUTERS
-    assert added[0] == "ziggurat.compat.caffe.routes:router"
-    assert added[1:] == ("ziggurat.compat.digits.routes:router", "ziggurat.compat.digits.inference:router")
+    assert added == (
+        "ziggurat.compat.caffe.routes:router",
+        "ziggurat.compat.digits.routes:router",
+        "ziggurat.compat.digits.inference:router",
+        "ziggurat.compat.torch7.routes:router",
+    )
 
 
 def test_a_router_that_does_not_load_is_named(tmp_path):

@@ -39,7 +39,7 @@ def test_machine_load_has_units_and_columns(ask, recorded):
 def test_sample_predictions_have_samples_and_records(ask, recorded):
     answer = ask("GET", f"/api/v1/jobs/{recorded}/sample-predictions").json()
     assert answer["kind"] == "classification"
-    assert answer["samples"] == [{"number": 0, "split": "val", "row": 4, "key": "a.png", "label": 1}]
+    assert answer["samples"] == [{"number": 0, "split": "val", "row": 4, "key": "a.png", "label": 1, "content": None}]
     assert answer["records"][0]["predictions"] == [{"class": 1, "score": 0.75}]
     assert ask("GET", f"/api/v1/jobs/{recorded}/sample-predictions/0/image").content == b"\x89PNG"
     assert ask("GET", f"/api/v1/jobs/{recorded}/sample-predictions/1/image").status_code == 404

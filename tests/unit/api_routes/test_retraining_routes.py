@@ -107,7 +107,7 @@ def test_what_cannot_be_repeated_makes_no_job(ask, studio, former, version, pets
     boxes = add_objects(studio, tmp_path / "boxes")
     cases = [
         (path, {"dataset": pets}, 409, "on another dataset than its own"),
-        (path, {"dataset": "nobody"}, 404, "no such job"),
+        (path, {"dataset": "nobody"}, 404, "There is no job `nobody`"),
         (path, {"dataset": version, "split": "test"}, 422, "split of this data"),
         (path, {"dataset": version, "evaluation": former[0]}, 409, "of kind evaluate"),
         (f"/api/v1/models/{pets}/retrain", {"dataset": version}, 409, "of kind train"),

@@ -63,7 +63,7 @@ def test_a_broken_verb_is_listed_and_harms_no_other(tmp_path):
 def test_a_verb_with_a_dot_is_a_command_of_a_group(tmp_path):
     done = with_plugin(tmp_path, "[ziggurat.verbs]\nmodel.frobnicate = sys:path\n", "model", "--help")
     assert done.returncode == 0
-    assert "  import      Import a network of Caffe.\n" in done.stdout
+    assert "  import      Import a network of Caffe or Torch.\n" in done.stdout
     assert "  frobnicate  does not load: `ziggurat model frobnicate` says why\n" in done.stdout
     (tmp_path / "more").mkdir()
     done = with_plugin(tmp_path / "more", "[ziggurat.verbs]\nmodel.frobnicate = sys:path\n", "model", "frobnicate")

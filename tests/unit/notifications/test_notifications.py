@@ -107,7 +107,7 @@ def test_a_diverged_run_is_told_as_such(told, receiver, end):
     assert "Diverged: the loss became NaN at step 4" in body["text"]
 
 
-def test_stopped_runs_and_events_that_were_not_chosen_are_not_told(told, receiver, end):
+def test_stopped_runs_and_events_not_chosen_are_not_told(told, receiver, end):
     told.notifications.set({"events": ["failed"]})
     for state in ("stopped", "done", "failed"):
         told.notice(end(state).id)

@@ -162,7 +162,7 @@ def test_a_wrong_option_or_format_is_named_by_its_field(look, pets):
 
 
 def test_what_is_not_here_is_said(look, tmp_path):
-    with pytest.raises(DataError, match="exists"):
+    with pytest.raises(DataError, match="does not exist"):
         look(tmp_path / "nothing")
     with pytest.raises(DataError, match="before it is fetched"):
         look("https://example.org/pets.zip")

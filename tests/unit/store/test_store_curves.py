@@ -98,7 +98,7 @@ def test_several_curves_of_a_job_at_once(store: Store) -> None:
     ]
     with pytest.raises(UnknownNameError, match="los"):
         store.curves.some("a", ["loss", "los"])
-    with pytest.raises(JobError, match="There is no such job"):
+    with pytest.raises(JobError, match="There is no job `gone`"):
         store.curves.some("gone")
 
 

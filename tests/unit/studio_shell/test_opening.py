@@ -60,7 +60,7 @@ def jobs_of(settings):
 
 
 def test_a_workspace_has_one_studio_until_it_is_closed(settings):
-    with open_studio(settings, start=False), pytest.raises(JobError, match="One studio at a time"):
+    with open_studio(settings, start=False), pytest.raises(JobError, match="Another studio serves"):
         open_studio(settings, start=False)
     open_studio(settings, start=False).close()
 
@@ -186,7 +186,7 @@ def test_a_folder_that_is_gone_is_reported_and_its_job_kept(settings):
 
 
 def test_nothing_is_rebuilt_while_a_studio_is_open(settings):
-    with open_studio(settings, start=False), pytest.raises(JobError, match="One studio at a time"):
+    with open_studio(settings, start=False), pytest.raises(JobError, match="Another studio serves"):
         reindex(settings)
 
 

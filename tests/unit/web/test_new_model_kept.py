@@ -214,7 +214,7 @@ def test_each_framework_has_its_code_and_keeps_what_was_typed(visit: Any) -> Non
     assert html_of(again).one("#network_text").text.strip() == "y = 2 # of PyTorch"
 
 
-def test_untouched_code_follows_the_framework_of_the_standard_networks(visit: Any) -> None:
+def test_untouched_code_follows_the_framework_of_the_networks(visit: Any) -> None:
     sent = sent_by(visit.get("/models/new")) | {"framework": "torch"}
     page = html_of(visit.get(visit.post("/models/new/framework", data=sent).headers["location"]))
     assert "class UserModel(nn.Module):" in page.one("#network_text").text

@@ -269,7 +269,7 @@ def test_the_signing_key_is_shown_and_rotated(visit, studio):
     assert studio.people.audit(action="settings.signing_key").entries[0].details == {"signing_key": second}
 
 
-def test_a_digits_script_logs_in_by_name_where_no_login_is_needed(visit: Any, studio: Any) -> None:
+def test_a_digits_script_logs_in_by_name_without_accounts(visit: Any, studio: Any) -> None:
     answer = visit.post("/login", data={"username": "fred"})
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     assert visit.post("/login", data={"username": "fred", "next": "//other.host"}).headers["location"] == "/"
