@@ -63,7 +63,7 @@ def test_an_unknown_shell_lists_the_known(ziggurat):
         ("train --framework tor", "plain,torch\n"),
         ("train --optimizer adam", "plain,adam\nplain,adamw\n"),
         ("train --data dig", "plain,digits\n"),
-        ("debug unet_", "plain,unet_small\n"),
+        ("debug unet_s", "plain,unet_small\n"),
         ("job show 2", ""),  # no studio runs
     ],
 )
