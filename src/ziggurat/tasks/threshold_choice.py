@@ -92,6 +92,14 @@ class ChoosesThresholds:
         """
         return ()
 
+    def has_thresholds(self, summary: Mapping[str, Any]) -> bool:
+        """Return whether the predictions of an evaluation are such that thresholds say something of them.
+
+        Args:
+            summary: of the evaluation.
+        """
+        return True
+
     def threshold_samples(
         self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     ) -> Sequence[ThresholdSamples]:

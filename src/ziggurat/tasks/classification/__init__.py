@@ -147,6 +147,10 @@ class Classification(Task):
         """Return the second of two classes, from whose probability on it is predicted; of more ``confidence``."""
         return (class_names[1],) if len(class_names) == 2 else ("confidence",) if len(class_names) > 2 else ()
 
+    def has_thresholds(self, summary: Mapping[str, Any]) -> bool:
+        """Return whether the network gives scores of classes; one that compares images does not."""
+        return bool(summary.get("classifier", True))
+
     def threshold_samples(
         self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     ) -> Sequence[ThresholdSamples]:

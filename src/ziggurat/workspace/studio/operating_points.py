@@ -109,7 +109,7 @@ class OperatingPoints:
         """
         job = self._jobs.get(evaluation_id)
         results = self._evaluations.results(evaluation_id)
-        names = results.task.threshold_names(results.class_names)
+        names = _names(results)
         try:
             current = self.of_model(str(job.parent)) if job.parent else None
         except JobError:
@@ -156,7 +156,7 @@ class OperatingPoints:
             raise JobError("The evaluation is of another model.", received=evaluation, advice="Name one of this model.")
         results = self._evaluations.results(job.id)
         learned, summary = results.task, results.summary
-        names = learned.threshold_names(results.class_names)
+        names = _names(results)
         refusal = self._refusal(job, bool(names), summary)
         if refusal:
             raise JobError(refusal, received=job.id, details={"field": "evaluation"})
@@ -233,6 +233,12 @@ class OperatingPoints:
                 "whose figures would no longer be independent of them."
             )
         return ""
+
+
+def _names(results: Any) -> tuple[str, ...]:
+    """Return what has a threshold in the predictions that were evaluated; empty for nothing."""
+    has_any = results.task.has_thresholds(results.summary)
+    return results.task.threshold_names(results.class_names) if has_any else ()
 
 
 def _manifest_id(data: str) -> str:
