@@ -280,7 +280,7 @@ def test_a_checkpoint_is_no_path(opens: Opens, folder: Path, name: str) -> None:
 
 def test_a_folder_without_a_job_starts_nothing(opens: Opens, tmp_path: Path) -> None:
     pool = opens()
-    with pytest.raises(JobError, match=r"must have a spec\.json"):
+    with pytest.raises(JobError, match=r"has no spec\.json"):
         ask(pool, tmp_path)
     assert pool.status() == []
 

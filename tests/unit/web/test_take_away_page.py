@@ -293,7 +293,7 @@ def test_what_cannot_be_exported_is_said_at_its_field(visit, model, exports, tra
     assert "Did you mean <code>onnx</code>?" in unknown.text
     assert 'id="format-problem"' in unknown.text
     assert 'id="export_checkpoint-problem"' in missing.text
-    with pytest.raises(CheckpointError, match="has a checkpoint"):
+    with pytest.raises(CheckpointError, match="has no checkpoint yet"):
         made.start(train().id, "onnx")
     with pytest.raises(UnknownNameError, match="preprocessing"):
         made.start(model.id, "onnx", preprocessing="outside")
