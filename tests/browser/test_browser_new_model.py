@@ -18,7 +18,7 @@ NETWORK_MS = 120_000
 @pytest.fixture(autouse=True)
 def _no_draft(server: Any) -> None:
     """Let each test begin with an untouched form."""
-    httpx.delete(f"{server.address}/api/v1/saved/draft/new-model", timeout=60)
+    httpx.post(f"{server.address}/models/new/reset", timeout=60)
 
 
 def choose_linear(page: Any) -> None:

@@ -2,8 +2,8 @@
 
 A draft belongs to a user, a page and a tab of a browser, so that two tabs do not overwrite each other's: the script of
 the form puts a name for the tab into the address, ``draft=…``. Without the script all tabs have one draft. A page that
-is opened anew begins with the newest. A draft has no files, but the ids of finished uploads. Passwords, tokens and URLs
-with a password are left out.
+is opened without such a name begins with the newest; one with a name that has no draft, as after a reset, is empty. A
+draft has no files, but the ids of finished uploads. Passwords, tokens and URLs with a password are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ziggurat.errors import MissingEntryError, UsageError
 from ziggurat.server.permissions import identity_of
 from ziggurat.workspace.studio import Studio
 
-__all__ = ["Draft", "drop_draft", "is_pair", "load_draft", "pairs_of", "save_draft"]
+__all__ = ["Draft", "drop_draft", "is_pair", "load_draft", "pairs_of", "save_draft", "tab_query"]
 
 _KIND: Final = "draft"
 _TAB: Final = re.compile(r"[a-z0-9]{4,40}")
@@ -52,7 +52,9 @@ class Draft:
 
 
 def load_draft(request: Request, page: str) -> Draft | None:
-    """Return the draft of the tab that a request comes from, else the newest of its user, or None.
+    """Return the draft of the tab that a request comes from, or None.
+
+    Where the address names no tab and the one before had none, it is the newest of the user.
 
     Args:
         request: of the user.
@@ -60,7 +62,8 @@ def load_draft(request: Request, page: str) -> Draft | None:
     """
     kept = _all(request, page)
     own = next((each for each in kept if each.name == _name(request, page)), None)
-    item = own or max(kept, key=lambda each: each.changed, default=None)
+    is_named = _TAB.fullmatch(request.query_params.get("draft") or "")
+    item = own if own or is_named else max(kept, key=lambda each: each.changed, default=None)
     return None if item is None else _draft_of(item)
 
 
@@ -82,18 +85,31 @@ def save_draft(request: Request, page: str, form: FormData) -> Draft | None:
 
 
 def drop_draft(request: Request, page: str) -> None:
-    """Delete the draft of the tab that a request comes from, if there is one."""
-    _delete(request, _name(request, page))
+    """Delete the draft of the tab that a request comes from; where it names no tab, the drafts of all tabs."""
+    name = _name(request, page)
+    for each in _all(request, page) if name == page else ():
+        _delete(request, each.name)
+    _delete(request, name)
+
+
+def tab_query(request: Request) -> dict[str, str]:
+    """Return the part of the query that names the tab which a request comes from; empty for one without a name."""
+    tab = _tab(request)
+    return {"draft": tab} if tab else {}
 
 
 def _name(request: Request, page: str) -> str:
     """Return the name under which a tab's draft is saved: by the address of the page, not that of a part of it."""
+    tab = _tab(request)
+    return f"{page}/{tab}" if tab else page
+
+
+def _tab(request: Request) -> str:
     said = (
         request.query_params.get("draft"),
         *map(_tab_of, (request.headers.get("hx-current-url"), request.headers.get("referer"))),
     )
-    tab = next((each for each in said if each and _TAB.fullmatch(each)), "")
-    return f"{page}/{tab}" if tab else page
+    return next((each for each in said if each and _TAB.fullmatch(each)), "")
 
 
 def _tab_of(address: str | None) -> str:

@@ -141,7 +141,7 @@ def test_two_people_at_once(new_studio):
             thread.join()
         assert studio.store.jobs.find(name) is None
         assert not (studio.workspace / "jobs" / name).exists()
-    assert all("Only a job that is" in each or "There is no such job" in each for each in said)
+    assert all("Only a job that is" in each or "There is no job `" in each for each in said)
     assert studio.supervisor.problems() == {}
 
 

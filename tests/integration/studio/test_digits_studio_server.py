@@ -111,7 +111,7 @@ def test_12_a_job_is_there_when_added_and_gone_when_deleted(workspace):
         (job,) = studio.training.create(training())
         assert studio.jobs.get(job.id) == job
         studio.jobs.delete(job.id)
-        with pytest.raises(JobError, match="There is no such job"):
+        with pytest.raises(JobError, match="There is no job `"):
             studio.jobs.get(job.id)
 
 

@@ -65,7 +65,7 @@ def test_flags_before_the_verb_name_the_studio(ziggurat, studio):
     assert listed(answer) == ["third", "second", "first"]
     without = ziggurat("--server", studio.address, "job", "list")
     assert without.returncode != 0
-    assert "log in" in without.stderr
+    assert "Log in first" in without.stderr
 
 
 def test_flags_of_the_verb_count_more(ziggurat, studio, known):

@@ -50,11 +50,13 @@ def test_two_tabs_do_not_overwrite_each_other(studio):
     assert shown("draft=aaaa1111") == "12"
     assert shown("draft=bbbb2222") == "22"
     assert shown("") == "12", "a page that is opened anew begins with the newest"
-    assert shown("draft=cccc3333") == "12"
+    assert shown("draft=cccc3333") is None, "a tab that was reset is empty"
     drop_draft(first, "new-model")
+    assert shown("draft=aaaa1111") is None
     assert shown("draft=bbbb2222") == shown("") == "22"
-    drop_draft(second, "new-model")
-    assert shown("") is None
+    save_draft(first, "new-model", FormData([("epochs", "13")]))
+    drop_draft(request_of(studio), "new-model")
+    assert shown("") is shown("draft=bbbb2222") is None, "without a name of a tab, all drafts go"
 
 
 def test_names_of_tabs_that_are_none_are_one_tab(studio):

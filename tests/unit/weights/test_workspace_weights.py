@@ -231,7 +231,9 @@ def test_a_job_adds_the_weights_that_are_on_this_machine(workspace, root):
 def test_a_file_with_another_checksum_is_not_added(workspace, root):
     (entry,) = (each for each in workspace.weights.public if each.name == "convnet-fashion")
     workspace.weights.public = (dataclasses.replace(entry, sha256="0" * 64),)
-    with pytest.raises(CheckpointError, match=f"{entry.packaged_file}` is not the file .* {entry.sha256}, expected 0000"):
+    with pytest.raises(
+        CheckpointError, match=f"{entry.packaged_file}` is not the file .* {entry.sha256}, expected 0000"
+    ):
         workspace.weights.add_named("weights:convnet-fashion")
     assert not workspace.weights.all()
     workspace.weights.add_named("weights:unknown")  # the check of the job says so

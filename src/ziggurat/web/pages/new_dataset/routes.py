@@ -22,7 +22,7 @@ from ziggurat.server.dependencies import AdminUser, StudioDep, TrainerUser, Uplo
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import identity_of, new_router
 from ziggurat.web.caches import of_application
-from ziggurat.web.drafts import drop_draft, load_draft, save_draft
+from ziggurat.web.drafts import drop_draft, load_draft, save_draft, tab_query
 from ziggurat.web.forms import take_files
 from ziggurat.web.pages.dataset.view import KIND_NAMES
 from ziggurat.web.pages.new_dataset.as_text import as_text
@@ -164,7 +164,7 @@ async def keep(request: Request, _studio: StudioDep, _who: TrainerUser) -> Respo
 def reset(request: Request, _studio: StudioDep, _who: TrainerUser) -> Response:
     """Delete the draft and show an empty form."""
     drop_draft(request, _DRAFT)
-    return see_other(request, _PLACE)
+    return see_other(request, _PLACE, tab_query(request))
 
 
 @router.get(f"{_PLACE}/folders", include_in_schema=False)

@@ -18,7 +18,7 @@ from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.errors import HTTPError, status_of
 from ziggurat.server.permissions import identity_of, new_router
 from ziggurat.web.caches import image_cache
-from ziggurat.web.drafts import drop_draft
+from ziggurat.web.drafts import drop_draft, tab_query
 from ziggurat.web.pages.new_model.chosen_data import data_of, task_choice
 from ziggurat.web.pages.new_model.fill_in import (
     apply_fine_tuning,
@@ -268,7 +268,7 @@ def change_code_framework(request: Request, _who: TrainerUser, studio: StudioDep
 def reset(request: Request, studio: StudioDep, _who: TrainerUser, sent: Sent) -> Response:
     """Drop the draft, and show the form as it was first."""
     drop_draft(request, PAGE)
-    return see_other(request, "/models/new", origin_query(posted_form(studio, sent)))
+    return see_other(request, "/models/new", {**origin_query(posted_form(studio, sent)), **tab_query(request)})
 
 
 @router.post("/models/new/preset", include_in_schema=False)
