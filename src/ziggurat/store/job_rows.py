@@ -98,7 +98,9 @@ _ASKED: Final = (
 
 def no_such_job(job_id: str) -> MissingJobError:
     """Return the error for an id that no job has."""
-    return MissingJobError(f"There is no job `{job_id}`.", advice="Look at the list of jobs; it may be deleted.")
+    return MissingJobError(
+        f"There is no job `{job_id}`.", advice="Look at the list of jobs; it may be deleted.", details={"job": job_id}
+    )
 
 
 def key_of(connection: Connection, job_id: str) -> int:

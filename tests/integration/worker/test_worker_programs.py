@@ -177,7 +177,7 @@ def test_errors_of_a_training_keep_their_family(workers, tmp_path):
 def test_an_exit_code_of_a_program_is_a_failure(workers, tmp_path):
     job = make_program(tmp_path / "job", "import sys\nsys.exit(3)\n")
     assert workers.execute(job) == 5
-    assert error_of(job).error["received"] == "exit code 3 from train.py"
+    assert error_of(job).error["rule"] == "train.py ended with exit code 3."
 
 
 def test_a_second_training_is_said(workers, tmp_path):

@@ -533,12 +533,12 @@ def _field_of(error: ZigguratError, texts: Mapping[str, str]) -> str:
     kind = str(error.details.get("kind", ""))
     if isinstance(error, UnknownNameError) and kind.startswith("importer"):
         return "format"
-    received = (error.received or "").strip("`")
-    if received:
-        same = next((name for name, text in texts.items() if text.strip() == received), "")
+    quoted = re.findall(r"`([^`]+)`", f"{kind} {error.rule} {error.received or ''}")
+    for word in filter(None, [(error.received or "").strip("`"), *quoted]):
+        same = next((name for name, text in texts.items() if text.strip() == word), "")
         if same:
             return same
-    for word in re.findall(r"`([^`]+)`", f"{kind} {error.rule} {error.received or ''}"):
+    for word in quoted:
         for name in (f"options.{word}", word, f"splits.{word}"):
             if name in FIELDS or name in texts:
                 return name
