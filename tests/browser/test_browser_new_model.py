@@ -106,7 +106,7 @@ def test_an_error_is_marked_and_the_graph_shown_once_mended(server: Any, page: A
     problem = page.locator("#network-problem")
     expect(problem).to_contain_text("Line 21", timeout=NETWORK_MS)
     expect(problem).to_contain_text("Did you mean self.nclasses?")
-    expect(page.locator(".editor")).to_have_attribute("data-problem-line", "21")
+    expect(page.locator(".editor[data-of=network_text]")).to_have_attribute("data-problem-line", "21")
     expect(page.locator(".cm-lintRange-error")).to_have_count(1)
     check_page(page)
     page.get_by_role("button", name="Go to line 21").click()
