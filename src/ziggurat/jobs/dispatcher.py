@@ -159,7 +159,8 @@ class Dispatcher:
             return
         self._monitor.take_on(job, worker, begin_offset)
         self._store.jobs.note(job.id, **worker_fields(worker))
-        _LOG.info("job %s started as %s on %s", job.id, worker, placement)
+        places = ", ".join(f"{share.node} {list(share.devices)}" for share in placement)
+        _LOG.info("job %s started by executor %s on devices of %s", job.id, worker.executor, places)
 
     def _is_taken(self, job: Job, folder: JobFolder, now: float) -> bool:
         """Return whether a worker was started in the folder by the shell; it is monitored from now on."""

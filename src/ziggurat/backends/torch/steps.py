@@ -287,8 +287,8 @@ class StepProgram(ABC):
         """Return a recorded number of each step, (steps) float64."""
         if not values:
             return np.zeros(0)
-        if values[0].ndim and len({len(each) for each in values}) > 1:  # a last batch that is smaller
-            values = [self._means_of_rows(name, each[None])[0] for each in values]
+        if len({each.shape for each in values}) > 1:  # a last batch that is smaller, or steps whose values were fetched
+            values = [self._means_of_rows(name, each[None])[0] if each.ndim else each for each in values]
         stacked = torch.stack(list(values))
         return (self._means_of_rows(name, stacked) if stacked.ndim > 1 else stacked).double().cpu().numpy()
 
