@@ -75,3 +75,17 @@ def test_recorded_shares_are_those_of_each_step(options: dict[str, Any], watched
     assert recording.recorded()["error"].tolist() == []
     assert recording.step(steps[0], ("accuracy",))["accuracy"] == fetching.step(steps[0], ("accuracy",))["accuracy"]
     assert recording.recorded()["accuracy"].shape == (1,)
+
+
+@pytest.mark.parametrize("first", [(), ("accuracy",)])
+def test_steps_that_are_fetched_stand_among_recorded_ones(first: tuple[str, ...]) -> None:
+    names = ("error", "accuracy")
+    recording, fetching = (TorchBackend().build(request(seed=3)) for _ in range(2))
+    recording.record(names, ())
+    steps = batches(4, 32)
+    fetched = [fetching.step(batch, names) for batch in steps]
+    for batch, asked in zip(steps, (first, ("accuracy",), (), ("cost",)), strict=True):
+        recording.step(batch, asked)
+    recorded = recording.recorded()
+    for name in names:
+        assert recorded[name].tolist() == [float(values[name]) for values in fetched], "to the last bit"
