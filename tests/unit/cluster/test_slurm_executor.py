@@ -4,8 +4,8 @@ import json
 import sys
 
 import pytest
-from slurm_stand_ins import Slurm
 
+from tests.slurm_stand_ins import Slurm
 from tests.waiting import PROCESS_S, wait_until
 from ziggurat.atomic import read_fence
 from ziggurat.cluster.slurm.executor import SlurmExecutor, slurm_executor
@@ -124,7 +124,7 @@ def test_a_pending_job_that_is_asked_to_stop_leaves_the_queue(executor, slurm, t
 
 def test_what_sbatch_says_is_the_error(executor, slurm, tmp_path):
     slurm.set("refuse", "invalid partition specified: gpu")
-    with pytest.raises(JobError, match="sbatch must succeed.*invalid partition specified: gpu"):
+    with pytest.raises(JobError, match=r"sbatch must succeed.*invalid partition specified: gpu"):
         executor.start(job(tmp_path), HERE, {}, attempt=1)
 
 
@@ -242,6 +242,14 @@ def test_a_studio_killed_while_it_sent_the_job_finds_it_by_its_answer(executor, 
     assert made(slurm, stand_in, tmp_path).adopt(folder, None, planned) is None
 
 
+def test_a_job_that_is_cancelled_before_it_begins_says_so(executor, slurm, tmp_path):
+    slurm.set("hold")
+    worker = executor.start(job(tmp_path, for_s=60), HERE, {}, attempt=1)
+    slurm.scancel("100")
+    assert ended(executor, worker) == Ended(None, reason="it was cancelled in Slurm")
+    slurm.clear("hold")
+
+
 def test_a_later_attempt_keeps_an_earlier_one_from_starting(executor, slurm, tmp_path):
     slurm.set("hold")
     folder = job(tmp_path, for_s=60)
@@ -264,9 +272,7 @@ def options(tmp_path, environment, words=""):
 
 
 def test_without_slurm_it_says_what_is_missing(tmp_path):
-    with pytest.raises(
-        ConfigurationError, match="needs Slurm's commands on PATH. Received: no sbatch, squeue, scancel"
-    ):
+    with pytest.raises(ConfigurationError, match=r"on PATH\. Received: no sbatch, squeue, scancel"):
         slurm_executor(options(tmp_path, {"PATH": str(tmp_path)}))
 
 

@@ -65,8 +65,17 @@ def test_each_place_names_its_job(nodes: list[NodeResources]) -> None:
         ("GPU 1", "41"),
         ("CPU", "cpu"),
     ]
-    assert (own.is_own, own.datasets, other.datasets) == (True, "all", "1")
+    assert (own.kind, other.kind, own.datasets, other.datasets) == ("this machine", "Ray", "all", "1")
     assert (other.versions, other.places[0].detail) == ("python 3.12.1, torch 2.9", "RTX, 16.0 GB")
+
+
+def test_a_cluster_with_a_queue_shows_its_jobs_and_counts_no_places() -> None:
+    slurm = NodeResources(name="slurm", executor="slurm", has_queue=True)
+    gpus, cpu = job("a", Share("slurm", (0, 1)), slot="device"), job("b", Share("slurm"))
+    (view,) = node_views([slurm], [gpus, cpu])
+    assert [(place.title, place.job) for place in view.places] == [("2 × GPU", gpus), ("CPU", cpu)]
+    assert view.facts[0] == ("Places for jobs", "as its queue gives them")
+    assert view.has_queue
 
 
 def test_a_job_on_two_nodes_is_on_both(nodes: list[NodeResources]) -> None:

@@ -83,9 +83,8 @@ class SlurmCommands:
         said = self._run("sbatch", ["--parsable", *options], script, variables)
         lines = [line for line in said.splitlines() if line.partition(";")[0].isdigit()]
         if not lines:
-            raise JobError(
-                "Slurm's sbatch must answer with the number of a job.", received=said[:_LONGEST] or "nothing"
-            )
+            received = said[:_LONGEST] or "nothing"
+            raise JobError("Slurm's sbatch must answer with the number of a job.", received=received)
         return lines[-1].partition(";")[0]
 
     def queue(self) -> dict[str, QueuedJob]:

@@ -91,6 +91,7 @@ class SlurmExecutor:
         self._lock = threading.Lock()
         self._followed: dict[str, _Followed] = {}
         self._ended: dict[str, Ended] = {}
+        self._killed: set[str] = set()
         self._queue: dict[str, QueuedJob] = {}
         self._begun = 0
         self._is_proven = False
@@ -176,6 +177,7 @@ class SlurmExecutor:
     def kill(self, worker: WorkerRef) -> None:
         """Cancel the job; a worker that runs is killed first, or Slurm would give it time to save."""
         if not isinstance(self.poll(worker), Ended):
+            self._killed.add(worker.opaque["id"])  # Slurm may call its end a failure of its own
             self._commands.cancel(worker.opaque["id"], "--signal=KILL", "--full", "--state=RUNNING")
             self._commands.cancel(worker.opaque["id"])
             self._woken.set()
@@ -232,21 +234,21 @@ class SlurmExecutor:
         """Return the end of a job that is over in Slurm, and either answered with a code or will not any more."""
         job, states = worker.opaque["id"], followed.states
         taken_back = f"Slurm ended it: {', '.join(sorted(states & _TAKEN_BACK)).lower().replace('_', ' ')}"
+        if job in self._killed:
+            return Ended(answer.get("code"), reason="it was killed")
         if "CANCELLED" in states:
-            if answer:
-                return Ended(answer.get("code"), reason="it was cancelled in Slurm")
             request = JobFolder(Path(worker.opaque["folder"])).stop_request
-            asked = request.read_text(encoding="utf-8").strip() if request.is_file() else ""
-            return Ended(EXIT_STOPPED, reason=asked or "it was cancelled in Slurm")
+            if not answer and request.is_file():  # it was asked to stop before it began
+                return Ended(EXIT_STOPPED, reason=request.read_text(encoding="utf-8").strip())
+            return Ended(answer.get("code"), reason="it was cancelled in Slurm")
         if "code" in answer:
             return Ended(answer["code"], reason=_memory(QueuedJob(states)), goes_on=True)
         if states & _TAKEN_BACK:
             return Ended(None, reason=taken_back, goes_on=True)
         if answer:
-            said = ", ".join(sorted(states)).lower().replace("_", " ") or "it has forgotten it"
-            return Ended(
-                None, reason=_memory(QueuedJob(states)) or f"Slurm's job {job} left no exit code; Slurm: {said}"
-            )
+            said = ", ".join(sorted(states)) or "nothing of it"
+            reason = f"Slurm's job {job} left no exit code, and Slurm knows {said}"
+            return Ended(None, reason=_memory(QueuedJob(states)) or reason)
         return Ended(JobError.exit_code, reason=self._refuse(job))
 
     def _refuse(self, job: str) -> str:

@@ -19,6 +19,7 @@ from ziggurat.atomic import EXIT_SUPERSEDED, atomic_write_text, read_fence
 from ziggurat.entities.processes import start_worker
 from ziggurat.errors import JobError
 from ziggurat.layout import JobFolder
+from ziggurat.settings import THREADS_VARIABLE
 
 __all__ = ["main", "read_answer", "script_of"]
 
@@ -83,6 +84,7 @@ def _run(folder: JobFolder, given: argparse.Namespace) -> int:
     command = [*given.command, "--fence", str(given.number), str(folder.path)]
     # Slurm says which accelerators the job has; one without any must see none.
     variables = {_DEVICES: "", **os.environ}
+    variables[THREADS_VARIABLE] = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get(THREADS_VARIABLE, "1")
     pid, shim = start_worker(command, folder.log, variables, log_limit_bytes=given.log_limit_bytes)
     workers.append(pid)
     for number in signals:  # came while it was started
