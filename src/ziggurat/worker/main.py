@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -132,13 +132,23 @@ def main(arguments: Sequence[str] | None = None, *, request: StopRequest | None 
     folder = JobFolder(given.folder.absolute())  # a program has a current folder of its own
     try:
         _check(folder)
-        with private_files(folder.path), FolderLock(folder.lock):
+        with private_files(folder.path), _locked(folder, given.fence):
             hold_fence(folder.fence, given.fence)
             parent = None if given.end_with is None else ParentWatch(given.end_with)
             return run_attempt(folder, request, parent=parent)
     except ZigguratError as error:
         sys.stderr.write(f"Error: {error}\n")
         return error.exit_code
+
+
+def _locked(folder: JobFolder, fence: int | None) -> AbstractContextManager[object]:
+    """Lock the folder; with a fence, go on where an earlier worker, perhaps of a lost machine, still has the lock."""
+    try:
+        return FolderLock(folder.lock)
+    except (JobError, StorageError):
+        if fence is None:
+            raise
+        return nullcontext()
 
 
 def _check(folder: JobFolder) -> None:

@@ -3,7 +3,8 @@
 import pytest
 from worker_jobs import end_of, events_of, steps_of, wait_for_step
 
-from ziggurat.atomic import EXIT_SUPERSEDED, raise_fence, read_fence
+from ziggurat.atomic import EXIT_SUPERSEDED, ProcessLock, raise_fence, read_fence
+from ziggurat.errors import JobError
 from ziggurat.events import AttemptEnded
 from ziggurat.layout import JobFolder
 
@@ -43,6 +44,14 @@ def test_one_that_comes_too_late_does_not_begin(workers, new_job):
     raise_fence(JobFolder(job).fence)
     assert workers.start(job, "--fence", str(number)).wait() == EXIT_SUPERSEDED
     assert not JobFolder(job).events.exists()
+
+
+def test_a_lock_that_a_lost_machine_still_has_keeps_out_nobody_with_a_later_number(workers, new_job):
+    job = new_job()
+    with ProcessLock(JobFolder(job).lock, JobError, "a lock"):
+        assert workers.start(job).wait() == JobError.exit_code
+        assert workers.start(job, "--fence", str(raise_fence(JobFolder(job).fence, 1))).wait() == 0
+    assert end_of(job).outcome == "done"
 
 
 def test_one_that_the_shell_starts_takes_the_folder(workers, new_job):

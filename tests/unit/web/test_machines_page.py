@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ziggurat.entities import Device, Job, NodeResources, ResourceRequest, Share
+from ziggurat.store import Store
 from ziggurat.web.pages.machines.view import differing_versions, node_views
 
 SIZE = 16_000_000_000
@@ -38,6 +39,25 @@ def test_the_studios_machine_is_there_alone(visit: Any, studio: Any, train: Any)
     assert f"RAY_AUTH_TOKEN_PATH={studio.root}/.ray_token" in text
     assert 'id="machines-problem"' not in page.text
     assert '<a href="/machines" aria-current="page">Machines</a>' in page.text
+
+
+def test_slurm_is_shown_without_counts_of_places(visit: Any, studio: Any, monkeypatch: Any) -> None:
+    slurm = NodeResources(name="slurm", executor="slurm", has_queue=True, disk_free_bytes=SIZE)
+    monkeypatch.setattr(studio.jobs, "nodes", lambda: [slurm])
+    text = _text(visit.get("/machines"))
+    assert "Machines Slurm" in text
+    assert "slurm cluster with a queue of its own Places for jobs as its queue gives them Disk 16.0 GB free" in text
+    assert "No job is there." in text
+    assert "GPUs" not in text.partition("Nodes 1")[2].partition("Queue")[0]
+    assert "ray start" not in text
+
+
+def test_a_job_that_waits_in_a_cluster_says_why(visit: Any, studio: Any, train: Any) -> None:
+    job = train()
+    with Store.open(studio.root / "studio.db") as store:
+        assert store.jobs.move(job.id, ("queued",), "running", started=1.0, reason="waits in Slurm's queue: Priority")
+    assert "Waits in Slurm's queue: Priority." in _text(visit.get(f"/jobs/{job.id}"))
+    assert "Waits in Slurm's queue: Priority" in _text(visit.get("/"))
 
 
 def test_the_nodes_are_said_to_programs_too(visit: Any, studio: Any) -> None:
