@@ -114,6 +114,13 @@ def squeue():
     print(json.dumps({"jobs": jobs, "errors": []}))
 
 
+def sinfo():
+    gpus = os.path.join(root, "gpus")
+    if there("gpus") and open(gpus).read() in ("", words[-1].partition("=")[2]):
+        print("gpu:a100:4")
+    print("(null)")
+
+
 def scancel():
     job, options = words[-1], dict(word.partition("=")[::2] for word in words[:-1])
     with open(os.path.join(root, "scancel.txt"), "a") as file:
@@ -145,7 +152,8 @@ class Slurm:
     """A cluster of stand-ins in a folder.
 
     Files there change it: ``hold`` keeps jobs pending, ``refuse`` has the words with which ``sbatch`` refuses, ``away``
-    lets ``squeue`` fail, ``blind`` lets nodes not see the folder, ``forgotten`` empties the queue.
+    lets ``squeue`` fail, ``blind`` lets nodes not see the folder, ``forgotten`` empties the queue, ``gpus`` names the
+    partition that has some.
     """
 
     def __init__(self, folder):
@@ -154,7 +162,7 @@ class Slurm:
         self.bin.mkdir()
         program = folder / "slurm_stand_in.py"
         program.write_text(SCRIPT)
-        for name in ("sbatch", "squeue", "scancel"):
+        for name in ("sbatch", "squeue", "scancel", "sinfo"):
             path = self.bin / name
             path.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {program} {name} "$@"\n')
             path.chmod(0o755)

@@ -53,7 +53,7 @@ def attempts(folder):
     return [event for event in read_events(JobFolder(folder).events)[0] if isinstance(event, AttemptStarted)]
 
 
-def test_a_job_before_its_time_limit_saves_and_goes_on_at_the_exact_step(studio, slurm, undisturbed):
+def test_a_warned_job_goes_on_at_the_exact_step(studio, slurm, undisturbed):
     folder = studio.train("job")
     studio.wait_for_step(folder, 5)
     (first,) = slurm.jobs()
@@ -68,7 +68,7 @@ def test_a_job_before_its_time_limit_saves_and_goes_on_at_the_exact_step(studio,
     assert studio.curves("job") == undisturbed
 
 
-def test_a_job_of_a_dead_node_goes_on_and_what_its_old_worker_says_is_not_heard(studio, slurm, undisturbed):
+def test_a_worker_of_a_lost_node_is_not_heard(studio, slurm, undisturbed):
     folder = studio.train("job", callbacks=paced(0.2))
     pid = studio.wait_for_step(folder, 5)
     slurm.hide("100", "NODE_FAIL")  # the node is cut off, and its worker goes on

@@ -46,7 +46,7 @@ def test_one_that_comes_too_late_does_not_begin(workers, new_job):
     assert not JobFolder(job).events.exists()
 
 
-def test_a_lock_that_a_lost_machine_still_has_keeps_out_nobody_with_a_later_number(workers, new_job):
+def test_the_lock_of_a_lost_machine_keeps_out_no_later_one(workers, new_job):
     job = new_job()
     with ProcessLock(JobFolder(job).lock, JobError, "a lock"):
         assert workers.start(job).wait() == JobError.exit_code

@@ -88,6 +88,21 @@ def test_it_is_an_executor_with_one_node_that_places_jobs_itself(executor):
     assert executor.problem() == ""
 
 
+@pytest.mark.parametrize("words", [("--partition=gpu",), ("-p", "gpu"), ("-pgpu",), ()])
+def test_the_node_says_whether_its_partition_has_gpus(slurm, made, tmp_path, words):
+    slurm.set("gpus", "gpu" if words else "")
+    executor = made(slurm, (), tmp_path, options=words)
+    wait_until(lambda: len(executor.nodes()[0].devices) == 1, PROCESS_S)
+
+
+def test_another_partition_has_none(slurm, made, tmp_path):
+    slurm.set("gpus", "gpu")
+    executor = made(slurm, (), tmp_path, options=("--partition=cpu",))
+    worker = executor.start(job(tmp_path), HERE, {}, attempt=1)
+    wait_until(lambda: executor.poll(worker) != Running("waits in Slurm's queue"), PROCESS_S)  # it was asked before
+    assert executor.nodes()[0].devices == ()
+
+
 def test_a_job_asks_for_what_it_needs(executor, slurm, tmp_path):
     folder = job(tmp_path)
     share = Share("slurm", (0, 1))
@@ -221,7 +236,7 @@ def test_a_job_that_slurm_has_forgotten_ends_by_its_answer(executor, made, slurm
     assert ended(again, worker) == Ended(7)
 
 
-def test_one_that_slurm_has_forgotten_and_that_said_nothing_is_lost(executor, made, slurm, stand_in, tmp_path):
+def test_a_forgotten_one_that_said_nothing_is_lost(executor, made, slurm, stand_in, tmp_path):
     folder = job(tmp_path, for_s=60)
     worker = executor.start(folder, HERE, {}, attempt=1)
     said(folder)
@@ -230,7 +245,7 @@ def test_one_that_slurm_has_forgotten_and_that_said_nothing_is_lost(executor, ma
     assert "left no exit code" in ended(made(slurm, stand_in, tmp_path), worker).reason
 
 
-def test_a_studio_killed_while_it_sent_the_job_finds_it_by_its_answer(executor, made, slurm, stand_in, tmp_path):
+def test_a_studio_killed_while_it_sent_a_job_finds_it(executor, made, slurm, stand_in, tmp_path):
     folder = job(tmp_path, for_s=60)
     worker = executor.start(folder, HERE, {}, attempt=2)
     said(folder)

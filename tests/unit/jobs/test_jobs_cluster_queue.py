@@ -42,7 +42,7 @@ def finish(studio, *, outcome="", code=0, said="", **more):
     return studio.job("j")
 
 
-def test_why_a_job_waits_in_the_cluster_is_its_reason_until_it_begins(studio):
+def test_why_a_job_waits_in_the_cluster_is_its_reason(studio):
     studio.executor.waits = "waits in Slurm's queue: Priority"
     studio.tick()
     assert (studio.job("j").state, studio.job("j").reason) == ("running", "waits in Slurm's queue: Priority")
@@ -51,7 +51,7 @@ def test_why_a_job_waits_in_the_cluster_is_its_reason_until_it_begins(studio):
     assert (studio.job("j").state, studio.job("j").reason) == ("running", "")
 
 
-def test_a_job_that_saved_because_its_node_is_taken_back_goes_on(studio):
+def test_a_job_whose_node_is_taken_back_goes_on(studio):
     job = finish(studio, outcome="stopped", code=EXIT_STOPPED, said="received SIGTERM", goes_on=True)
     assert (job.state, job.worker.attempt, len(studio.executor.started)) == ("running", 2, 2)
     assert (job.reason, job.exit_code) == ("", None)

@@ -56,7 +56,7 @@ def test_a_job_that_waits_in_a_cluster_says_why(visit: Any, studio: Any, train: 
     job = train()
     with Store.open(studio.root / "studio.db") as store:
         assert store.jobs.move(job.id, ("queued",), "running", started=1.0, reason="waits in Slurm's queue: Priority")
-    assert "Waits in Slurm's queue: Priority." in _text(visit.get(f"/jobs/{job.id}"))
+    assert "Waits in Slurm's queue: Priority." in _text(visit.get(visit.get(f"/jobs/{job.id}").headers["location"]))
     assert "Waits in Slurm's queue: Priority" in _text(visit.get("/"))
 
 
@@ -89,7 +89,7 @@ def test_each_place_names_its_job(nodes: list[NodeResources]) -> None:
     assert (other.versions, other.places[0].detail) == ("python 3.12.1, torch 2.9", "RTX, 16.0 GB")
 
 
-def test_a_cluster_with_a_queue_shows_its_jobs_and_counts_no_places() -> None:
+def test_a_cluster_with_a_queue_shows_its_jobs() -> None:
     slurm = NodeResources(name="slurm", executor="slurm", has_queue=True)
     gpus, cpu = job("a", Share("slurm", (0, 1)), slot="device"), job("b", Share("slurm"))
     (view,) = node_views([slurm], [gpus, cpu])

@@ -126,6 +126,20 @@ class SlurmCommands:
             return frozenset()
         return frozenset(said[:1])  # "CANCELLED by 1000"
 
+    def has_gpus(self, partition: str = "") -> bool:
+        """Return whether nodes have GPUs; False where ``sinfo`` is not there or does not answer.
+
+        Args:
+            partition: whose nodes; of all where it is empty.
+        """
+        if self._path("sinfo") is None:
+            return False
+        try:
+            chosen = [f"--partition={partition}"] if partition else []
+            return "gpu" in self._run("sinfo", ["--noheader", "--format=%G", *chosen])
+        except JobError:
+            return False
+
     def _path(self, name: str) -> str | None:
         return shutil.which(name, path=self._environment.get("PATH"))
 

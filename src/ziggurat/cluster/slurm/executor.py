@@ -20,7 +20,7 @@ from typing import Any, Final
 from ziggurat.atomic import atomic_write_text, raise_fence, read_fence, storage_errors
 from ziggurat.cluster.slurm.commands import QueuedJob, SlurmCommands
 from ziggurat.cluster.slurm.node import read_answer, script_of
-from ziggurat.entities import EXIT_STOPPED, Heartbeat, NodeResources, Share, WorkerRef
+from ziggurat.entities import EXIT_STOPPED, Device, Heartbeat, NodeResources, Share, WorkerRef
 from ziggurat.entities.processes import LOG_LIMIT_BYTES
 from ziggurat.errors import ConfigurationError, JobError
 from ziggurat.jobs.executor import Ended, ExecutorOptions, Running
@@ -97,13 +97,14 @@ class SlurmExecutor:
         self._is_proven = False
         self._refusal = ""
         self._problem = ""
+        self._devices: tuple[Device, ...] = ()
         self._closing = threading.Event()
         self._woken = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="slurm", daemon=True)
         self._thread.start()
 
     def nodes(self) -> Sequence[NodeResources]:
-        """Return the cluster; nothing while the shared folder is known not to be one."""
+        """Return the cluster, where one device stands for all its GPUs; nothing if the workspace is not shared."""
         if self._refusal:
             return ()
         own = self._resources()
@@ -111,6 +112,7 @@ class SlurmExecutor:
             NodeResources(
                 name=_NAME,
                 executor=_NAME,
+                devices=self._devices,
                 disk_free_bytes=own.disk_free_bytes,
                 disk_reserve_bytes=own.disk_reserve_bytes,
                 has_queue=True,
@@ -262,6 +264,8 @@ class SlurmExecutor:
 
     def _follow(self) -> None:
         """Look at Slurm's queue again and again while there is a job to follow."""
+        if self._commands.has_gpus(_partition(self._options)):
+            self._devices = (Device(index=0, name="GPUs of Slurm", memory_bytes=0, free_bytes=0),)
         while not self._closing.is_set():
             self._woken.clear()
             with self._lock:
@@ -289,6 +293,16 @@ class SlurmExecutor:
                 followed.states, followed.over_since = queued.states, time.monotonic()
             elif queued is None and look > followed.since:
                 followed.states, followed.over_since = self._commands.past_states(job), time.monotonic()
+
+
+def _partition(options: Sequence[str]) -> str:
+    """Return the partitions that options of ``sbatch`` name; empty where they name none."""
+    for word, after in zip(options, [*options, ""][1:], strict=True):
+        if word in ("--partition", "-p"):
+            return after
+        if word.startswith(("--partition=", "-p")):
+            return word.removeprefix("--partition=").removeprefix("-p")
+    return ""
 
 
 def _waits(queued: QueuedJob | None) -> str:
