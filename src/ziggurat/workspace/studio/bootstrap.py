@@ -154,7 +154,7 @@ def open_studio(
 
 def _executor(settings: Settings, options: ExecutorOptions, made: ExitStack) -> Executor:
     """Return what starts workers; what follows a cluster is closed with ``made``."""
-    own: Executor = load("executors", settings.executor)(options)
+    own = load("executors", settings.executor)(options)
     if hasattr(own, "close"):
         made.callback(own.close)
     if not settings.ray_address:
