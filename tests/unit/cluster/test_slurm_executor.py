@@ -78,7 +78,13 @@ def said(folder):
 
 
 def ended(executor, worker):
-    return wait_until(lambda: isinstance(found := executor.poll(worker), Ended) and found, PROCESS_S)
+    def end():
+        state = executor.poll(worker)
+        return state if isinstance(state, Ended) else None
+
+    found = wait_until(end, PROCESS_S)
+    assert found is not None
+    return found
 
 
 def test_it_is_an_executor_with_one_node_that_places_jobs_itself(executor):

@@ -58,7 +58,7 @@ def test_a_job_whose_node_is_taken_back_goes_on(studio):
 
 
 def test_a_job_that_was_ended_without_a_word_goes_on_too(studio):
-    job = finish(studio, code=None, goes_on=True, reason="Slurm ended it: preempted")
+    job = finish(studio, code=-9, goes_on=True, reason="Slurm ended it: preempted")
     assert (job.state, job.worker.attempt) == ("running", 2)
     assert studio.store.events.lost == ["j"]
 
