@@ -202,7 +202,7 @@ def test_a_folder_that_is_another_one_there_is_refused(executor, slurm, tmp_path
     slurm.set("hold")
     folder = job(tmp_path)
     worker = executor.start(folder, HERE, {}, attempt=1)
-    fence = read_fence(JobFolder(folder).fence)
+    fence = read_fence(JobFolder(folder).fence) or {}
     JobFolder(folder).fence.write_text(json.dumps({**fence, "nonce": "of another disk"}))
     slurm.clear("hold")
     assert "must lie on a folder that the nodes of Slurm share" in ended(executor, worker).reason
