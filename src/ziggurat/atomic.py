@@ -1,29 +1,36 @@
-"""Files written safely: atomic replacement, locks that end with their process, and permissions of new files."""
+"""Files written safely: atomic replacement, locks that end with their process, fences, permissions of new files."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import secrets
 import stat
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, NoReturn, Self
 
 from ziggurat.errors import JobError, StorageError
 
 __all__ = [
+    "EXIT_SUPERSEDED",
     "AtomicFile",
     "ProcessLock",
     "atomic_write_text",
+    "check_fence",
     "file_signature",
     "folder_mode",
+    "hold_fence",
     "private_files",
     "private_umask",
+    "raise_fence",
+    "read_fence",
     "replaced_file",
     "storage_errors",
     "sync_path",
@@ -221,6 +228,79 @@ class ProcessLock:
 
     def __exit__(self, *_exc: object) -> None:
         self.close()
+
+
+EXIT_SUPERSEDED: Final = 76
+"""Exit code of a process that found its fence raised by a later one: it has written nothing since."""
+
+_held: tuple[Path, int] | None = None
+
+
+def read_fence(path: Path) -> dict[str, Any] | None:
+    """Return what a fence says, its ``number`` among it; None where there is none."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) and isinstance(content.get("number"), int) else None
+
+
+def raise_fence(path: Path, at_least: int = 0, **more: Any) -> int:
+    """Shut out all earlier holders of a fence, and return the number of the next one.
+
+    A fence is for folders on network disks, where a lock may be lost with its machine, and come back.
+
+    Args:
+        path: the file.
+        at_least: smallest number that the next holder gets.
+        more: JSON values that the file says besides.
+
+    Raises:
+        StorageError: where it cannot be written.
+    """
+    before = read_fence(path)
+    number = max(at_least, 0 if before is None else before["number"] + 1)
+    atomic_write_text(path, json.dumps({"number": number, **more}), "The fence of a job")
+    return number
+
+
+def hold_fence(path: Path, number: int | None) -> None:
+    """Let ``check_fence`` look at this fence from now on; without a number and a file, at none.
+
+    Args:
+        path: the file.
+        number: of this process; None for one that was started by who knows of no fence, which raises one that is there.
+
+    Raises:
+        StorageError: where it cannot be raised.
+    """
+    global _held
+    _held = None
+    if number is None and read_fence(path) is not None:
+        number = raise_fence(path)
+    if number is not None:
+        _held = path, number
+        check_fence()
+
+
+def check_fence() -> None:
+    """End this process, at once and without another word in its files, if a later one has raised the fence it holds.
+
+    It reads a small file; where the process holds no fence, nothing.
+    """
+    if _held is None:
+        return
+    path, number = _held
+    found = read_fence(path)
+    if found is not None and found["number"] > number:
+        _end_superseded(path)
+
+
+def _end_superseded(path: Path) -> NoReturn:
+    # An exception would be reported in files that are those of the later process by now.
+    sys.stderr.write(f"A later worker has taken {path.parent}; this one ends.\n")
+    sys.stderr.flush()
+    os._exit(EXIT_SUPERSEDED)
 
 
 _OWNER_ONLY: Final = 0o077

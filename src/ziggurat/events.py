@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from ziggurat.atomic import check_fence
 from ziggurat.errors import JobError, StorageError
 
 __all__ = [
@@ -434,6 +435,7 @@ class EventFile:
             StorageError: where the disk is full or the file is gone.
         """
         data = "".join(encode_event(event) + "\n" for event in events).encode()
+        check_fence()
         try:
             written = os.write(self._descriptor, data)
             while written < len(data):  # a nearly full disk takes a part

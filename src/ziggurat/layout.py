@@ -11,6 +11,8 @@ A job folder::
       worker.lock        held by the running worker, so that two never train in one folder
       stop.json          a stop request, one plain sentence, written by any process that wants the worker to end; the
                          process that starts a worker removes an old one, and a worker that ends removes it
+      fence.json         where the folder is on a network disk: number of the newest worker, which ends all earlier ones
+      slurm.json         what the process on a node of Slurm says: that it sees the folder, and the worker's exit code
       log.txt            for people; never parsed
       classes.json       names of the classes, by number
       task.json          what is learned: the task, and the schema of the data
@@ -181,6 +183,16 @@ class JobFolder:
     def stop_request(self) -> Path:
         """Exists while a stop is requested; holds one plain sentence: why."""
         return self.path / "stop.json"
+
+    @property
+    def fence(self) -> Path:
+        """Number of the newest worker, where the folder is on a network disk (JSON)."""
+        return self.path / "fence.json"
+
+    @property
+    def slurm(self) -> Path:
+        """What the process on a node of Slurm says of the worker (JSON)."""
+        return self.path / "slurm.json"
 
     @property
     def log(self) -> Path:

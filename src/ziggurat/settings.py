@@ -178,13 +178,20 @@ class Settings:
     executor: str = field(
         default="local",
         metadata=_about(
-            "Executor that starts the workers of the studio: local, or the name of a plugin.", has_flag=False
+            "Executor that starts the workers of the studio: local, slurm, or the name of a plugin.", has_flag=False
         ),
     )
     ray_address: str = field(
         default="",
         metadata=_about(
             "Ray cluster on which jobs run too: HOST:PORT, or auto for the one of this machine; `up --ray` sets it.",
+            has_flag=False,
+        ),
+    )
+    slurm_options: str = field(
+        default="",
+        metadata=_about(
+            "Options of sbatch for each job, such as --partition=gpu --time=12:00:00; for the executor slurm.",
             has_flag=False,
         ),
     )

@@ -14,6 +14,7 @@ from typing import Any, Final
 import google_crc32c
 import numpy as np
 
+from ziggurat.atomic import check_fence
 from ziggurat.engine.run_state import RunState
 from ziggurat.errors import CheckpointError, MissingCheckpointError, StorageError
 from ziggurat.layout import CHECKPOINT_NAMES, CheckpointFiles, checkpoint_name, checkpoint_step
@@ -137,6 +138,7 @@ class CheckpointStore:
             # Renamed first: a half-removed checkpoint must not look complete.
             doomed = self.folder / f"{_TEMPORARY}removed-{name}"
             shutil.rmtree(doomed, ignore_errors=True)
+            check_fence()
             path.rename(doomed)
             shutil.rmtree(doomed, ignore_errors=True)
 
@@ -171,6 +173,7 @@ class CheckpointStore:
         temporary = self.folder / f"{_TEMPORARY}{CHECKPOINT_NAMES}"
         try:
             _write_synced(temporary, content)
+            check_fence()
             temporary.replace(self.folder / CHECKPOINT_NAMES)
             _sync_folder(self.folder)
         except OSError as error:
@@ -182,6 +185,7 @@ class CheckpointStore:
 
     def _put_in_place(self, temporary: Path, final: Path) -> None:
         replaced = final.with_name(f"{_REPLACED}{final.name}")
+        check_fence()
         if final.exists():
             shutil.rmtree(replaced, ignore_errors=True)
             final.rename(replaced)

@@ -94,6 +94,7 @@ class NodeResources:
         labels: what its administrator said of it.
         versions: of ``python``, ``ziggurat`` and the frameworks, by name.
         datasets: hashes of the datasets in its cache; None for the studio's own machine, which has all of them.
+        has_queue: whether it is a cluster that places jobs itself: they are sent at once, and its room is not counted.
     """
 
     name: str = ""
@@ -107,6 +108,7 @@ class NodeResources:
     labels: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     datasets: frozenset[str] | None = None
+    has_queue: bool = False
 
 
 @dataclass(frozen=True)

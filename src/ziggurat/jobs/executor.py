@@ -27,6 +27,7 @@ class ExecutorOptions:
         log_limit_bytes: how large the log of a job may become.
         workspace: folder of the studio.
         address: of a cluster; empty for this machine alone.
+        slurm_options: words for ``sbatch`` besides those of the studio.
     """
 
     command: Sequence[str]
@@ -35,11 +36,18 @@ class ExecutorOptions:
     log_limit_bytes: int
     workspace: Path
     address: str = ""
+    slurm_options: str = ""
 
 
 @dataclass(frozen=True)
 class Running:
-    """The worker has not ended."""
+    """The worker has not ended.
+
+    Args:
+        waits: why it has not begun, where a cluster's own queue holds it, in words for people; empty if it has.
+    """
+
+    waits: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,10 +58,14 @@ class Ended:
         exit_code: negative for the signal that killed it; None if unknown, because another process had
             started the worker.
         lost_node: the node that does not answer, if that is why; the job goes back into the queue then.
+        reason: why it ended, where the executor knows it; what the worker said itself counts more.
+        goes_on: whether the cluster took the node back: the job goes back into the queue, unless it failed or is done.
     """
 
     exit_code: int | None
     lost_node: str = ""
+    reason: str = ""
+    goes_on: bool = False
 
 
 @runtime_checkable

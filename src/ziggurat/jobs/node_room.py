@@ -93,7 +93,7 @@ class NodeRoom:
 
     def impossible(self, job: Job) -> Shortage | None:
         """Return why a job could not start on this node even if nothing ran there; None if it could."""
-        lack = self._impossible(job)
+        lack = None if self.node.has_queue else self._impossible(job)
         return None if lack is None else Shortage(*lack, names_node=True)
 
     def _impossible(self, job: Job) -> tuple[str, str] | None:
@@ -121,6 +121,8 @@ class NodeRoom:
         """Return the accelerators for a job that could start now, else why it cannot."""
         if self.node.disk_free_bytes < self.node.disk_reserve_bytes:
             return Shortage(disk_is_full(self.node))
+        if self.node.has_queue:
+            return tuple(range(device_count(job)))
         kept = [each for each in self.reservations.values() if not self._ends_before(job, each.until)]
         devices = self._find_devices(job, kept)
         shortage = devices if isinstance(devices, Shortage) else None
@@ -188,6 +190,8 @@ class NodeRoom:
 
     def expected_start(self, job: Job) -> float:
         """Return when a job could start here, in seconds since 1970; ``NEVER`` while unknown."""
+        if self.node.has_queue:
+            return NEVER
         return max(self._now, self._devices_at(job), self._slot_at(job), self._memory_at(job))
 
     def _devices_at(self, job: Job) -> float:

@@ -171,7 +171,11 @@ class WorkerMonitor:
             worker = self._find(job)
             if worker is not None:
                 state = self._executor.poll(worker)
-                return state if isinstance(state, Ended) else None
+                if isinstance(state, Ended):
+                    return state
+                if job.state == "running":
+                    self._changes.note(job, {"reason": state.waits})
+                return None
         except (ZigguratError, OSError) as error:
             self.problems[job.id] = str(error)
             return None
@@ -252,13 +256,20 @@ class WorkerMonitor:
             return
         if ending.event == "lost" and ended.lost_node:
             ending = replace(ending, reason=f"node {ended.lost_node} does not answer")
+        elif words is None and ended.reason and not attended.killed_by:
+            ending = replace(ending, reason=ended.reason)
         if ending.event == "lost":
             self._store.events.lose_attempt(job.id, ending.reason)
-        if self._changes.apply(job, ending.event, **_columns(job, ending, now)):
+        columns = _columns(job, ending, now)
+        worker = attended.worker or job.worker
+        if worker is not None:  # its number is kept; nobody shall adopt it again
+            columns["worker"] = replace(worker, opaque={})
+        if self._changes.apply(job, ending.event, **columns):
             _LOG.info("job %s ended: %s (%s)", job.id, ending.event, ending.reason)
             self.forget(job.id)
-            if ending.event == "lost" and ended.lost_node and job.state == "running":
-                self._changes.request(job.id, "retry", reason="", health="", exit_code=None)
+            is_taken_back = ended.goes_on and ending.event in ("lost", "end_stopped")
+            if job.state == "running" and (is_taken_back or (ending.event == "lost" and ended.lost_node)):
+                self._changes.request(job.id, "resume", reason="", health="", exit_code=None)
 
     def _never_began(self, job: Job, folder: JobFolder) -> bool:
         """Return whether the starting process was killed before the worker began: there is no trace of it."""

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from typing import Final
 
+from ziggurat.atomic import check_fence
 from ziggurat.engine.callback import Callback
 from ziggurat.engine.trainer import Trainer
 from ziggurat.entities import EXIT_STOPPED, Heartbeat, Pulse, judge_pulse, write_heartbeat
@@ -147,6 +148,7 @@ class HeartbeatThread:
             step_began=max(clock.step_began, trainer.progressed_at if trainer else 0.0),
             usual_step_s=statistics.median(recent) if recent else 0.0,
         )
+        check_fence()  # a worker that waits for its data writes nothing else for long
         try:
             write_heartbeat(self._folder.heartbeat, heartbeat)
             if judge_pulse(heartbeat, now, hung_after_s=self._hung_after_s) is Pulse.HUNG:

@@ -10,12 +10,12 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from ziggurat import __version__
-from ziggurat.atomic import ProcessLock, private_files
+from ziggurat.atomic import ProcessLock, hold_fence, private_files
 from ziggurat.engine.callbacks.stopping import divergence_of
 from ziggurat.engine.run_state import seed_global_random
 from ziggurat.engine.trainer import Trainer
@@ -91,6 +91,7 @@ _CODES = """
 exit codes:
   0   the job is complete
   75  a stop was requested; everything is saved, and it can be resumed
+  76  a later worker has taken the folder; nothing was written since
   1   an unexpected error
   2   the worker was called wrongly
   3   the spec, a setting or an option is not valid, or a name is unknown
@@ -123,6 +124,7 @@ def main(arguments: Sequence[str] | None = None, *, request: StopRequest | None 
     )
     parser.add_argument("folder", type=Path, help="job folder with a spec.json")
     parser.add_argument("--end-with", type=int, metavar="PID", help="save and end when this parent process is gone")
+    parser.add_argument("--fence", type=int, metavar="NUMBER", help="end when fence.json has a higher number")
     given = parser.parse_args(arguments)
     if request is None:
         request = StopRequest()
@@ -130,12 +132,23 @@ def main(arguments: Sequence[str] | None = None, *, request: StopRequest | None 
     folder = JobFolder(given.folder.absolute())  # a program has a current folder of its own
     try:
         _check(folder)
-        with private_files(folder.path), FolderLock(folder.lock):
+        with private_files(folder.path), _locked(folder, given.fence):
+            hold_fence(folder.fence, given.fence)
             parent = None if given.end_with is None else ParentWatch(given.end_with)
             return run_attempt(folder, request, parent=parent)
     except ZigguratError as error:
         sys.stderr.write(f"Error: {error}\n")
         return error.exit_code
+
+
+def _locked(folder: JobFolder, fence: int | None) -> AbstractContextManager[object]:
+    """Lock the folder; with a fence, go on where an earlier worker, perhaps of a lost machine, still has the lock."""
+    try:
+        return FolderLock(folder.lock)
+    except (JobError, StorageError):
+        if fence is None:
+            raise
+        return nullcontext()
 
 
 def _check(folder: JobFolder) -> None:

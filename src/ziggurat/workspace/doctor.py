@@ -21,9 +21,10 @@ from urllib.parse import urlsplit
 import psutil
 
 from ziggurat import __version__
+from ziggurat.cluster.slurm.commands import SlurmCommands
 from ziggurat.entities import NodeResources
 from ziggurat.entities.jobs import disk_reserve_bytes
-from ziggurat.errors import MissingDependencyError, SettingsError, StorageError, UnknownNameError, UsageError
+from ziggurat.errors import JobError, MissingDependencyError, SettingsError, StorageError, UnknownNameError, UsageError
 from ziggurat.formatting import as_bytes
 from ziggurat.jobs.executor import ExecutorOptions
 from ziggurat.nvidia import Accelerators, is_driver_loaded
@@ -33,7 +34,7 @@ from ziggurat.workspace.frameworks import why_backend_does_not_work, worker_envi
 from ziggurat.workspace.job_folders import unlisted_folders, unlisted_remark
 from ziggurat.workspace.server_process import ServerState, free_port_after, port_owner, read_server, take_port
 
-__all__ = ["Finding", "cluster_finding", "examine", "examine_database", "examine_studio"]
+__all__ = ["Finding", "cluster_finding", "examine", "examine_database", "examine_studio", "slurm_finding"]
 
 try:
     from ziggurat.store import schema
@@ -49,6 +50,8 @@ _PORT: Final = 5000
 _LITTLE_MEMORY_BYTES: Final = 1 << 30
 _ANSWER_WITHIN_S: Final = 5.0
 _CLUSTER_WITHIN_S: Final = 120.0
+_SLURM: Final = "slurm"
+_SLURM_HELP: Final = "docs/how-to/use-slurm.md says what the studio's machine needs."
 _CLUSTER_HELP: Final = "docs/how-to/use-several-machines.md says what a node needs."
 
 _NOT_SHOWN: Final = ("all", "dev", "docs")
@@ -93,6 +96,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _workspace(settings.workspace, settings.disk_reserve_mib)
     if settings.ray_address:
         yield _ray(settings)
+    if settings.executor == _SLURM:
+        yield slurm_finding(SlurmCommands(worker_environment(settings)))
     yield from examine_studio(settings.workspace, database=settings.database.value, port=settings.port)
 
 
@@ -225,6 +230,17 @@ def _ray(settings: Settings) -> Finding:
         return cluster_finding(executor.nodes(), executor.problem())
     finally:
         executor.close()
+
+
+def slurm_finding(commands: SlurmCommands) -> Finding:
+    """Return whether jobs can be sent to Slurm, and whether it says how they are."""
+    missing = commands.missing()
+    if missing:
+        return Finding("machine", "Slurm", "problem", f"no {', '.join(missing)} on PATH", _SLURM_HELP)
+    try:
+        return Finding("machine", "Slurm", "ok", f"{commands.version()}, {len(commands.queue())} jobs of this user")
+    except JobError as error:
+        return Finding("machine", "Slurm", "problem", str(error), _SLURM_HELP)
 
 
 def cluster_finding(nodes: Sequence[NodeResources], problem: str) -> Finding:

@@ -46,6 +46,26 @@ def test_a_job_starts_on_a_node_that_has_room():
     assert started(planned([a_job("j", gpus=1)], [node("a", 1), node("b", 1)], running)) == {"j": (Share("b", (0,)),)}
 
 
+def test_a_cluster_with_a_queue_gets_every_job_at_once():
+    slurm = NodeResources(name="slurm", executor="slurm", has_queue=True)
+    big = ResourceRequest(devices=8, device_indices=(), memory_bytes=10**15, slot="device")
+    chosen = ResourceRequest(devices=2, device_indices=(4, 6), slot="device")
+    jobs = [a_job("big", needs=big), a_job("chosen", needs=chosen), *(a_job(f"c{each}") for each in range(5))]
+    made = planned(jobs, [slurm], [on("41", "slurm", 0, 1), on("42", "slurm", 0)])
+    assert made.waiting == {}
+    found = started(made)
+    assert (found["big"], found["chosen"]) == ((Share("slurm", tuple(range(8))),), (Share("slurm", (0, 1)),))
+    assert found["c4"] == (Share("slurm"),)
+
+
+def test_a_cluster_on_a_full_disk_gets_none():
+    slurm = NodeResources(name="slurm", has_queue=True, disk_free_bytes=0, disk_reserve_bytes=GB)
+    for nodes in ([slurm], [studio(cpu_slots=0), slurm]):
+        made = planned([a_job("j", gpus=2)], nodes)
+        assert "the disk has" in made.waiting["j"].reason
+        assert made.waiting["j"].expected_start is None
+
+
 def test_the_tightest_node_is_taken():
     nodes = [node("a", 8), node("b", 2), node("c", 4)]
     assert started(planned([a_job("j", gpus=2)], nodes)) == {"j": (Share("b", (0, 1)),)}

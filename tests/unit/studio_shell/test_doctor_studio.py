@@ -8,9 +8,11 @@ import threading
 
 import pytest
 
+from tests.slurm_stand_ins import Slurm
 from ziggurat import __version__
+from ziggurat.cluster.slurm.commands import SlurmCommands
 from ziggurat.entities import Device, NodeResources
-from ziggurat.workspace.doctor import cluster_finding, examine_studio
+from ziggurat.workspace.doctor import cluster_finding, examine_studio, slurm_finding
 from ziggurat.workspace.server_process import make_server_state, write_server
 
 NOBODY = "http://127.0.0.1:9/"
@@ -156,6 +158,19 @@ def test_a_cluster_is_counted_and_its_versions_compared():
         "note",
         "3 nodes, 0 GPUs, versions differ: torch 2.8 on b, 2.9 on a, none on c",
     )
+
+
+def test_slurm_is_asked(tmp_path):
+    slurm = Slurm(tmp_path)
+    found = slurm_finding(SlurmCommands(slurm.environment))
+    assert (found.name, found.level, found.text) == ("Slurm", "ok", "slurm 23.11.4, 0 jobs of this user")
+    slurm.set("away")
+    found = slurm_finding(SlurmCommands(slurm.environment))
+    assert found.level == "problem"
+    assert "Unable to contact slurm controller" in found.text
+    found = slurm_finding(SlurmCommands({"PATH": str(tmp_path)}))
+    assert (found.level, found.text) == ("problem", "no sbatch, squeue, scancel on PATH")
+    assert "use-slurm" in found.advice
 
 
 def test_a_cluster_without_nodes_is_a_problem():

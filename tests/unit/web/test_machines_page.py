@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ziggurat.entities import Device, Job, NodeResources, ResourceRequest, Share
+from ziggurat.store import Store
 from ziggurat.web.pages.machines.view import differing_versions, node_views
 
 SIZE = 16_000_000_000
@@ -40,6 +41,25 @@ def test_the_studios_machine_is_there_alone(visit: Any, studio: Any, train: Any)
     assert '<a href="/machines" aria-current="page">Machines</a>' in page.text
 
 
+def test_slurm_is_shown_without_counts_of_places(visit: Any, studio: Any, monkeypatch: Any) -> None:
+    slurm = NodeResources(name="slurm", executor="slurm", has_queue=True, disk_free_bytes=SIZE)
+    monkeypatch.setattr(studio.jobs, "nodes", lambda: [slurm])
+    text = _text(visit.get("/machines"))
+    assert "Machines Slurm" in text
+    assert "slurm cluster with a queue of its own Places for jobs as its queue gives them Disk 16.0 GB free" in text
+    assert "No job is there." in text
+    assert "GPUs" not in text.partition("Nodes 1")[2].partition("Queue")[0]
+    assert "ray start" not in text
+
+
+def test_a_job_that_waits_in_a_cluster_says_why(visit: Any, studio: Any, train: Any) -> None:
+    job = train()
+    with Store.open(studio.root / "studio.db") as store:
+        assert store.jobs.move(job.id, ("queued",), "running", started=1.0, reason="waits in Slurm's queue: Priority")
+    assert "Waits in Slurm's queue: Priority." in _text(visit.get(visit.get(f"/jobs/{job.id}").headers["location"]))
+    assert "Waits in Slurm's queue: Priority" in _text(visit.get("/"))
+
+
 def test_the_nodes_are_said_to_programs_too(visit: Any, studio: Any) -> None:
     found = visit.get("/api/v1/machine").json()
     assert [node["name"] for node in found["nodes"]] == [studio.jobs.nodes()[0].name]
@@ -65,8 +85,17 @@ def test_each_place_names_its_job(nodes: list[NodeResources]) -> None:
         ("GPU 1", "41"),
         ("CPU", "cpu"),
     ]
-    assert (own.is_own, own.datasets, other.datasets) == (True, "all", "1")
+    assert (own.kind, other.kind, own.datasets, other.datasets) == ("this machine", "Ray", "all", "1")
     assert (other.versions, other.places[0].detail) == ("python 3.12.1, torch 2.9", "RTX, 16.0 GB")
+
+
+def test_a_cluster_with_a_queue_shows_its_jobs() -> None:
+    slurm = NodeResources(name="slurm", executor="slurm", has_queue=True)
+    gpus, cpu = job("a", Share("slurm", (0, 1)), slot="device"), job("b", Share("slurm"))
+    (view,) = node_views([slurm], [gpus, cpu])
+    assert [(place.title, place.job) for place in view.places] == [("2 × GPU", gpus), ("CPU", cpu)]
+    assert view.facts[0] == ("Places for jobs", "as its queue gives them")
+    assert view.has_queue
 
 
 def test_a_job_on_two_nodes_is_on_both(nodes: list[NodeResources]) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+from ziggurat.atomic import check_fence
 from ziggurat.engine.callback import NeedsFolder, missing_folder
 from ziggurat.engine.monitor import Image, Monitor, Scalar
 from ziggurat.entities.json_lines import append_line, encoded_line, read_lines, replace_lines
@@ -230,6 +231,7 @@ class EventWriter(Monitor, NeedsFolder):
         self._open()
         lines = [self._scalar_line(item) if isinstance(item, Scalar) else encode_event(item) + "\n" for item in items]
         data = "".join(lines).encode()
+        check_fence()
         try:
             written = os.write(self._descriptor, data)
             while written < len(data):  # a nearly full disk takes a part

@@ -108,6 +108,7 @@ def open_studio(
                 log_limit_bytes=settings.log_limit_mib << 20,
                 workspace=root,
                 address=settings.ray_address,
+                slurm_options=settings.slurm_options,
             ),
             made,
         )
@@ -152,8 +153,10 @@ def open_studio(
 
 
 def _executor(settings: Settings, options: ExecutorOptions, made: ExitStack) -> Executor:
-    """Return what starts workers; a bridge to a cluster is closed with ``made``."""
-    own: Executor = load("executors", settings.executor)(options)
+    """Return what starts workers; what follows a cluster is closed with ``made``."""
+    own = load("executors", settings.executor)(options)
+    if hasattr(own, "close"):
+        made.callback(own.close)
     if not settings.ray_address:
         return own
     ray = load("executors", _RAY)(options)

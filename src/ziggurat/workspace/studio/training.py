@@ -303,7 +303,7 @@ class Training:
         self._refuse(complete)
         for pretrained in dict.fromkeys(content.get("pretrained") for content, _ in expand_sweep(complete)):
             self._weights_folder.add_named(pretrained, added_by=owner)
-        usable = sum(device.usable for device in self._machine.resources().devices)
+        usable = sum(device.usable for node in self._supervisor.nodes() for device in node.devices)
         needs = functools.partial(train_needs, accelerators=usable)
         return make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=needs)
 

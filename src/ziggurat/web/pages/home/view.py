@@ -423,6 +423,8 @@ def _why(job: Job, best: Best | None) -> Why | None:
         return Why(_sentence(job.reason) or "Failed for an unknown reason", "failed")
     if job.is_active and job.health in ("hung", "silent"):
         return Why("No step for a long time" if job.health == "hung" else "No heartbeat of its worker", "diverged")
+    if job.state == "running" and job.reason:  # it waits in the queue of a cluster
+        return Why(_sentence(job.reason))
     if best is not None or job.kind not in RUN_KINDS:
         return None
     if job.state in ENDED_STATES:

@@ -32,19 +32,21 @@ class NodeView:
 
     Args:
         name: of it.
-        is_own: whether it is the machine of the studio.
+        kind: ``this machine``, or the name of the cluster that it is or is part of.
         places: for jobs.
         versions: in one line.
         facts: title → text.
         datasets: which ones are there, in one line.
+        has_queue: whether it is a cluster that places jobs itself.
     """
 
     name: str
-    is_own: bool
+    kind: str
     places: tuple[Place, ...]
     versions: str
     facts: tuple[tuple[str, str], ...]
     datasets: str
+    has_queue: bool = False
 
 
 def node_views(nodes: Sequence[NodeResources], running: Sequence[Job]) -> list[NodeView]:
@@ -55,7 +57,7 @@ def node_views(nodes: Sequence[NodeResources], running: Sequence[Job]) -> list[N
         running: jobs that a worker is at; one without a placement is on the first node.
     """
     return [
-        _node_view(node, [job for job in running if _is_on(job, node, is_first=not number)], is_own=not number)
+        _node_view(node, [job for job in running if _is_on(job, node, is_first=not number)], is_first=not number)
         for number, node in enumerate(nodes)
     ]
 
@@ -67,22 +69,28 @@ def differing_versions(nodes: Sequence[NodeResources]) -> tuple[str, ...]:
     return tuple(name for name in names if len({versions.get(name) for versions in told}) > 1)
 
 
-def _node_view(node: NodeResources, jobs: Sequence[Job], *, is_own: bool) -> NodeView:
+def _node_view(node: NodeResources, jobs: Sequence[Job], *, is_first: bool) -> NodeView:
+    memory = as_bytes(node.memory_bytes) if node.memory_bytes else "no limit"
     facts = [
-        ("Memory for jobs", as_bytes(node.memory_bytes) if node.memory_bytes else "no limit"),
+        ("Places for jobs", "as its queue gives them") if node.has_queue else ("Memory for jobs", memory),
         ("Disk", f"{as_bytes(node.disk_free_bytes)} free"),
     ]
     return NodeView(
         name=node.name,
-        is_own=is_own,
+        kind="cluster with a queue of its own" if node.has_queue else "this machine" if is_first else "Ray",
         places=_places(node, jobs),
         versions=", ".join(f"{name} {version}" for name, version in node.versions.items()),
         facts=tuple(facts),
         datasets="all" if node.datasets is None else str(len(node.datasets)),
+        has_queue=node.has_queue,
     )
 
 
 def _places(node: NodeResources, jobs: Sequence[Job]) -> tuple[Place, ...]:
+    if node.has_queue:
+        counts = [len(_devices(job, node)) for job in jobs]
+        titles = [f"{count} × GPU" if count else "CPU" for count in counts]
+        return tuple(Place(title=title, job=job) for title, job in zip(titles, jobs, strict=True))
     holders = {index: job for job in jobs for index in _devices(job, node)}
     devices = [
         Place(

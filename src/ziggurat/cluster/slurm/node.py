@@ -1,0 +1,113 @@
+"""Process of a job on its node of Slurm: proves that it sees the folder, starts the worker, says how that ended.
+
+The batch script becomes this process, so it gets the signals that Slurm sends before it ends a job, and passes them on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ziggurat.atomic import EXIT_SUPERSEDED, atomic_write_text, read_fence
+from ziggurat.entities.processes import start_worker
+from ziggurat.errors import JobError
+from ziggurat.layout import JobFolder
+from ziggurat.settings import THREADS_VARIABLE
+
+__all__ = ["main", "read_answer", "script_of"]
+
+_DEVICES: Final = "CUDA_VISIBLE_DEVICES"
+
+
+def script_of(words: Sequence[str]) -> str:
+    """Return the batch script that becomes this process.
+
+    Args:
+        words: of its command line, quoted for a shell.
+    """
+    return f"#!/bin/sh\nexec {' '.join(words)}\n"
+
+
+def read_answer(folder: Path, nonce: str) -> dict[str, Any]:
+    """Return what the process on the node has said; empty where that with this nonce has said nothing."""
+    try:
+        content = json.loads(JobFolder(folder).slurm.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) and content.get("nonce") == nonce else {}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one worker, and return its exit code; 128 and the number of the signal that killed it."""
+    parser = argparse.ArgumentParser(prog="python -m ziggurat.cluster.slurm.node")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("number", type=int)
+    parser.add_argument("nonce")
+    parser.add_argument("log_limit_bytes", type=int)
+    parser.add_argument("command", nargs="+")
+    given = parser.parse_args(arguments)
+    folder = JobFolder(given.folder)
+    fence = read_fence(folder.fence)
+    if fence is not None and fence["number"] > given.number:
+        sys.stderr.write(f"A later worker has taken {folder.path}; this one does not start.\n")
+        return EXIT_SUPERSEDED
+    if fence is None or fence.get("nonce") != given.nonce:
+        sys.stderr.write(f"Error: {socket.gethostname()} does not see the folder {folder.path} as the studio does.\n")
+        return JobError.exit_code
+    return _run(folder, given)
+
+
+def _run(folder: JobFolder, given: argparse.Namespace) -> int:
+    said = {
+        "nonce": given.nonce,
+        "number": given.number,
+        "id": os.environ.get("SLURM_JOB_ID", ""),
+        "node": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
+    }
+    signals: list[int] = []
+    workers: list[int] = []
+
+    def forward(number: int, _frame: object) -> None:
+        signals.append(number)
+        for pid in workers:
+            _signal(pid, number)
+
+    signal.signal(signal.SIGTERM, forward)
+    _answer(folder, said)
+    command = [*given.command, "--fence", str(given.number), str(folder.path)]
+    # Slurm says which accelerators the job has; one without any must see none.
+    variables = {_DEVICES: "", **os.environ}
+    variables[THREADS_VARIABLE] = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get(THREADS_VARIABLE, "1")
+    pid, shim = start_worker(command, folder.log, variables, log_limit_bytes=given.log_limit_bytes)
+    workers.append(pid)
+    for number in signals:  # came while it was started
+        _signal(pid, number)
+    _, status = os.waitpid(shim, 0)
+    workers.clear()
+    code = os.waitstatus_to_exitcode(status)
+    _answer(folder, {**said, "code": code, "is_signaled": bool(signals)})
+    return code if code >= 0 else 128 - code
+
+
+def _answer(folder: JobFolder, content: dict[str, Any]) -> None:
+    found = read_fence(folder.fence)
+    if found is None or found["number"] <= content["number"]:  # else the file is that of a later worker
+        atomic_write_text(folder.slurm, json.dumps(content), "The answer of a node")
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass  # it has just ended
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
