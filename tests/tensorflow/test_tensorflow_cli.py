@@ -119,13 +119,16 @@ def test_a_trained_lenet_is_evaluated_and_predicts(ziggurat: Callable[..., Answe
 
 @pytest.mark.nightly
 def test_export_writes_beside_the_caller_and_shows_the_report(ziggurat: Callable[..., Answer], tmp_path: Path) -> None:
-    answer = ziggurat("export", lenet_job(), "--format", "pb")
+    job = lenet_job()
+    answer = ziggurat("export", job, "--format", "pb")
     assert (answer.code, answer.err) == (0, "")
-    assert answer.out.startswith("lenet-pb: MODEL_CARD.md, labels.txt, mean.npy, model.json, model.pb, parity.json")
+    name, _, files = answer.out.partition(": ")
+    assert name == f"{Path(job).name}-pb"
+    assert files.startswith("MODEL_CARD.md, export-manifest.json, labels.txt, mean.npy, model.json, model.pb, parity")
     assert "\nparity               100 samples of val\n" in answer.out
     assert "\nholds                yes\n" in answer.out
-    assert answer.out.endswith("The exported model gives the same.\n")
-    assert (tmp_path / "lenet-pb" / "predict.py").is_file()
+    assert "\nThe exported model gives the same.\nNot signed. " in answer.out
+    assert (tmp_path / name / "predict.py").is_file()
 
 
 def test_graph_for_people(ziggurat: Callable[..., Answer]) -> None:

@@ -148,5 +148,5 @@ def test_a_backend_without_own_offers_evaluates_and_predicts(tmp_path: Path) -> 
 
 def test_a_folder_without_a_job_is_refused_before_any_process(tmp_path: Path) -> None:
     tasks = Tasks(load_settings({}), command=["/no/such/program"])
-    with pytest.raises(JobError, match=r"must have a spec\.json"):
+    with pytest.raises(JobError, match=r"has no spec\.json"):
         tasks.evaluate(tmp_path)
