@@ -47,8 +47,9 @@ PROMISED = {
     "ziggurat.tf.predict_config",
     "ziggurat.compat.tensorpack.keras",
     "ziggurat.compat.tensorpack.utils.viz",
+    "ziggurat.compat.tf1.kmeans",
 }
-"""Modules whose functions have the arguments that programs of Tensorpack give them."""
+"""Modules whose functions have the arguments that programs of Tensorpack or TensorFlow 1 give them."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from ziggurat.cli.application import studio_module
 from ziggurat.entities.backend_info import backend_infos
 from ziggurat.errors import ZigguratError
 from ziggurat.settings import load_settings
@@ -91,8 +92,6 @@ def _matching(jobs: Iterable[Mapping[str, Any]], incomplete: str) -> list[Comple
 
 def _jobs(context: click.Context, **those: str) -> list[Mapping[str, Any]]:
     """Return the newest jobs of the studio that is asked in this place; none where none can be asked."""
-    from ziggurat.client import Client
-
     with suppress(ZigguratError, OSError, ImportError):
         settings = load_settings(flags={"workspace": _workspace(context)})
         state = running_server(settings.workspace)
@@ -101,7 +100,7 @@ def _jobs(context: click.Context, **those: str) -> list[Mapping[str, Any]]:
         address = address or (state.address if state is not None and state.is_here else "")
         if not address:
             return []
-        with Client(address, settings.token_for(address), timeout_s=_WAIT_S) as client:
+        with studio_module("ziggurat.client").Client(address, settings.token_for(address), timeout_s=_WAIT_S) as client:
             return list(islice(client.jobs(limit=_LISTED, **those), _LISTED))
     return []
 

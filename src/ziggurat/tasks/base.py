@@ -472,7 +472,7 @@ class Task(ChoosesSamples, ChoosesThresholds, ABC):
     def placed_picture(
         self, context: TaskContext, outputs: Mapping[str, np.ndarray], original_size: tuple[int, int]
     ) -> np.ndarray | None:
-        """Return the picture of a prediction on the original image, (H, W, 3) or, clear outside of it, (H, W, 4) uint8.
+        """Return a prediction as an image that lies on the original, (H, W, 3), or (H, W, 4) with clear parts, uint8.
 
         None where there is none, or it has no place on the original.
 

@@ -9,7 +9,7 @@ from jobs_studio import Studio, curves_of, paced
 from tests.slurm_stand_ins import Slurm
 from tests.waiting import PROCESS_S, wait_until
 from ziggurat.atomic import EXIT_SUPERSEDED, read_fence
-from ziggurat.cluster.slurm.executor import SlurmExecutor
+from ziggurat.cluster.slurm.executor import SlurmExecutor, SlurmTimes
 from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.events import AttemptStarted, read_events
 from ziggurat.layout import JobFolder
@@ -26,7 +26,8 @@ class SlurmStudio(Studio):
         environment = self.slurm.environment | {
             "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(self.workspace / "plugins")])
         }
-        self.sent = SlurmExecutor(local._command, environment, self.workspace, every_s=0.1, answer_within_s=0.5)
+        times = SlurmTimes(every_s=0.1, answer_within_s=0.5)
+        self.sent = SlurmExecutor(local._command, environment, self.workspace, times=times)
         return self.sent
 
     def close(self) -> None:

@@ -91,13 +91,13 @@ def test_one_that_fails_says_why_and_can_be_started_again(tmp_path: Path, server
 def test_it_ends_with_a_studio_that_is_killed(tmp_path: Path) -> None:
     folder = make_export(tmp_path / "rows", kind="table")
     program = f"""
-import os, sys, time
+import os, sys, threading
 from pathlib import Path
 from ziggurat.services.model_servers import ModelServers
 servers = ModelServers(os.environ, Path({str(tmp_path / "logs")!r}))
 servers.start(("job", "export"), Path({str(folder)!r}))
 while servers.state(("job", "export")).state != "ready":
-    time.sleep(0.05)
+    threading.Event().wait(0.05)
 print("ready", flush=True)
 sys.stdin.read()
 """

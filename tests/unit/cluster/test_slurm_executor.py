@@ -8,7 +8,7 @@ import pytest
 from tests.slurm_stand_ins import Slurm
 from tests.waiting import PROCESS_S, wait_until
 from ziggurat.atomic import read_fence
-from ziggurat.cluster.slurm.executor import SlurmExecutor, slurm_executor
+from ziggurat.cluster.slurm.executor import SlurmExecutor, SlurmTimes, slurm_executor
 from ziggurat.entities import EXIT_STOPPED, NodeResources, Share, WorkerRef
 from ziggurat.errors import ConfigurationError, JobError
 from ziggurat.jobs import Ended, Executor, ExecutorOptions, Running
@@ -30,9 +30,8 @@ def made():
     executors = []
 
     def make(slurm, command, workspace, **more):
-        executor = SlurmExecutor(
-            command, slurm.environment, workspace, every_s=0.05, **{"answer_within_s": 0.2, **more}
-        )
+        times = SlurmTimes(every_s=0.05, answer_within_s=more.pop("answer_within_s", 0.2))
+        executor = SlurmExecutor(command, slurm.environment, workspace, times=times, **more)
         executors.append(executor)
         return executor
 

@@ -65,9 +65,7 @@ class TensorFlowProgram(LinearHeadProgram):
     ) -> None:
         self.graph = graph
         super().__init__(graph.path, fine_tuning)
-        self._prefetch = prefetch
-        self._parts = batch_parts
-        self._config = config
+        self._prefetch, self._parts, self._config = prefetch, batch_parts, config
         self._session: Any = None
         self._is_averaged = False
         self._variables: dict[str, Any] = {}
@@ -77,8 +75,7 @@ class TensorFlowProgram(LinearHeadProgram):
         self._recordings: dict[str, tuple[list[Any], list[Any]]] = {}
         self._training = self._plain_steps()
         self._threads = _thread_choice(config, len(graph.training))
-        initial = {name: variable.initial_value for name, variable in graph.hyperparameters.items()}
-        self._values = {name: float(tf2.get_static_value(value)) for name, value in initial.items()}
+        self._values = _first_values(graph)
         self._calls: dict[tuple[str, tuple[str, ...]], Callable[..., Any]] = {}
         self._parts_of_cost = _parts_of_cost(graph.validation.losses)
         self._feeds, self._training_feeds = _placeholders(graph)
@@ -466,6 +463,11 @@ def _weighted_cost(cost: Any, parts: Sequence[Any], losses: Sequence[Loss], rows
             total, divisor = next(given), next(given)
             sums.append(WeightedSum(value * divisor, total, divisor, loss.weight.at_least))
     return WeightedMean(float(cost), sums)
+
+
+def _first_values(graph: JobGraph) -> dict[str, float]:
+    """Return hyperparameter → its initial value."""
+    return {name: float(tf2.get_static_value(each.initial_value)) for name, each in graph.hyperparameters.items()}
 
 
 def _parts_of_cost(losses: Sequence[Loss]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from ziggurat.jobs.executor import Ended, ExecutorOptions, Running
 from ziggurat.layout import JobFolder
 from ziggurat.settings import THREADS_VARIABLE
 
-__all__ = ["SlurmExecutor", "slurm_executor"]
+__all__ = ["SlurmExecutor", "SlurmTimes", "slurm_executor"]
 
 _LOG: Final = logging.getLogger(__name__)
 _NAME: Final = "slurm"
@@ -57,6 +57,19 @@ class _Followed:
     states: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, kw_only=True)
+class SlurmTimes:
+    """How patiently Slurm is asked.
+
+    Args:
+        every_s: how often its queue is looked at.
+        answer_within_s: how long after the end of a job its answer may take to be seen here.
+    """
+
+    every_s: float = _EVERY_S
+    answer_within_s: float = _ANSWER_WITHIN_S
+
+
 class SlurmExecutor:
     """Starts workers as jobs of Slurm. It has one node, which is the whole cluster.
 
@@ -67,8 +80,7 @@ class SlurmExecutor:
         resources: returns what the studio's machine has; its disk is that of the workspace.
         options: of ``sbatch``, besides those of the executor.
         log_limit_bytes: how large the log of a job may become.
-        every_s: how often Slurm's queue is looked at.
-        answer_within_s: how long after the end of a job its answer may take to be seen here.
+        times: how patiently Slurm is asked.
     """
 
     def __init__(
@@ -80,14 +92,13 @@ class SlurmExecutor:
         resources: Callable[[], NodeResources] = NodeResources,
         options: Sequence[str] = (),
         log_limit_bytes: int = LOG_LIMIT_BYTES,
-        every_s: float = _EVERY_S,
-        answer_within_s: float = _ANSWER_WITHIN_S,
+        times: SlurmTimes = SlurmTimes(),
     ) -> None:
         variables = {name: value for name, value in environment.items() if not name.startswith("CUDA_VISIBLE_")}
         self._commands = SlurmCommands(variables)
         self._command, self._workspace = tuple(command), workspace
         self._resources, self._options = resources, tuple(options)
-        self._log_limit_bytes, self._every_s, self._answer_within_s = log_limit_bytes, every_s, answer_within_s
+        self._log_limit_bytes, self._times = log_limit_bytes, times
         self._lock = threading.Lock()
         self._followed: dict[str, _Followed] = {}
         self._ended: dict[str, Ended] = {}
@@ -154,7 +165,7 @@ class SlurmExecutor:
         if "code" in answer and not answer["is_signaled"]:
             ended = Ended(answer["code"], reason=_memory(queued))
         elif followed.over_since is not None:
-            patience_s = 0.0 if "code" in answer else self._answer_within_s
+            patience_s = 0.0 if "code" in answer else self._times.answer_within_s
             if time.monotonic() - followed.over_since >= patience_s:
                 ended = self._end_of(worker, answer, followed)
         if ended is None:
@@ -273,7 +284,7 @@ class SlurmExecutor:
                 is_needed = bool(self._followed)
             if is_needed:
                 self._look()
-            self._woken.wait(self._every_s)
+            self._woken.wait(self._times.every_s)
 
     def _look(self) -> None:
         look = self._begun

@@ -117,14 +117,7 @@ def open_studio(
         made.callback(supervisor.close)
         # Closed in reverse order: what asks the store ends before it.
         pool = made.enter_context(InferencePool(INFERENCE_COMMAND, environment, logs=_logs(root, "inference")))
-        boards = made.enter_context(
-            TensorBoards(
-                lambda job_id: Path(store.jobs.get(job_id).folder),
-                environment,
-                prefix=prefix + "/jobs/{job_id}/tensorboard",
-                logs=_logs(root, "tensorboard"),
-            )
-        )
+        boards = made.enter_context(_boards(store, root, environment, prefix))
         graphs, graph_boards = _graphs(root, environment, prefix, made)
         servers = made.enter_context(ModelServers(environment, _logs(root, "serving")))
         if start:
@@ -150,6 +143,15 @@ def open_studio(
         studio.notifications.start()  # first: the supervisor may find at once that jobs have ended
         supervisor.start()
     return studio
+
+
+def _boards(store: Store, root: Path, environment: Mapping[str, str], prefix: str) -> TensorBoards:
+    return TensorBoards(
+        lambda job_id: Path(store.jobs.get(job_id).folder),
+        environment,
+        prefix=prefix + "/jobs/{job_id}/tensorboard",
+        logs=_logs(root, "tensorboard"),
+    )
 
 
 def _executor(settings: Settings, options: ExecutorOptions, made: ExitStack) -> Executor:
