@@ -134,7 +134,7 @@ class Mirror:
             file.seek(number * self._sizes.piece_bytes)
             piece = file.read(self._sizes.piece_bytes)
         if digest_of(piece) != digest:
-            del self._places[digest]  # somebody changed the copy: the piece is asked for again
+            del self._places[digest]  # the copy was changed: the piece is asked for again
             return None
         return piece
 

@@ -178,7 +178,7 @@ def metric_names() -> dict[str, Any]:
     Returns:
         ``titles`` (metric → title), ``shares`` (metric → whether it is read in percent), ``first``: the metrics by
         which trainings are judged, which are shown before others, ``charts`` (metric → the one in whose chart it is
-        drawn, where it has none of its own), and ``folded``: those whose chart is shown where somebody asks for it.
+        drawn, where it has none of its own), and ``folded``: those whose chart is hidden until a user opens it.
     """
     known, infos = _described(), _infos()
     return {

@@ -87,7 +87,7 @@ class NodeResources:
         executor: name of the executor that starts workers on it.
         devices: its accelerators.
         cpu_slots: jobs that may run on its processors at a time, besides those on accelerators.
-        memory_bytes: that jobs may use together; 0 for no limit.
+        memory_bytes: memory that all jobs may use together; 0 for no limit.
         dataset_slots: datasets that may be made at a time; 0 for nodes other than the studio's own machine.
         disk_free_bytes: free space where its job folders are.
         disk_reserve_bytes: no job is started with less free space than this.

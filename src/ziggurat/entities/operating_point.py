@@ -27,7 +27,7 @@ class OperatingPoint:
         names: what has a threshold: names of classes, or ``confidence`` for the most probable one of many classes.
         thresholds: one number from 0 to 1 for each name.
         checkpoint: name of the checkpoint that was evaluated; no other one obeys them.
-        step: of it.
+        step: global step of that checkpoint.
         digest: ``checkpoint_digest`` of it.
         dataset: SHA-256 of the dataset's manifest, hexadecimal; empty for data that is no dataset.
         evaluation: id of the evaluation.

@@ -31,7 +31,7 @@ class MetricInfo:
         mode: whether large or small values are good; empty where neither is.
         help: what it says, in one sentence.
         chart: name of the metric in whose chart the curve of a training is drawn; empty for a chart of its own.
-        is_usual: whether that chart is shown where nobody chose otherwise.
+        is_usual: whether that chart is shown by default.
     """
 
     title: str

@@ -262,7 +262,7 @@ class WorkerMonitor:
             self._store.events.lose_attempt(job.id, ending.reason)
         columns = _columns(job, ending, now)
         worker = attended.worker or job.worker
-        if worker is not None:  # its number is kept; nobody shall adopt it again
+        if worker is not None:  # its number is kept; it must not be adopted again
             columns["worker"] = replace(worker, opaque={})
         if self._changes.apply(job, ending.event, **columns):
             _LOG.info("job %s ended: %s (%s)", job.id, ending.event, ending.reason)

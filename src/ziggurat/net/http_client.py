@@ -258,7 +258,7 @@ class AddressRefusedError(Exception):
 
     Args:
         host: as it is compared, an IPv6 address without brackets.
-        port: of it.
+        port: TCP port of that host.
     """
 
     def __init__(self, host: str, port: int) -> None:

@@ -92,7 +92,7 @@ class Mail:
 
     Args:
         host: of the mail server.
-        port: of it.
+        port: TCP port of that host.
         security: a name in ``SECURITIES``.
         user: for the login; empty for none.
         password: for the login.

@@ -93,4 +93,4 @@ def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
 
 if __name__ == "__main__":
     main()
-    os._exit(0)  # Ray's threads must not keep a bridge alive that nobody asks
+    os._exit(0)  # Ray's threads must not keep a bridge alive without a studio

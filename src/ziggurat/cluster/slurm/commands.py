@@ -130,7 +130,7 @@ class SlurmCommands:
         """Return whether nodes have GPUs; False where ``sinfo`` is not there or does not answer.
 
         Args:
-            partition: whose nodes; of all where it is empty.
+            partition: Slurm partition whose nodes are listed; empty for all partitions.
         """
         if self._path("sinfo") is None:
             return False

@@ -86,7 +86,7 @@ def write_network(
         file_name: of the old file, for its first line.
         weight_decay: of the solver, where the file is to apply ``decay_mult``; 0 to leave it to the studio.
         scales_rates: whether the optimizer moves weights in proportion to their gradients.
-        tool: whose network it is.
+        tool: name of the tool that the network comes from, such as ``Caffe``.
     """
     return _Writer(graph, preparation, tool).write(file_name, weight_decay, scales_rates)
 

@@ -186,7 +186,7 @@ def dataset_spec(fields: Fields, paths: Paths) -> dict[str, Any]:
 
     Args:
         fields: of the form; the methods ``folder`` and ``textfile`` (with files of the server) are known.
-        paths: that may be named.
+        paths: folders of the server that a form may name.
     """
     spec: dict[str, Any] = {"kind": "dataset", "version": 1, "name": fields.text("dataset_name", required=True)}
     method = fields.choice("method", "folder", ("folder", "textfile"))
@@ -261,7 +261,7 @@ def generic_dataset_spec(fields: Fields, paths: Paths) -> dict[str, Any]:
 
     Args:
         fields: of the form; the method ``prebuilt`` is known.
-        paths: that may be named.
+        paths: folders of the server that a form may name.
     """
     fields.choice("method", "prebuilt", ("prebuilt",))
     if fields.text("prebuilt_mean_file"):

@@ -365,7 +365,7 @@ def _convolution(call: _Call, value: Value) -> Value:
     top = call.integer(7, left)
     is_full, is_dilated = call.kind == "SpatialFullConvolution", call.kind == "SpatialDilatedConvolution"
     more: list[tuple[str, Any]] = []
-    groups = call.integer(8, 1, 1) if call.module["library"] == "cudnn" and not is_full and not is_dilated else 1
+    groups = call.integer(8, 1, 1) if call.module["package"] == "cudnn" and not is_full and not is_dilated else 1
     if is_full and (call.integer(8, 0) or call.integer(9, 0)):
         raise call.wrong("is imported without adjW and adjH")
     if is_dilated:
@@ -439,7 +439,7 @@ def _pooling(call: _Call, value: Value) -> Value:
     wide, high = call.integer(0, None, 1), call.integer(1, None, 1)
     right, down = call.integer(2, wide, 1), call.integer(3, high, 1)
     left, top = call.integer(4, 0), call.integer(5, 0)
-    ceil = bool(call.setting("ceil")) or (call.module["library"] == "inn" and not call.setting("floor"))
+    ceil = bool(call.setting("ceil")) or (call.module["package"] == "inn" and not call.setting("floor"))
     options: list[tuple[str, Any]] = [("kernel", [high, wide]), ("stride", [down, right]), ("pad", [top, left])]
     options += [("ceil", ceil), ("counts_pad", not call.setting("setCountExcludePad"))]
     return call.layer(call.kind, value, "pool", *options)

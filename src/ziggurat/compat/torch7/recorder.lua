@@ -136,7 +136,7 @@ local function new_module(library, kind, ...)
   made = made + 1
   if made > MOST then fail("a network has at most " .. MOST .. " modules") end
   local count = select("#", ...)
-  local self = { id = made, library = library, kind = kind, args = { ... }, count = count, line = line_of_file(), modules = {}, calls = {} }
+  local self = { id = made, package = library, kind = kind, args = { ... }, count = count, line = line_of_file(), modules = {}, calls = {} }
   local names = WEIGHTED[kind]
   if names then
     for place, name in ipairs(names) do
@@ -208,7 +208,7 @@ end
 function Module:findModules(name)
   local found, owners = {}, {}
   for _, each in ipairs(self:listModules()) do
-    if each.library .. "." .. each.kind == name or "nn." .. each.kind == name then
+    if each.package .. "." .. each.kind == name or "nn." .. each.kind == name then
       found[#found + 1], owners[#owners + 1] = each, self
     end
   end
@@ -280,7 +280,7 @@ for _, name in ipairs({ "ceil", "floor", "setNumInputDims", "setCountExcludePad"
 end
 
 module_meta.__index = Module
-module_meta.__tostring = function(self) return self.library .. "." .. self.kind end
+module_meta.__tostring = function(self) return self.package .. "." .. self.kind end
 module_meta.__call = function(self, given)
   local inputs = {}
   if is_node(given) then
@@ -347,8 +347,8 @@ end
 local torch = {
   manualSeed = nothing, setdefaulttensortype = nothing, setnumthreads = nothing, seed = nothing,
   getdefaulttensortype = function() return "torch.FloatTensor" end,
-  type = function(value) return is_module(value) and value.library .. "." .. value.kind or type(value) end,
-  typename = function(value) return is_module(value) and value.library .. "." .. value.kind or nil end,
+  type = function(value) return is_module(value) and value.package .. "." .. value.kind or type(value) end,
+  typename = function(value) return is_module(value) and value.package .. "." .. value.kind or nil end,
   isTensor = function(value) return type(value) == "table" and getmetatable(value) == tensor_meta end,
   load = function() fail("torch.load reads a file: give the weights of the network beside it instead") end,
   save = function() fail("torch.save writes a file, which a network file does not do") end,
@@ -431,7 +431,7 @@ local function write_module(module, depth)
     args[place] = value == nil and { null = true } or value
   end
   local fields = {
-    id = module.id, shares = module.shares, library = module.library, kind = module.kind, line = module.line,
+    id = module.id, shares = module.shares, package = module.package, kind = module.kind, line = module.line,
     args = { list = args }, modules = { list = module.modules }, calls = { fields = module.calls },
     frozen = rawget(module, "accGradParameters") ~= nil or nil, has_bias = module.bias ~= nil,
     weight = module.weight and plain_ops(module.weight), bias = module.bias and plain_ops(module.bias),

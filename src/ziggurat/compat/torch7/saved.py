@@ -107,7 +107,7 @@ class _Recorder:
         }
         return {
             "id": self._ids.setdefault(id(saved), len(self._ids) + 1),
-            "library": library,
+            "package": library,
             "kind": kind,
             "line": 0,
             "args": _arguments(kind, fields),

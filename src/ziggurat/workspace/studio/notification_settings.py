@@ -155,7 +155,7 @@ class NotificationFile:
         self.path = workspace / SECRETS_FOLDER / _FILE
 
     def read(self) -> NotificationSettings:
-        """Return the settings; the defaults, which tell nobody, if there is no file.
+        """Return the settings; the defaults, which send nothing, if there is no file.
 
         Raises:
             ConfigurationError: if the file is damaged; its content is not repeated.
