@@ -360,8 +360,8 @@ def job_predict(
         layered = target or asked["grad_cam_class"] or asked["grad_cam_layer"]
         if images or url or layered or (rows and texts):
             raise UsageError(
-                "A prediction is for images, rows or texts; Grad-CAM is for images.",
-                received="more than one of them",
+                "Several kinds of input are given together: predict for images, for rows or for texts, and "
+                "use Grad-CAM with images alone.",
                 advice="Give images, `--row` or `--text`, only one of them.",
             )
         inputs = {"rows": rows, "texts": texts, "top": asked["top"], "checkpoint": asked["checkpoint"]}

@@ -113,8 +113,7 @@ def send_dataflow_zmq(
         except zmq.Again:
             outlet.setsockopt(zmq.LINGER, 0)
             raise DataWorkerError(
-                f"No receiver took a datapoint for {timeout_s:g} s.",
-                received=f"{sender.sent} sent or waiting",
+                f"No receiver took a datapoint for {timeout_s:g} s; {sender.sent} are sent or waiting.",
                 advice=f"See whether the receiver runs, and is reached at {addr}.",
             ) from None
         except BaseException as error:
@@ -140,8 +139,7 @@ class _Sender:
                 self.sent += 1
             if self.sent == before:
                 raise DataError(
-                    "A flow that is sent has datapoints.",
-                    received=f"an empty pass of {type(df).__name__}",
+                    f"The {type(df).__name__} that is sent had no datapoints in a pass.",
                     advice="Look at its source on the sending machine.",
                 )
             passes = None if passes is None else passes - 1

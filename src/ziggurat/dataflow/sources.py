@@ -237,8 +237,7 @@ class FakeData(DataFlow):
         values = list(value) if is_list else [value] * len(self.shapes)
         if len(values) != len(self.shapes):
             raise UsageError(
-                f"`FakeData` takes one `{name}`, or one for each shape.",
-                received=f"{len(values)} for {len(self.shapes)} shapes",
+                f"`FakeData` got {len(values)} of `{name}` for {len(self.shapes)} shapes.",
             )
         return values
 

@@ -241,7 +241,7 @@ def _parsed(path: Path, _signature: tuple[int, ...]) -> Manifest:
     if not isinstance(content, dict) or content.get("version") != _VERSION:
         version = content.get("version") if isinstance(content, dict) else None
         raise DataError(
-            f"This release reads manifests of version {_VERSION}.", received=f"version {version} in `{path}`"
+            f"The manifest `{path}` is of version {version}; this release reads version {_VERSION}.",
         )
     try:
         manifest = Manifest.from_json(content)

@@ -506,8 +506,7 @@ def _checked(images: Sequence[ImageFile]) -> list[list[Any]]:
     size_bytes = sum(len(content) for _, content in images)
     if size_bytes > _MOST_BYTES:
         raise UsageError(
-            f"The images of a request have at most {_MOST_BYTES >> 20} MiB.",
-            received=f"{size_bytes >> 20} MiB",
+            f"The images of the request have {size_bytes >> 20} MiB; {_MOST_BYTES >> 20} MiB is the most.",
             advice="Send fewer at a time, or predict for many.",
         )
     return [[name, bytes(content)] for name, content in images]

@@ -198,7 +198,7 @@ class _Board:
                 return port
             self._end()
         raise JobError(
-            f"TensorBoard must answer within {within_s:g} s.",
+            f"TensorBoard did not answer within {within_s:g} s.",
             received=last_line(self._log) or "nothing",
             advice=f"Look at its output in {self._log}, and at its installation with: ziggurat doctor",
         )

@@ -151,8 +151,7 @@ def _listener(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         raise UsageError(
-            "The server cannot listen there.",
-            received=f"{host}, port {port}: {error.strerror}",
+            f"The server cannot listen at {host}, port {port}: {error.strerror}.",
             advice="Choose another one with --port, or end what listens there.",
         ) from error
     return listener

@@ -156,9 +156,7 @@ class ModelVersions:
             aliases[alias] = self.resolve(name, str(version)).version
         elif aliases.pop(alias, None) is None:
             raise MissingEntryError(
-                f"The model {name} has no such alias.",
-                received=alias,
-                advice=f"It has: {', '.join(aliases) or 'none'}.",
+                f"The model {name} has no alias `{alias}`.", advice=f"It has: {', '.join(aliases) or 'none'}."
             )
         text = json.dumps(aliases, indent=1, sort_keys=True) + "\n"
         atomic_write_text(self._folder / name / _ALIASES, text, "The aliases of a model")

@@ -221,8 +221,7 @@ class _WeightLoader(SessionInit):
         if len(renamed) < len(pairs):
             taken = [new for new in renamed if sum(each == new for each, _ in pairs) > 1]
             raise ConfigurationError(
-                "Renaming keeps names apart.",
-                received=f"several arrays become {', '.join(taken[:5])}",
+                f"Several arrays get the same name by renaming: {', '.join(taken[:5])}.",
                 advice="Make the rules more specific.",
             )
         return renamed
@@ -300,8 +299,7 @@ class DictRestore(_WeightLoader):
     ) -> None:
         if not isinstance(variable_dict, Mapping):
             raise ConfigurationError(
-                "`DictRestore` takes a mapping from name to array.",
-                received=type(variable_dict).__name__,
+                f"`DictRestore` got a {type(variable_dict).__name__}, not a mapping from name to array.",
                 advice="Use `SmartInit` for a path.",
             )
         super().__init__(prefix, ignore, rename, keeps_shape=False, ignore_mismatch=ignore_mismatch, strict=strict)
@@ -375,8 +373,8 @@ def SmartInit(  # noqa: N802 - Tensorpack's name
         return DictRestore(obj, ignore_mismatch, **options)
     if not isinstance(obj, str | Path):
         raise ConfigurationError(
-            "Weights are loaded from a path, a mapping, a loader, or a list of these.",
-            received=type(obj).__name__,
+            f"Weights cannot be loaded from a {type(obj).__name__}: give a path, a mapping, a loader, "
+            "or a list of these.",
             advice="Give the path of a checkpoint or of an npz file.",
         )
     if Path(obj).suffix in (".npz", ".npy"):

@@ -107,8 +107,8 @@ def check_mixing(augmentation: Augmentation, batch_size: int, context: TaskConte
     """
     if augmentation.mosaic and not context.task.joins_objects:
         raise DataError(
-            f"A mosaic joins the boxes of four images; in {context.task.title} there are none.",
-            received=f"`augmentation.mosaic` {augmentation.mosaic:g}",
+            f"`augmentation.mosaic` is {augmentation.mosaic:g}: a mosaic joins the boxes of four "
+            f"images, and in {context.task.title} there are none.",
             advice="Set it to 0.",
         )
     if augmentation.cutmix and context.task.joins_objects:

@@ -251,8 +251,7 @@ _SPLITS_NAME: Final = "splits.npy"
 def _check_trainable(splits: Collection[str], folder: Path) -> None:
     if "train" not in splits:
         raise DataError(
-            "Training needs a training split.",
-            received=f"splits {', '.join(splits)} in `{folder}`",
+            f"`{folder}` has no training split: {', '.join(splits)}.",
             advice="Name a folder `train`, or let shares divide the samples.",
         )
 

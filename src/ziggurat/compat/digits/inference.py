@@ -87,7 +87,9 @@ def _picture(studio: Studio, form: Form) -> tuple[str, bytes]:
     if url or path.lower().startswith(_WEB):  # DIGITS took an address as path
         return studio.web_pictures.fetch(url or path)
     if not path:
-        raise UsageError("A request has `image_file`, `image_path` or `image_url`.", received="none")
+        raise UsageError(
+            "The request has no image: neither `image_file` nor `image_path` nor `image_url`.",
+        )
     return read_pictures(studio.paths, [path])[0]
 
 
@@ -105,7 +107,9 @@ def _many(studio: Studio, form: Form, top: int) -> Iterator[_Row]:
 def _listed(form: Form) -> list[str]:
     content = form.content("image_list")
     if content is None:
-        raise UsageError("A request has the file `image_list`.", received="none")
+        raise UsageError(
+            "The request has no file `image_list`.",
+        )
     lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines() if line.strip()]
     names = [found[1] if (found := _LINE.fullmatch(line)) else line for line in lines]
     limit = form.values.get("num_test_images", "")

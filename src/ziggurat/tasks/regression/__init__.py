@@ -61,8 +61,8 @@ class Regression(Task):
         widths = {len(each) for each in known}
         if len(widths) != 1:
             raise DataError(
-                "Every sample of the training split must have the same number of values to learn.",
-                received=", ".join(map(str, sorted(widths))) or "no sample with a value",
+                "The samples of the training split have different numbers of values to learn: "
+                f"{', '.join(map(str, sorted(widths))) or 'none has a value'}.",
                 advice="Check the labels on the page of the dataset.",
             )
         return {"target": TargetScaling.fit(np.stack(known)).as_json()}

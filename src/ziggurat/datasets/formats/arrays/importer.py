@@ -85,8 +85,7 @@ class _ArrayScan(Scan):
                 yield Problem(key=name, kind="no-picture", reason="It is no file.", left_out=True, why=_NO_FILE)
         if not self._first:
             raise DataError(
-                "A source of arrays is a folder with `.npy` or `.npz` files.",
-                received=f"`{self._source}` without any that can be read",
+                f"`{self._source}` has no `.npy` or `.npz` file that can be read.",
             )
 
     @property

@@ -172,7 +172,8 @@ def _check_forms(files: Sequence[str], contents: Sequence[CocoContent]) -> None:
     form = forms.most_common(1)[0][0]
     is_class = form == WHOLE_IMAGES
     raise DataError(
-        f"COCO {form}: " + ("they are not read from JSON." if is_class else "no task learns from these yet."),
+        f"The source has COCO {form}: "
+        + ("they are not read from JSON." if is_class else "no task learns from these yet."),
         received=", ".join(f"`{path}`" for path in files[:5]),
         advice="List images and classes in a text file or a table."
         if is_class

@@ -102,8 +102,7 @@ class _IndexedScan(Scan):
         self._numbers = NumberedClasses()
         if not self._files:
             raise DataError(
-                "A source of idx files has names such as `train-images-idx3-ubyte.gz`.",
-                received=f"`{source}` without any",
+                f"`{source}` has no idx files, such as `train-images-idx3-ubyte.gz`.",
             )
 
     def __iter__(self) -> Iterator[Sample | Problem]:

@@ -409,11 +409,13 @@ def text_lines(path: Path) -> list[str]:
     try:
         if path.stat().st_size > _LARGEST_TEXT_BYTES:
             raise DataError(
-                "A label file is a small text.", received=f"`{path.name}`, over {_LARGEST_TEXT_BYTES} bytes"
+                f"The label file `{path.name}` is too large: it has more than {_LARGEST_TEXT_BYTES} bytes.",
             )
         data = path.read_bytes()
     except OSError as error:
-        raise DataError("A label file can be read.", received=f"`{path.name}`: {error.strerror}") from None
+        raise DataError(
+            f"The label file `{path.name}` cannot be read: {error.strerror}.",
+        ) from None
     return re.split(r"\r\n|\r|\n", decode_text(data)[0])
 
 

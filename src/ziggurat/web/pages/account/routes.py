@@ -110,8 +110,7 @@ def create_token(
     try:
         if not 0 < len(name.strip()) <= _NAME_LENGTH:
             raise ConfigurationError(
-                f"A token has a name of 1 to {_NAME_LENGTH} characters.",
-                received=f"{len(name.strip())} characters",
+                f"The name of the token has {len(name.strip())} characters, not 1 to {_NAME_LENGTH}.",
                 advice="Say what it is for, such as `nightly script`.",
             )
         token, secret = studio.people.create_token(
