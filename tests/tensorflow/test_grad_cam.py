@@ -234,8 +234,8 @@ def test_a_warm_process_tells_it_by_class_and_layer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("network", "rule"),
     [
-        (DENSE, "Grad-CAM needs a layer with maps"),
-        (AUTOENCODER, "Grad-CAM is for networks that tell classes apart"),
+        (DENSE, "This network has no layer with maps for Grad-CAM: what a convolution gives, before the dense layers"),
+        (AUTOENCODER, "This network does not give one number for each class, and Grad-CAM is for those that do"),
     ],
 )
 def test_a_network_that_has_no_maps_or_classes_is_refused(tmp_path: Path, network: str, rule: str) -> None:

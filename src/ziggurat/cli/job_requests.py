@@ -151,7 +151,9 @@ def _secret(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("The file of a token must be readable.", received=f"{file}: {error}") from None
+        raise UsageError(
+            f"The file of a token, {file}, cannot be read: {str(error).rstrip('.')}.",
+        ) from None
 
 
 _SET = click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
@@ -415,7 +417,9 @@ def _network_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise NetworkCodeError("The network file must be readable Python text.", received=f"{path}: {error}") from None
+        raise NetworkCodeError(
+            f"The network file {path} cannot be read as Python text: {str(error).rstrip('.')}.",
+        ) from None
 
 
 def _show_jobs(application: Application, jobs: Sequence[Mapping[str, Any]]) -> None:
@@ -482,7 +486,7 @@ def _save(heat: Mapping[str, Any], target: Path) -> str:
         target.write_bytes(base64.b64decode(heat["png"]))
     except OSError as error:
         raise StorageError(
-            "The image of Grad-CAM must be written to a folder that is there.", received=str(error)
+            f"The image of Grad-CAM cannot be written: {str(error).rstrip('.')}.",
         ) from error
     found = f"{target}: where it looked for {heat['class']}, at the layer {heat['layer']}"
     return found if heat["largest"] else f"{found}; nothing speaks for this class there"

@@ -67,7 +67,9 @@ def _named(text: str) -> tuple[str, float]:
     except ValueError:
         value = -1.0
     if not name or not 0 <= value <= 1:
-        raise UsageError("`--class` is NAME=X, X from 0 to 1.", received=f"`{text[:80]}`", advice="Such as cat=0.7.")
+        raise UsageError(
+            f"`{text[:80]}` is no threshold of a class: `--class` is NAME=X, X from 0 to 1.", advice="Such as cat=0.7."
+        )
     return name, value
 
 

@@ -56,5 +56,6 @@ def _field(text: str) -> tuple[str, Any]:
         return name[:-1], json.loads(value)
     except ValueError as error:
         raise UsageError(
-            f"`{name[:-1]}` must be JSON.", received=f"`{value[:80]}`: {error}", advice="Use FIELD=TEXT for a text."
+            f"`{name[:-1]}` is `{value[:80]}`, which is not JSON: {str(error).rstrip('.')}.",
+            advice="Use FIELD=TEXT for a text.",
         ) from None

@@ -82,8 +82,8 @@ class Connection:
     def __init__(self, url: str, token: str, timeout_s: float) -> None:
         if not all("!" <= letter <= "~" for letter in token):
             raise UsageError(
-                "A token is one word of plain letters, digits and signs.",
-                received="something else",  # it must not appear in a message
+                "The token has spaces or other signs than plain letters, digits and signs.",
+                # it must not appear in a message
                 advice="Copy it again, without blanks and line ends.",
             )
         headers = {"Authorization": f"Bearer {token}"} if token else {}

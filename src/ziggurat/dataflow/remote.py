@@ -370,8 +370,8 @@ def decode(frames: Frames) -> Any:
         return unpack(frames[0])
     except Exception as error:  # whatever foreign bytes lead to
         raise DataError(
-            "A message from another machine must be a datapoint of this library.",
-            received=f"{type(error).__name__}: {error}",
+            f"A message from another machine is no datapoint of this library: {type(error).__name__}: "
+            f"{str(error).rstrip('.')}.",
             advice="Let both sides run the same version, and keep strangers off the port (`key=…`).",
         ) from error
 

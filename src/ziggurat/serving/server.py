@@ -73,7 +73,7 @@ def make_app(
     for word in words:
         source = model_source(word, workspace)
         if source.name in models:
-            raise UsageError("Two models have the same name.", received=source.name, advice="Serve one of them.")
+            raise UsageError(f"Two models have the name {source.name}.", advice="Serve one of them.")
         models[source.name] = ServedName(
             source,
             options.limits,

@@ -82,7 +82,7 @@ class ModelVersions:
             return {}
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise ConfigurationError(
-                "The aliases of a model cannot be read.", received=f"`{path}`: {error}", advice="Restore the file."
+                f"The aliases `{path}` of a model cannot be read: {str(error).rstrip('.')}.", advice="Restore the file."
             ) from error
 
     def resolve(self, name: str, which: str = "") -> ModelVersion:
@@ -116,8 +116,8 @@ class ModelVersions:
         """
         if not _NAME.fullmatch(name):
             raise ConfigurationError(
-                "The name of a model has letters, digits, dots, dashes and underscores: it is a part of URLs.",
-                received=repr(name[:50]),
+                f"{name[:50]!r} is no name of a model: it has letters, digits, dots, dashes and "
+                "underscores, since it is a part of URLs.",
                 advice="Such as clothing-v2.",
             )
         check_export(export)
@@ -147,8 +147,8 @@ class ModelVersions:
         """
         if not _ALIAS.fullmatch(alias):
             raise ConfigurationError(
-                "An alias begins with a letter, and has letters, digits, dashes and underscores.",
-                received=repr(alias[:50]),
+                f"{alias[:50]!r} is no alias: it begins with a letter, and has letters, digits, dashes and "
+                "underscores.",
                 advice="Such as champion or candidate.",
             )
         aliases = dict(self.aliases(name))

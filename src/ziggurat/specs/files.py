@@ -104,13 +104,13 @@ def read_content(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SpecError(
-            f"The spec {path} must be a readable file.", received=error.strerror, advice="Check the path."
-        ) from None
+        raise SpecError(f"The spec {path} cannot be read: {error.strerror}.", advice="Check the path.") from None
     except ValueError as error:
-        raise SpecError(f"The spec {path} must be JSON.", received=str(error), advice="Mend it there.") from None
+        raise SpecError(f"The spec {path} is not JSON: {str(error).rstrip('.')}.", advice="Mend it there.") from None
     if not isinstance(content, dict):
-        raise SpecError(f"The spec {path} must hold a JSON object.", received=type(content).__name__)
+        raise SpecError(
+            f"The spec {path} holds a {type(content).__name__}, not a JSON object.",
+        )
     return content
 
 
@@ -269,8 +269,7 @@ def _version(content: Mapping[str, Any]) -> int:
     if isinstance(version, int) and not isinstance(version, bool) and version >= 0:
         return version
     raise SpecError(
-        "`version` must be a whole number from 0 on.",
-        received=version,
+        f"`version` is {version}; it must be a whole number from 0 on.",
         advice="Leave it out for the first version.",
         details={"field": "version"},
     )

@@ -70,7 +70,7 @@ def _from_flags(
     for path, equals, text in assigned:
         if not equals or not path:
             received, advice = f"{path}{equals}{text}", "Write it as in: --set schedule.gamma=0.5."
-            raise SpecError("`--set` takes PATH=VALUE.", received=received, advice=advice)
+            raise SpecError(f"`--set` got {received}, not PATH=VALUE.", advice=advice)
         path = present_path(path, kind)
         assign(content, path, _value(text.strip(), fields.get(path)), fields)
     return parse_spec(content, source="flags")

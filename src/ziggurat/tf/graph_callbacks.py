@@ -329,7 +329,7 @@ class GraphVarParam(HyperParam):
         dtype = np.dtype(self._variable.dtype.base_dtype.as_numpy_dtype)
         if dtype.kind in "iu" and not np.array_equal(np.asarray(v), np.asarray(v).astype(dtype)):
             raise ConfigurationError(
-                f"The variable `{self.readable_name}` holds whole numbers.", received=v, advice="Round the value."
+                f"The variable `{self.readable_name}` holds whole numbers, not {v}.", advice="Round the value."
             )
         trainer.program.assign({self.readable_name: np.asarray(v, dtype)})
 

@@ -183,7 +183,7 @@ class _WeightLoader(SessionInit):
         report_mismatches(problems, self._ignore_mismatch)
         if self._strict and not self._report.is_complete:
             raise CheckpointError(
-                "A strict loader finds the same weights in the graph and in the file.",
+                "The weights in the graph and in the file differ, and a strict loader finds the same ones.",
                 received=self._report.text(),
                 advice="Rename what has another name, name in `ignore` what shall be trained anew, or be less strict.",
                 details=self._report.as_dict(),

@@ -150,8 +150,7 @@ class AccumGradOptimizer(ProxyOptimizer):
     def __init__(self, opt: Any, niter: int, reduce: Literal["mean", "sum"] = "mean") -> None:
         if niter < 1 or reduce not in ("mean", "sum"):
             raise ConfigurationError(
-                "`niter` is at least 1, and `reduce` is `mean` or `sum`.",
-                received=f"niter={niter}, reduce={reduce!r}",
+                f"niter={niter}, reduce={reduce!r} do not fit: `niter` is at least 1, and `reduce` is `mean` or `sum`.",
                 advice="Use `mean`, with the learning rate of the larger batch.",
             )
         super().__init__(opt, "AccumGradOptimizer")

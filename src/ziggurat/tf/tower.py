@@ -93,8 +93,7 @@ class BaseTowerContext:
         global _current
         if _current is not None:
             raise StateError(
-                "Tower contexts do not nest.",
-                received=f"`{self._ns_name}` inside `{_current.ns_name}`",
+                f"The tower context `{self._ns_name}` was entered inside `{_current.ns_name}`, and they do not nest.",
                 advice="Leave the first one before you enter the second.",
             )
         graph = tf.get_default_graph()

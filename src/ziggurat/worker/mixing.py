@@ -128,7 +128,6 @@ def check_mixing(augmentation: Augmentation, batch_size: int, context: TaskConte
         )
     if batch_size < 2:
         raise DataError(
-            "Mixup and CutMix mix the samples of a batch, so it must have two or more.",
-            received=f"`batch_size` {batch_size}",
+            f"`batch_size` is {batch_size}: Mixup and CutMix mix the samples of a batch, so it must have two or more.",
             advice="Make it larger, or set `augmentation.mixup` and `augmentation.cutmix` to 0.",
         )

@@ -112,8 +112,7 @@ def check_password(password: str) -> None:
     """
     if not _SHORTEST <= len(password) <= _LONGEST:
         raise UsageError(
-            f"A password must have {_SHORTEST} to {_LONGEST} characters.",
-            received=f"{len(password)} of them",
+            f"The password has {len(password)} characters; it must have {_SHORTEST} to {_LONGEST}.",
             advice="Several words in a row make a good one.",
         )
 

@@ -96,7 +96,7 @@ def test_the_last_picture_is_asked_about_again_with_its_layers(
     [
         ({}, "Choose an image, or enter a path or URL."),
         ({"kept": "gone"}, "one that is not kept any more"),
-        ({"path": "/etc/passwd"}, "A path must lie in a folder that is allowed"),
+        ({"path": "/etc/passwd"}, "is in no folder that is allowed in this studio"),
         ({"path": "", "top": "0", "kept": "x"}, "This is a whole number from 1 to 100."),
         ({"device": "../gpu"}, "<code>device</code> must be <code>cpu</code> or a number."),
         ({"checkpoint": "nope", "path": "PICTURE"}, "There is no checkpoint <code>nope</code>"),
@@ -187,10 +187,10 @@ def test_an_archive_with_its_list_becomes_a_job_with_a_truth(
     ("form", "wrong"),
     [
         ({"source": ""}, "Send files, or name a folder, an archive or a list. Received: nothing."),
-        ({"source": "/etc"}, "A path must lie in a folder that is allowed"),
+        ({"source": "/etc"}, "is in no folder that is allowed in this studio"),
         ({"source": "SOURCE", "top": "6"}, "This is a whole number from 1 to 5. Received: <code>6</code>."),
         ({"source": "SOURCE", "limit": "-1"}, "This is a whole number from 0 to"),
-        ({"source": "SOURCE", "image_folder": "/etc"}, "A path must lie in a folder that is allowed"),
+        ({"source": "SOURCE", "image_folder": "/etc"}, "is in no folder that is allowed in this studio"),
     ],
 )
 def test_a_job_that_cannot_be_is_not_made(

@@ -161,7 +161,7 @@ def test_without_the_package_it_is_said_so(opens: Opens, tmp_path: Path) -> None
 @pytest.mark.parametrize("job_id", ["../41", "", "a/b", "-41", "41?x"])
 def test_what_is_no_job_id_starts_nothing(opens: Opens, job_id: str) -> None:
     boards = opens()
-    with pytest.raises(JobError, match="The id of a job has letters, digits"):
+    with pytest.raises(JobError, match="is no id of a job: it has letters, digits, `-`, `_` and"):
         boards.proxy_target(job_id)
     assert boards.status() == []
 

@@ -36,7 +36,7 @@ def test_no_job_in_the_folder(workers, tmp_path):
 
 SPECS = {
     "no JSON": ("{", "must be JSON."),
-    "no object": ("[1]", "must hold a JSON object."),
+    "no object": ("[1]", ", not a JSON object"),
     "newer": ({"kind": "train", "version": 99}, "version"),
     "unknown field": ({"epoch": 3}, "`epoch`"),
     "wrong value": ({"epochs": 0}, "`epochs`"),

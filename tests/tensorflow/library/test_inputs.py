@@ -530,7 +530,7 @@ def test_a_remapped_source_feeds_the_named_inputs():
     assert isinstance(source, QueueInput)
     remapped = trained(lambda: source, cost=cost, inputs=wider)
     assert remapped.costs == trained(lambda: QueueInput(shuffled_batches())).costs
-    with pytest.raises(StateError, match="before it is set up"):
+    with pytest.raises(StateError, match="is remapped after it was set up"):
         remap_input_source(source, ["x"])
     with pytest.raises(ConfigurationError, match="Names of inputs differ"):
         remap_input_source(QueueInput([]), ["x", "x"])

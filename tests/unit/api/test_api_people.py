@@ -141,7 +141,7 @@ def test_changing_a_user_acts_at_once(ask, site):
     missing = ask("PATCH", "/users/nobody", {"disabled": True}, **admin)
     assert (missing.status_code, missing.json()["message"]) == (
         404,
-        "There is no such user. Received: 'nobody'. Look at the list of users.",
+        "There is no user",
     )
 
 

@@ -50,7 +50,7 @@ def test_images_are_still_a_form(ask: Any, asked: list[Any]) -> None:
         ({"texts": [1]}, 422, "texts"),
         ({"row": []}, 422, "row"),
         ({"top": 0, "texts": ["x"]}, 422, "top"),
-        ({}, 400, "A prediction is for `rows` of a table, or for `texts`."),
+        ({}, 400, "Neither `rows` nor `texts` are given to predict for."),
         ({"rows": [[1]], "texts": ["x"]}, 400, "both"),
         ({"texts": ["x"] * 1001}, 400, "At most 1000"),
     ],

@@ -122,7 +122,7 @@ def test_28_a_source_of_no_known_format_leaves_no_folder(ziggurat, tmp_path):
         ("--test-share", "none", "`splits.test_share` must be a number."),
         ("--quality", "0", "`quality` must be at least 1. Received: 0."),
         ("--quality", "101", "`quality` must be at most 100. Received: 101."),
-        ("--size", "0", "`size` is a number of pixels, or height and width, at least 1. Received: 0 x 0."),
+        ("--size", "0", ", not a number of pixels, or height and width, at least 1"),
         ("--channels", "2", "`channels` must be 1 or 3. Received:"),
         ("--seed", "-1", "`seed` must be at least 0. Received: -1."),
         ("--workers", "2.5", "`workers` must be a whole number. Received: 2.5."),

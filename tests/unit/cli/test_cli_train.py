@@ -282,7 +282,7 @@ def test_a_network_file_is_taken_in(ziggurat, tmp_path):
 def test_a_folder_with_a_job_is_not_taken_again(ziggurat, job):
     answer = ziggurat("train", *FLAGS, "--out", job)
     assert answer.code == 10
-    assert "A new job must get a folder of its own." in answer.err
+    assert "already contains a job; a new one must get a folder of its own" in answer.err
     assert f"Go on with that one by: ziggurat resume {job}." in answer.err
 
 
@@ -321,7 +321,7 @@ def test_resume_goes_on_and_refuses_what_is_done(ziggurat, job):
     assert not (job / "stop.json").exists()
     again = ziggurat("resume", job)
     assert again.code == 10
-    assert f"A job that is complete or under way is not started again. Received: {job} is done." in again.err
+    assert f"{job} is done; a job that is complete or under way is not started again." in again.err
 
 
 def test_a_detached_job_is_watched_and_stopped_from_outside(ziggurat, tmp_path):

@@ -59,10 +59,10 @@ def test_a_version_that_no_step_leaves_is_refused():
         ({}, "A spec must say its `kind`. Known: `train`, `dataset`, `evaluate`, `infer`, `program`, `embed`."),
         (
             {"kind": "trian"},
-            "`kind` must be a kind of job that this release knows. Received: trian. Did you mean `train`?",
+            "is not a kind of job that this release knows",
         ),
-        ({"kind": "train", "version": "new"}, "`version` must be a whole number from 0 on. Received: new."),
-        ({"kind": "train", "version": True}, "`version` must be a whole number from 0 on. Received: True."),
+        ({"kind": "train", "version": "new"}, "; it must be a whole number from 0 on"),
+        ({"kind": "train", "version": True}, "; it must be a whole number from 0 on"),
     ],
 )
 def test_kind_and_version_are_checked_first(content, text):

@@ -234,7 +234,7 @@ def test_a_wrong_folder_is_found_before_its_pictures_miss(tmp_path):
 
 
 def test_no_list_at_all(tmp_path):
-    with pytest.raises(DataError, match=r"A source of lists is a list, or a folder with train.txt"):
+    with pytest.raises(DataError, match="is no list, and has no train"):
         Scanned(TextList(), tmp_path)
     with pytest.raises(DataError, match="cannot be read: No such file"):
         Scanned(TextList(), tmp_path, train="gone.txt")

@@ -267,7 +267,7 @@ def test_what_is_not_there_is_an_error_that_helps(pets, tmp_path):
         make_version(pets, Exclude("train", [0.5]), folder)
     with pytest.raises(UsageError, match="There are: Relabel, CorrectObjects, Exclude, Move"):
         make_version(pets, ["drop"], folder)
-    with pytest.raises(UsageError, match="at least one sample"):
+    with pytest.raises(UsageError, match="leave all samples out"):
         make_version(pets, Resplit(np.full(9, -1)), folder)
     assert [path.name for path in tmp_path.iterdir()] == ["pets"]
 

@@ -89,7 +89,7 @@ def test_scores_are_filtered_by_a_range(found):
 
 def test_classes_cannot_be_asked_for_without_them(found):
     for chosen in (SampleFilter(label=0), SampleFilter(only="wrong"), SampleFilter(order="surest_wrong")):
-        with pytest.raises(JobError, match=r"needs a network that classifies.*task `regression`"):
+        with pytest.raises(JobError, match=r"task `regression`; this needs a network that classifies"):
             found.select(chosen)
     with pytest.raises(JobError, match="needs a network that classifies"):
         found.curves(0, 10)
@@ -160,7 +160,7 @@ def test_other_samples_and_tasks_are_not_compared(tmp_path, found, values):
     fewer = write(tmp_path, table_context(), {"output": predicted[:5]}, {"y": known[:5]}, name="fewer")
     other = write(tmp_path, table_context(), {"output": predicted}, {"y": known}, extra={"task": "free"}, name="other")
 
-    with pytest.raises(JobError, match="both are of datasets that are still there"):
+    with pytest.raises(JobError, match="is not there any more, so evaluations of different data cannot be compared"):
         EvaluationDifferences(found, fewer, nowhere)
     with pytest.raises(JobError, match=r"the same task\. Received: regression and free"):
         EvaluationDifferences(found, other, nowhere)

@@ -120,7 +120,7 @@ def test_a_list_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(DataError, match="No such file"):
         ImageList(tmp_path / "list.txt")
     (tmp_path / "list.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="a text file in UTF-8"):
+    with pytest.raises(DataError, match="cannot be read as text in UTF-8"):
         ImageList(tmp_path / "list.txt")
 
 

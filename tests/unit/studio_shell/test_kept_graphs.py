@@ -14,7 +14,7 @@ from ziggurat.settings import Settings
 from ziggurat.workspace.studio.bootstrap import open_studio
 from ziggurat.workspace.studio.network_graphs import GRAPHS_FOLDER, GraphCache, NetworkGraphs
 
-GONE = "The graph of a network is kept for a while only, and this one is not there any more."
+GONE = "is not there any more: it is kept for a while only"
 
 
 class Hour:

@@ -200,7 +200,7 @@ def test_job_outside_of_the_workspace_keeps_its_folder(original, tmp_path):
         with pytest.raises(JobError, match=r"Only folders of the workspace are deleted\..*job delete .* --force"):
             studio.jobs.delete(job.id)
         assert studio.jobs.get(job.id).folder == str(outside)
-        with pytest.raises(JobError, match="Checkpoints are removed in the workspace only"):
+        with pytest.raises(JobError, match="; checkpoints are removed in the workspace only"):
             studio.outputs.remove_checkpoint(job.id, "step-00000001")
         studio.jobs.delete(job.id, force=True)
         assert "outside" not in jobs_of(studio)

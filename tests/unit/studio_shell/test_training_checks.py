@@ -92,7 +92,7 @@ def test_obstacle_of_lists_all_that_is_wrong(tmp_path):
         ),
         ({"network": "lenet", "backend": "null"}, UnknownNameError, "of the backend null. Known: linear, mlp,"),
         ({"network": "mine.py", "backend": "null"}, ZigguratError, "The backend `null` trains `mlp` or `linear`"),
-        ({"network": "mine.py"}, ZigguratError, "The network file must be readable Python text. Received: mine.py"),
+        ({"network": "mine.py"}, ZigguratError, "cannot be read as Python text:"),
         ({"data": "digit"}, DataError, "Did you mean `digits`?"),
         ({"data": {"source": "digits", "options": {"siz": 8}}}, UnknownNameError, "Did you mean `size`?"),
         ({"network": "unet"}, ZigguratError, "Segmentation needs images with masks"),
@@ -130,7 +130,7 @@ def test_obstacle_of_refuses_a_folder_without_classes(tmp_path):
     (tmp_path / "flat").mkdir()
     (tmp_path / "flat" / "one.png").touch()
 
-    assert "must have a folder for each class" in str(obstacle_of(_spec(data=str(tmp_path / "flat"))))
+    assert "has no folder for each class with images in it" in str(obstacle_of(_spec(data=str(tmp_path / "flat"))))
 
 
 def test_obstacle_of_leaves_pending_data_alone(tmp_path):

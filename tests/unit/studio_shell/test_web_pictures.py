@@ -71,8 +71,8 @@ WRONG = {
     "http:///cat.png": "begins with http:// or https://.",
     "http://a:b/": "Received: something that is no address",
     "http://\udc80/": "Received: something that is no address",
-    "http://example.org:0/": "A port is a number from 1 to 65535. Received: 0",
-    "http://example.org:99999/": "A port is a number from 1 to 65535. Received: 99999",
+    "http://example.org:0/": "is not a port, a number from 1 to 65535",
+    "http://example.org:99999/": "is not a port, a number from 1 to 65535",
 }
 
 

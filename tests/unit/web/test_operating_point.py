@@ -155,7 +155,7 @@ def test_other_splits_say_why_nothing_is_chosen(visit: Any, studio: Any, evaluat
     assert "chosen on the validation split" in page.one("#operating-point-refusal").text
     assert not page.has("#operating-point-set")
     refused = rest(visit, "PUT", studio.jobs.get(job_id).parent, json={"threshold": 0.4, "evaluation": job_id})
-    assert (refused.status_code, "validation split" in refused.json()["rule"]) == (409, True)
+    assert (refused.status_code, "evaluation of the validation split" in refused.json()["rule"]) == (409, True)
 
 
 def test_a_new_best_checkpoint_makes_it_stale(visit: Any, studio: Any, evaluate: Any) -> None:
@@ -204,7 +204,7 @@ def test_an_evaluation_of_another_model_is_refused(visit: Any, studio: Any, eval
     first, second = evaluate(), evaluate()
     body = {"threshold": 0.5, "evaluation": second}
     answer = rest(visit, "PUT", studio.jobs.get(first).parent, json=body)
-    assert (answer.status_code, answer.json()["rule"]) == (409, "The evaluation is of another model.")
+    assert (answer.status_code, "is of another model" in answer.json()["rule"]) == (409, True)
 
 
 def test_a_damaged_file_is_an_error_and_not_ignored(visit: Any, studio: Any, evaluate: Any) -> None:

@@ -101,7 +101,7 @@ def test_a_rejected_form_keeps_what_was_typed(visit, studio, tmp_path, typed, na
 def test_a_damaged_file_is_told_at_its_field(visit, studio):
     answer = visit.post("/pretrained/add", files={"file": ("a.safetensors", b"x" * 50)})
     assert answer.status_code == 409
-    assert "whole file in the format safetensors" in html_of(answer).one("#file-problem").text
+    assert "is damaged, or is no file in the format safetensors:" in html_of(answer).one("#file-problem").text
 
 
 def test_weights_are_deleted_unless_a_training_waits(visit, studio, small, train):

@@ -216,9 +216,7 @@ def remap_input_source(input: _Source, names: Sequence[str]) -> _Source:  # noqa
     """
     if input.setup_done():
         raise StateError(
-            "A source is remapped before it is set up.",
-            received=type(input).__name__,
-            advice="Remap it before `setup`.",
+            f"The {type(input).__name__} is remapped after it was set up.", advice="Remap it before `setup`."
         )
     if len(set(names)) != len(names):
         raise ConfigurationError("Names of inputs differ.", received=", ".join(names), advice="Name each input once.")

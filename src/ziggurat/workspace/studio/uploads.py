@@ -143,9 +143,7 @@ class Uploads:
     def _place(self, upload_id: str) -> Path:
         place = self.folder / upload_id if _ID.fullmatch(upload_id) else None
         if place is None or not place.is_dir():
-            raise MissingEntryError(
-                "There is no such upload.", received=f"`{upload_id}`", advice="Send the files again."
-            )
+            raise MissingEntryError(f"There is no upload `{upload_id}`.", advice="Send the files again.")
         return place
 
 

@@ -540,11 +540,12 @@ def _field_of(error: ZigguratError, texts: Mapping[str, str]) -> str:
         same = next((name for name, text in texts.items() if text.strip() == received), "")
         if same:
             return same
-    for word in re.findall(r"`([^`]+)`", f"{kind} {error.rule} {error.received or ''}"):
+    words = re.findall(r"`([^`]+)`", f"{kind} {error.rule} {error.received or ''}")
+    for word in words:
         for name in (f"options.{word}", word, f"splits.{word}"):
             if name in FIELDS or name in texts:
                 return name
-    return "source" if "source" in error.rule else ""
+    return "source" if "source" in error.rule or texts.get("source", "").strip() in words else ""
 
 
 def _shown_field(path: str) -> str:

@@ -238,7 +238,12 @@ def _evaluate(request: Request, studio: Studio, who: Identity, job_id: str, type
 def _question(job_id: str, typed: Mapping[str, str], most: int) -> Question:
     device = typed.get("device", "")
     if device not in ("", "cpu") and not (device.isascii() and device.isdigit() and len(device) <= len("999")):
-        raise FieldError("device", UsageError("`device` must be `cpu` or a number.", received=f"`{device[:50]}`"))
+        raise FieldError(
+            "device",
+            UsageError(
+                f"`device` is `{device[:50]}`; it must be `cpu` or a number.",
+            ),
+        )
     top = whole_number(typed, "top", 5, 1, most)
     return Question(model=job_id, checkpoint=typed.get("checkpoint", ""), device=device, top=top)
 
