@@ -117,7 +117,7 @@ def test_a_data_set_that_is_not_done_is_not_explored(ask, train):
     answer = ask("GET", f"/api/v1/datasets/{train()['id']}/samples")
 
     assert answer.status_code == 409
-    assert "of kind train" in answer.json()["received"]
+    assert "of kind train" in answer.json()["rule"]
 
 
 def test_an_unclear_format_is_asked_for(ask, studio, tmp_path):

@@ -80,8 +80,7 @@ def test_files_of_no_upload_are_refused(ask):
 def test_a_name_that_no_disk_takes_is_refused_as_a_name(ask):
     answer = ask("POST", "/api/v1/uploads", params={"name": f"cat/{'ä' * 150}.png"}, content=b"x")
     assert answer.status_code == 422
-    assert answer.json()["rule"] == "The name of a file or folder has at most 255 bytes."
-    assert "which has 304" in answer.json()["received"]
+    assert answer.json()["rule"].endswith("has 304 bytes; 255 is the most.")
 
 
 def test_what_a_kill_left_of_an_upload_is_removed(ask, studio):

@@ -108,7 +108,7 @@ def test_a_download_without_a_network_fails_in_words(ask, studio, monkeypatch):
 
     assert begun.status_code == 202
     error = wait_until(failed)["error"]
-    assert error["rule"].startswith("A download needs a connection to download.pytorch.org")
+    assert error["rule"].startswith("There is no connection to download.pytorch.org")
     assert "ziggurat weights add FILE --name mobilenet_v2" in error["advice"]
     assert ask("DELETE", "/api/v1/weights-downloads/mobilenet_v2").status_code == 204
     assert ask("DELETE", "/api/v1/weights-downloads/mobilenet_v2").status_code == 404

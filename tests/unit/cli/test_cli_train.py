@@ -310,7 +310,7 @@ def test_a_training_that_diverged_is_no_success(ziggurat, tmp_path):
 def test_a_killed_worker_is_an_error_that_says_how_to_go_on(ziggurat, tmp_path):
     answer = ziggurat("train", *FLAGS, "--name", "is killed", "--out", tmp_path / "job")
     assert answer.code == 10
-    assert f"The worker of {tmp_path / 'job'} was killed. Received: SIGKILL." in answer.err
+    assert f"The worker of {tmp_path / 'job'} was killed by SIGKILL." in answer.err
     status = ziggurat("status", tmp_path / "job", "--json").content
     assert (status["state"], status["health"], status["can_resume"]) == ("failed", "lost", True)
 

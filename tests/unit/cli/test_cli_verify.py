@@ -146,8 +146,8 @@ def test_a_folder_without_manifest_and_a_wrong_key(tmp_path: Path, capsys: pytes
     code, found = verified(tmp_path, capsys)
     assert (code, found["rule"].endswith("has no manifest.")) == (3, True)
     (tmp_path / "key.pem").write_text("no key")
-    assert verified(tmp_path, capsys, "--key", str(tmp_path / "key.pem"))[1]["rule"].startswith(
-        "has no public Ed25519 key"
+    assert verified(tmp_path, capsys, "--key", str(tmp_path / "key.pem"))[1]["rule"].endswith(
+        "has no public Ed25519 key."
     )
     assert verified(tmp_path, capsys, "--key", str(tmp_path / "none.pem"))[0] == 2
 

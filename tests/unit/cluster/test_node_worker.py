@@ -123,7 +123,7 @@ def test_attempts_have_folders_of_their_own(node, tmp_path):
 
 def test_nothing_is_exchanged_before_the_start(node, tmp_path):
     worker = node()
-    with pytest.raises(JobError, match="There is no studio in"):
+    with pytest.raises(JobError, match="must have been started"):
         worker.exchange(mirror_of(worker, tmp_path).request())
 
 

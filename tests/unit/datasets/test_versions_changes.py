@@ -251,7 +251,7 @@ def test_who_opened_the_test_split_is_not_forgotten(pets, tmp_path):
 
 def test_what_is_not_there_is_an_error_that_helps(pets, tmp_path):
     folder = tmp_path / "b"
-    with pytest.raises(RecordIndexError, match="row 6 of 6 in split train"):
+    with pytest.raises(RecordIndexError, match="no row 6 in the split train of 6 samples"):
         make_version(pets, Exclude("train", [0, 6]), folder)
     with pytest.raises(DataError, match=r"in its split, val\. Received: key '00.png', which is in split train"):
         make_version(pets, Exclude("val", ["00.png"]), folder)

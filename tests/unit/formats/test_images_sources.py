@@ -93,7 +93,7 @@ def test_a_folder_linked_into_itself_is_read_once(folder):
 
 
 def test_folders_without_images_are_refused(tmp_path):
-    with pytest.raises(DataError, match="with 0 class folders and no image"):
+    with pytest.raises(DataError, match="has 0 class folders and no image"):
         ImageFolder(tmp_path)
     with pytest.raises(DataError, match="No such file or directory"):
         ImageFolder(tmp_path / "nowhere")

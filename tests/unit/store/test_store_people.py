@@ -116,7 +116,10 @@ def test_projects(store: Store) -> None:
         (lambda: projects.rename("numbers", "faces"), "There is a project"),
         (lambda: projects.rename("nothing", "x"), "There is no project"),
         (lambda: projects.ensure(" ", 1.0), "must have a name"),
-        (lambda: projects.delete("numbers"), "must be empty. Received: `numbers` with 1 job. Move"),
+        (
+            lambda: projects.delete("numbers"),
+            "The project `numbers` has 1 job; one that is deleted must be empty. Move",
+        ),
         (lambda: projects.delete("numbers", move_jobs_to="nothing"), "There is no project"),
         (
             lambda: projects.delete("numbers", move_jobs_to="numbers"),

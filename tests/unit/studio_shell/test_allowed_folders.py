@@ -32,7 +32,9 @@ def test_an_error_names_the_command_that_allows_a_path(paths: Paths, tmp_path: P
     assert caught.value.details == {"reason": NOT_ALLOWED, "command": f"ziggurat settings allow '{place}'"}
     with pytest.raises(UsageError) as missing:
         paths.allowed(str(place / "nothing"))
-    assert missing.value.rule == caught.value.rule  # of what is outside, it is not said whether it exists
+    assert (
+        missing.value.rule.replace("/nothing", "") == caught.value.rule
+    )  # of what is outside, it is not said whether it exists
 
 
 def test_a_file_stands_for_its_folder(paths: Paths, tmp_path: Path) -> None:
@@ -47,7 +49,7 @@ def test_a_file_stands_for_its_folder(paths: Paths, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/", "relative", "/nowhere/at/all", "~nobody-of-this-name"])
 def test_some_paths_cannot_be_allowed(paths: Paths, path: str) -> None:
-    with pytest.raises(UsageError, match="An allowed folder must be"):
+    with pytest.raises(UsageError, match="cannot be an allowed folder"):
         paths.allow(path)
 
 

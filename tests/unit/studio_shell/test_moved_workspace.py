@@ -168,7 +168,10 @@ def test_a_copy_does_not_take_the_server_of_the_original(original, tmp_path):
 def test_copy_with_a_link_to_the_jobs_of_the_original_is_refused(original, copy):
     shutil.rmtree(copy / "jobs")
     (copy / "jobs").symlink_to(original / "jobs")
-    with pytest.raises(JobError, match=r"has its own folders.*`jobs` in it is a link to the one of .*/original"):
+    with pytest.raises(
+        JobError,
+        match=r"`jobs` in .* is a link to the one of .*/original, and a copy of a workspace has its own folders",
+    ):
         opened(copy)
 
 

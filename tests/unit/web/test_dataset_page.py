@@ -268,7 +268,7 @@ def test_all_that_a_filter_leaves_are_left_out(visit: Any, studio: Studio, pets:
         ({"what": "exclude", "samples": "train/0", "name": " "}, "A version has a name of 1 to 200 characters."),
         (
             {"what": "relabel", "samples": "train/0", "name": "x"},
-            "is no class of the dataset: choose the label that the samples are to get",
+            "Choose the label that the samples are to get.",
         ),
         ({"what": "burn", "samples": "train/0", "name": "x"}, "Samples are given another label, or left out."),
     ],

@@ -438,7 +438,7 @@ def test_a_rate_that_nobody_set_is_not_given_back(visit, begun):
     assert page.status_code == 409
     text = _text(page)
     assert "was not set by hand, so it does not go back to its schedule" in text
-    assert f"learning_rate of {job.id}, which is not set" in text
+    assert f"learning_rate of {job.id} was not set by hand" in text
     assert "There is nothing to do: it follows it." in text
 
 

@@ -408,7 +408,7 @@ def test_quarter_turns_of_no_squares_are_refused_at_the_field(visit: Any, pets: 
 
     assert answer.status_code == 422
     assert '<a href="#augmentation-quad_rotation">' in answer.text
-    assert "Quarter turns need square images, and these have" in answer.text
+    assert "need square images. Received: 20 x 30 px." in answer.text
     assert '<option value="rot90" selected>' in answer.text
 
 

@@ -293,7 +293,7 @@ def test_what_cannot_be_exported_is_said_at_its_field(visit, model, exports, tra
     assert "Did you mean <code>onnx</code>?" in unknown.text
     assert 'id="format-problem"' in unknown.text
     assert 'id="export_checkpoint-problem"' in missing.text
-    with pytest.raises(CheckpointError, match="has a checkpoint"):
+    with pytest.raises(CheckpointError, match="has no checkpoint yet"):
         made.start(train().id, "onnx")
     with pytest.raises(UnknownNameError, match="preprocessing"):
         made.start(model.id, "onnx", preprocessing="outside")
@@ -318,7 +318,7 @@ def test_a_model_is_published_offered_kept_and_withdrawn(visit, studio, model):
 
     with pytest.raises(JobError, match=r"published as LeNet <1>.*Withdraw it first"):
         studio.jobs.delete(model.id, force=True)
-    with pytest.raises(JobError, match=r"step-00000004, published as LeNet <1>"):
+    with pytest.raises(JobError, match=r"step-00000004 is published as LeNet <1>"):
         studio.outputs.remove_checkpoint(model.id, "step-00000004")
 
     assert visit.post(f"{place}/withdraw", data={"name": "LeNet <1>"}).status_code == 303

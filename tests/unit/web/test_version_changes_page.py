@@ -127,7 +127,7 @@ def test_chosen_samples_alone_are_relabeled(visit: Any, studio: Any, evaluated: 
     ("change", "words"),
     [
         ({"scope": "chosen"}, "Choose at least one sample"),
-        ({"to": ""}, "is no class of the dataset: choose the label that the samples are to get"),
+        ({"to": ""}, "No label is chosen: choose the label that the samples are to get"),
         ({"to": "owl"}, "is no class of the dataset: choose the label that the samples are to get"),
         ({"version_name": " "}, "A version has a name"),
     ],

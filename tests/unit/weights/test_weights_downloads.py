@@ -53,7 +53,7 @@ def test_a_download_becomes_an_entry(weights, downloads, server):
     assert (entry.added_by, entry.source) == ("ann", server.url("/small.safetensors"))
     assert entry.preprocessing == {"color": "RGB"}
     assert entry.source_sha256 == hashlib.sha256(server.files["/small.safetensors"]).hexdigest()
-    with pytest.raises(UsageError, match="their own"):
+    with pytest.raises(UsageError, match="There are pretrained weights of the name"):
         downloads.start("first")
 
 

@@ -536,16 +536,15 @@ def _field_of(error: ZigguratError, texts: Mapping[str, str]) -> str:
     if isinstance(error, UnknownNameError) and kind.startswith("importer"):
         return "format"
     received = (error.received or "").strip("`")
-    if received:
-        same = next((name for name, text in texts.items() if text.strip() == received), "")
-        if same:
-            return same
     words = re.findall(r"`([^`]+)`", f"{kind} {error.rule} {error.received or ''}")
+    for name, text in texts.items():
+        if (typed := text.strip()) and (typed == received or ("/" in typed and typed in words)):
+            return name
     for word in words:
         for name in (f"options.{word}", word, f"splits.{word}"):
             if name in FIELDS or name in texts:
                 return name
-    return "source" if "source" in error.rule or texts.get("source", "").strip() in words else ""
+    return "source" if "source" in error.rule else ""
 
 
 def _shown_field(path: str) -> str:
