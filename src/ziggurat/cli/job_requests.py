@@ -151,9 +151,7 @@ def _secret(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"The file of a token, {file}, cannot be read: {str(error).rstrip('.')}.",
-        ) from None
+        raise UsageError(f"The file of a token, {file}, cannot be read: {str(error).rstrip('.')}.") from None
 
 
 _SET = click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
@@ -418,7 +416,7 @@ def _network_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise NetworkCodeError(
-            f"The network file {path} cannot be read as Python text: {str(error).rstrip('.')}.",
+            f"The network file {path} cannot be read as Python text: {str(error).rstrip('.')}."
         ) from None
 
 
@@ -485,8 +483,6 @@ def _save(heat: Mapping[str, Any], target: Path) -> str:
     try:
         target.write_bytes(base64.b64decode(heat["png"]))
     except OSError as error:
-        raise StorageError(
-            f"The image of Grad-CAM cannot be written: {str(error).rstrip('.')}.",
-        ) from error
+        raise StorageError(f"The image of Grad-CAM cannot be written: {str(error).rstrip('.')}.") from error
     found = f"{target}: where it looked for {heat['class']}, at the layer {heat['layer']}"
     return found if heat["largest"] else f"{found}; nothing speaks for this class there"

@@ -45,7 +45,9 @@ def job_threshold(
     if clear and chosen:
         raise UsageError("Thresholds are chosen or cleared.", received="both", advice="Leave out --clear.")
     if evaluation is not None and not chosen:
-        raise UsageError("An operating point needs a threshold.", advice="Such as 0.7, or --class NAME=0.7.")
+        raise UsageError(
+            "No threshold is given: an operating point needs one.", advice="Such as 0.7, or --class NAME=0.7."
+        )
     with studio_client(application, studio) as client:
         if clear:
             client.models.clear_operating_point(model_id)

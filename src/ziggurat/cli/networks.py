@@ -91,9 +91,7 @@ def graph(
     found = open_workspace(application).tasks.describe(network, **options)
     application.output.document(found, _graph_text(found, operations=operations))
     if tensorboard is not None and found["tensorboard"]["problem"]:
-        raise ConfigurationError(
-            f"TensorBoard cannot show the graph: {found['tensorboard']['problem']}",
-        )
+        raise ConfigurationError(f"TensorBoard cannot show the graph: {found['tensorboard']['problem']}")
 
 
 @click.group(cls=Group)
@@ -111,7 +109,7 @@ def check(application: Application, file: Path, framework: str) -> int | None:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"The network file {file} cannot be read as text in UTF-8: {str(error).rstrip('.')}.",
+            f"The network file {file} cannot be read as text in UTF-8: {str(error).rstrip('.')}."
         ) from error
     backend = _chosen(framework) or file_backend(FileNetwork(path=str(file), text=text))
     found = check_network(text, backend=backend)

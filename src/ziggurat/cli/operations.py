@@ -47,9 +47,7 @@ def call(application: Application, operation: str | None, fields: tuple[str, ...
 def _field(text: str) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign or not name.rstrip(":").isidentifier():
-        raise UsageError(
-            f"`{text[:80]}` is not a field: these are FIELD=TEXT or FIELD:=JSON.",
-        )
+        raise UsageError(f"`{text[:80]}` is not a field: these are FIELD=TEXT or FIELD:=JSON.")
     if not name.endswith(":"):
         return name, value
     try:

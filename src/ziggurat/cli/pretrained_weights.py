@@ -177,9 +177,7 @@ def _class_names(path: Path | None) -> tuple[str, ...]:
     try:
         return class_names_of(path.read_bytes())
     except OSError as error:
-        raise UsageError(
-            f"The file of class names `{path}` cannot be read: {error.strerror}.",
-        ) from None
+        raise UsageError(f"The file of class names `{path}` cannot be read: {error.strerror}.") from None
 
 
 def _user() -> str:

@@ -173,9 +173,7 @@ class Connection:
 def _checked(path: str) -> str:
     """Return a path whose parts are names as they are: an id with `..` in it must not reach another route."""
     if any(part in ("", ".", "..") for part in path.split("/")[1:]):
-        raise UsageError(
-            f"`{path}` has an id or a name that is a path, which none is in the studio.",
-        )
+        raise UsageError(f"`{path}` has an id or a name that is a path, which none is in the studio.")
     return quote(path)
 
 

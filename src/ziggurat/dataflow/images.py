@@ -189,9 +189,7 @@ def _class_names(root: Path) -> list[str]:
         with os.scandir(root) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
     except OSError as error:
-        raise DataError(
-            f"`{root}` cannot be read as a folder of images: {error.strerror}.",
-        ) from error
+        raise DataError(f"`{root}` cannot be read as a folder of images: {error.strerror}.") from error
 
 
 def _images_below(folder: Path) -> list[str]:
@@ -215,9 +213,7 @@ def _read_list(path: Path) -> list[tuple[str, int]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"The list `{path}` cannot be read as text in UTF-8: {str(error).rstrip('.')}.",
-        ) from error
+        raise DataError(f"The list `{path}` cannot be read as text in UTF-8: {str(error).rstrip('.')}.") from error
     pairs = []
     for number, line in enumerate(lines, start=1):
         if line.strip():

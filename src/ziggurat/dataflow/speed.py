@@ -104,9 +104,7 @@ class TestDataSpeed(ProxyDataFlow):
         while True:
             yield from self.ds
             if not self.ds._ziggurat_delivered:
-                raise DataError(
-                    "The flow has no datapoints to measure.",
-                )
+                raise DataError("The flow has no datapoints to measure.")
 
 
 class PrintData(ProxyDataFlow):

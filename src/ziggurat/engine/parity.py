@@ -160,7 +160,7 @@ class _Differences:
                 raise DataError(
                     f"The output {name} of the export "
                     f"{'is missing' if found is None else f'has shape {found.shape}'}, where the network gives "
-                    f"{expected.shape}.",
+                    f"{expected.shape}."
                 )
             if expected.dtype.kind in "bu":
                 expected, found = expected.astype(np.int64), found.astype(np.int64)

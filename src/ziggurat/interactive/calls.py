@@ -136,7 +136,7 @@ def dataset(source: Any, *, name: str | None = None, progress: bool = True, **se
         return _made(home, made, name, settings, progress=progress)
     if not isinstance(source, (str, Path)):
         raise UsageError(
-            f"A dataset cannot be made of a {type(source).__name__}: give a path, `(images, labels)`, or rows.",
+            f"A dataset cannot be made of a {type(source).__name__}: give a path, `(images, labels)`, or rows."
         )
     text = str(source)
     found = DIGITS if text == DIGITS else home.dataset_id(text)

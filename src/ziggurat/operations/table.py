@@ -62,7 +62,7 @@ class Operation:
         """
         if self.gives_file:
             raise UsageError(
-                f"The answer of `{self.name}` is a file.",
+                f"`{self.name}` answers with a file, and not with JSON.",
                 advice=f"Save it by `client.{self.client}` or `ziggurat {self.command}`.",
             )
         rest = dict(fields)

@@ -159,9 +159,7 @@ class RecordReader(ABC):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.exists():
-            raise DataError(
-                f"There is no store at `{self.path}`.",
-            )
+            raise DataError(f"There is no store at `{self.path}`.")
         self._reopen()
 
     def get(self, number: int) -> bytes:
@@ -242,7 +240,7 @@ class RecordReader(ABC):
     def _checked(self, number: int) -> int:
         if not 0 <= number < len(self):
             raise RecordIndexError(
-                f"There is no record {number} among the {len(self)} of `{self.path}`, which are numbered from 0.",
+                f"There is no record {number} among the {len(self)} of `{self.path}`, which are numbered from 0."
             )
         return int(number)
 

@@ -320,7 +320,7 @@ def unpack_record(value: bytes) -> Record:
         return Record(tuple(FileReference(*part[1:]) if type(part) is tuple else part for part in parts), label)
     except (TypeError, ValueError) as error:
         raise DecodingError(
-            f"A record of the dataset is damaged, not parts and a label: {str(error).rstrip('.')}.",
+            f"A record of the dataset is damaged, not parts and a label: {str(error).rstrip('.')}."
         ) from error
 
 
@@ -342,9 +342,7 @@ def read_frame(source: IO[bytes]) -> Any:
         return None
     (length,) = LENGTH.unpack(header)
     if length > MAX_BYTES:
-        raise DecodingError(
-            f"A message has {length} bytes; {MAX_BYTES} is the most.",
-        )
+        raise DecodingError(f"A message has {length} bytes; {MAX_BYTES} is the most.")
     content = source.read(length)
     return unpack(content) if len(content) == length else None
 

@@ -112,7 +112,7 @@ class SplitReader:
     def _place(self, row: int) -> tuple[RecordReader, int]:
         if not 0 <= row < len(self):
             raise RecordIndexError(
-                f"There is no row {row} in the split {self.split} of `{self.folder}`, which has {len(self)} samples.",
+                f"There is no row {row} in the split {self.split} of `{self.folder}`, which has {len(self)} samples."
             )
         if not self._readers:
             self._readers = [self._store(store.path) for store in self.manifest.splits[self.split].stores]
@@ -157,9 +157,7 @@ def _chosen_rows(path: Path) -> np.ndarray:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
-        raise DataError(
-            f"The chosen rows of a split in `{path}` are damaged: {str(error).rstrip('.')}.",
-        ) from None
+        raise DataError(f"The chosen rows of a split in `{path}` are damaged: {str(error).rstrip('.')}.") from None
 
 
 class ChangedLabels(Mapping[int, Any]):

@@ -278,9 +278,7 @@ def _as_tree_error(request: Request, error: HTTPException) -> ZigguratError:
         return NotFoundError("There is nothing at this address.", received=received, advice="See /api/v1/docs.")
     if error.status_code == 405:
         return ConflictError("The address takes other methods.", received=received, advice="See /api/v1/docs.")
-    return UsageError(
-        f"The server cannot read the request: {str(error.detail).rstrip('.')}.",
-    )
+    return UsageError(f"The server cannot read the request: {str(error.detail).rstrip('.')}.")
 
 
 def _field(problem: Mapping[str, Any]) -> dict[str, str]:

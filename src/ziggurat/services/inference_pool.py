@@ -515,18 +515,14 @@ def _checked(images: Sequence[ImageFile]) -> list[list[Any]]:
 def _checkpoint_name(name: str | None) -> str | None:
     """Return the name as it came, or None for an empty one; a path out of the folder of checkpoints is none."""
     if name and (name.startswith("/") or ".." in name.split("/") or not name.isprintable()):
-        raise CheckpointError(
-            f"The name of a checkpoint is a path: {name!r}.",
-        )
+        raise CheckpointError(f"The name of a checkpoint is a path: {name!r}.")
     return name or None
 
 
 def _device_name(device: str | int | None) -> str:
     name = "" if device is None else str(device)
     if name and name != "cpu" and not name.isdecimal():
-        raise UsageError(
-            f"`device` is {name!r}, not `cpu` or the index of an accelerator.",
-        )
+        raise UsageError(f"`device` is {name!r}, not `cpu` or the index of an accelerator.")
     return name
 
 

@@ -120,9 +120,7 @@ class TensorBoards:
             JobError: where it does not answer; its own words are shown.
         """
         if not _JOB_ID.fullmatch(job_id):
-            raise JobError(
-                f"{job_id!r} is no id of a job: it has letters, digits, `-`, `_` and `.`.",
-            )
+            raise JobError(f"{job_id!r} is no id of a job: it has letters, digits, `-`, `_` and `.`.")
         prefix = self._prefix_of(job_id)
         with self._pool.use(job_id, self._ready_within_s) as board:
             port = board.wait_until_ready(self._ready_within_s)

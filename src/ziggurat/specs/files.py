@@ -108,9 +108,7 @@ def read_content(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise SpecError(f"The spec {path} is not JSON: {str(error).rstrip('.')}.", advice="Mend it there.") from None
     if not isinstance(content, dict):
-        raise SpecError(
-            f"The spec {path} holds a {type(content).__name__}, not a JSON object.",
-        )
+        raise SpecError(f"The spec {path} holds a {type(content).__name__}, not a JSON object.")
     return content
 
 
@@ -254,7 +252,7 @@ def _kind(content: Mapping[str, Any], newest: Mapping[str, int]) -> str:
         return kind
     known = ", ".join(f"`{name}`" for name in newest)
     if kind is None:
-        raise SpecError("A spec must say its `kind`.", advice=f"Known: {known}.", details={"field": "kind"})
+        raise SpecError("The spec does not say its `kind`.", advice=f"Known: {known}.", details={"field": "kind"})
     nearest = nearest_names(str(kind), newest)
     advice = f"Did you mean `{nearest[0]}`? " if nearest else ""
     raise SpecError(

@@ -58,9 +58,7 @@ def _from_flags(
 ) -> Spec:
     content = upgrade(base or {"kind": kind, "version": 1})
     if content["kind"] != kind:
-        raise SpecError(
-            f"The spec is of kind {content['kind']}; this command takes one of kind {kind}.",
-        )
+        raise SpecError(f"The spec is of kind {content['kind']}; this command takes one of kind {kind}.")
     fields = {field.path: field for field in describe_fields(SPEC_KINDS[kind])}
     assigned = [(path.strip(), equals, text) for path, equals, text in (each.partition("=") for each in assignments)]
     check_named_once({*flags, *(path for path, _, _ in assigned)}, kind)

@@ -88,9 +88,7 @@ class ProjectRepository:
                     advice="Move its jobs to another project first.",
                 )
             if move_jobs_to == name:
-                raise UsageError(
-                    f"{name} is the project that is deleted; its jobs must move to another one.",
-                )
+                raise UsageError(f"{name} is the project that is deleted; its jobs must move to another one.")
             if move_jobs_to:
                 _id_of(connection, move_jobs_to)
             connection.execute(sa.update(jobs).where(jobs.c.project == name).values(project=move_jobs_to or ""))

@@ -172,9 +172,7 @@ def original_targets(y: np.ndarray) -> np.ndarray:
 def _scale_and_place(header: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return scale and place of x, y, x, y, each (…, 1, 4) float64."""
     if header.shape[-1:] != (ROW_LENGTH,):
-        raise UsageError(
-            f"A header row has shape {header.shape}, not 16 numbers.",
-        )
+        raise UsageError(f"A header row has shape {header.shape}, not 16 numbers.")
     header = header[..., None, :].astype(np.float64)
     return tuple(np.concatenate([each[..., ::-1]] * 2, axis=-1) for each in (header[..., SCALE], header[..., PLACE]))  # type: ignore[return-value]
 

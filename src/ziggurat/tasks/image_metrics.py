@@ -158,7 +158,7 @@ def _images(values: np.ndarray) -> np.ndarray:
     if values.ndim != 4:
         raise UsageError(
             f"Images of shape {values.shape} are neither (samples, height, width, channels) nor "
-            "(samples, height, width).",
+            "(samples, height, width)."
         )
     return values
 

@@ -137,7 +137,7 @@ def nearest_neighbor_accuracy(embeddings: np.ndarray, labels: np.ndarray) -> flo
     if embeddings.ndim != 2 or labels.shape != embeddings.shape[:1]:
         raise UsageError(
             f"Labels of shape {labels.shape} are not one for each of the embeddings, which have shape "
-            f"{embeddings.shape}.",
+            f"{embeddings.shape}."
         )
     known = labels >= 0
     points, labels = np.asarray(embeddings[known], np.float64), labels[known]

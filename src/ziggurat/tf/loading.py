@@ -138,7 +138,9 @@ class _WeightLoader(SessionInit):
             StateError: before that.
         """
         if self._report is None:
-            raise StateError("A loader reports on what it has loaded.", advice="Read it once the training has begun.")
+            raise StateError(
+                "The loader has loaded nothing yet to report on.", advice="Read it once the training has begun."
+            )
         return self._report
 
     def _weights(self) -> StoredWeights:

@@ -182,9 +182,7 @@ def params_of_metagraph(path: str | Path) -> list[str]:
     except OSError as error:
         raise MissingCheckpointError(f"The metagraph {path} must be readable ({error.strerror}).") from error
     except Exception as error:  # that of protocol buffers has no public name
-        raise CheckpointError(
-            f"`{path}` is no metagraph, or is damaged.",
-        ) from error
+        raise CheckpointError(f"`{path}` is no metagraph, or is damaged.") from error
     names: list[str] = []
     for key in (tf.GraphKeys.TRAINABLE_VARIABLES, tf.GraphKeys.MODEL_VARIABLES):
         for text in graph.collection_def[key].bytes_list.value if key in graph.collection_def else ():

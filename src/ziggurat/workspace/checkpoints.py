@@ -183,9 +183,7 @@ def chosen_checkpoint(job: Job, name: str = "") -> KeptCheckpoint:
         MissingCheckpointError: where it has none of that name.
     """
     if job.kind != "train":
-        raise JobError(
-            f"{job.id} is of kind {job.kind}; this needs a job of kind train.",
-        )
+        raise JobError(f"{job.id} is of kind {job.kind}; this needs a job of kind train.")
     folder = JobFolder(Path(job.folder))
     if not kept_checkpoints(folder):
         raise CheckpointError(

@@ -134,7 +134,7 @@ class JobOutputs:
             return self._jobs.folder(job).sample_image(number).read_bytes()
         except OSError:
             raise MissingEntryError(
-                f"Image {number} of {job} is not kept with the job: it is in a dataset of the studio, or gone.",
+                f"Image {number} of {job} is not kept with the job: it is in a dataset of the studio, or gone."
             ) from None
 
     def images(self, job: str) -> list[LoggedImage]:
@@ -159,9 +159,7 @@ class JobOutputs:
                 return path.read_bytes()
         except OSError:
             pass
-        raise MissingEntryError(
-            f"{job} has no image `{file[:200]}`.",
-        )
+        raise MissingEntryError(f"{job} has no image `{file[:200]}`.")
 
     # ---- checkpoints
 

@@ -207,9 +207,7 @@ def train_spec(content: Mapping[str, Any]) -> TrainSpec:
     """
     spec = parse_spec({"kind": "train", "version": 1, **content}, source="the request")
     if not isinstance(spec, TrainSpec):
-        raise SpecError(
-            f"The spec is of kind {spec.kind}, and a training has one of kind train.",
-        )
+        raise SpecError(f"The spec is of kind {spec.kind}, and a training has one of kind train.")
     return spec
 
 
@@ -221,9 +219,7 @@ def train_needs(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
         accelerators: of the machine; where the spec leaves the choice open and there are any, it is one of them.
     """
     if not isinstance(spec, TrainSpec):
-        raise SpecError(
-            f"The spec is of kind {spec.kind}, and a training has one of kind train.",
-        )
+        raise SpecError(f"The spec is of kind {spec.kind}, and a training has one of kind train.")
     info = backend_infos().get(spec.backend)
     if accelerators and not spec.devices and info is not None and info.accelerators:
         # The spec leaves the choice open: one accelerator, whichever is free first.

@@ -257,7 +257,7 @@ def _network(address: str) -> str:
 def _too_many(wait_s: float) -> TooManyLoginsError:
     whole_s = max(1, math.ceil(wait_s))
     return TooManyLoginsError(
-        "After several failed tries to log in there is a wait before the next one.",
+        "Several tries to log in failed: there is a wait before the next one.",
         advice=f"Try again in {whole_s} s.",
         details={"retry_after_s": whole_s},
     )

@@ -193,7 +193,7 @@ def end_server(
         pass
     except PermissionError:
         raise JobError(
-            f"Process {state.pid} is a studio of another user, and only the user who started it can stop it.",
+            f"Process {state.pid} is a studio of another user, and only the user who started it can stop it."
         ) from None
     waited_s = 0.0
     while state.is_alive:

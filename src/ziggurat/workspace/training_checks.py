@@ -567,9 +567,7 @@ def _of_manifest(folder: Path) -> KnownData:
     sizes = {split: note.count for split, note in manifest.splits.items()}
     kind, image = manifest.schema.kind, manifest.image
     if tasks_for(manifest.schema) and "train" not in sizes:
-        raise DataError(
-            f"`{folder}` has no training split, only {', '.join(sizes)}.",
-        )
+        raise DataError(f"`{folder}` has no training split, only {', '.join(sizes)}.")
     size = None if image is None or None in (image.height_px, image.width_px) else (image.height_px, image.width_px)
     return KnownData(
         kind=kind,

@@ -158,9 +158,7 @@ def _turned(last: str, array: np.ndarray, *, to_torch: bool) -> np.ndarray:
 def _array(name: str, value: Any) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.kind in "OUSV":
-        raise CheckpointError(
-            f"The weight {name} is a {type(value).__name__}, not an array of numbers.",
-        )
+        raise CheckpointError(f"The weight {name} is a {type(value).__name__}, not an array of numbers.")
     return array
 
 

@@ -287,7 +287,7 @@ def test_a_folder_without_a_job_starts_nothing(opens: Opens, tmp_path: Path) -> 
 
 def test_more_than_a_request_may_hold(opens: Opens, folder: Path) -> None:
     part = bytes(64 << 20)
-    with pytest.raises(UsageError, match=r"at most 256 MiB\. Received: 320 MiB\."):
+    with pytest.raises(UsageError, match=r"The images of the request have 320 MiB; 256 MiB is the most\."):
         opens().predict(folder, None, [("a", part)] * 5)
 
 

@@ -124,7 +124,7 @@ def test_a_rate_is_set_and_follows_its_schedule_again(ziggurat, studio):
         code, out, _ = ziggurat("job", "rate", place, "--schedule", "--json")
         assert (code, json.loads(out)["rule"]) == (
             10,
-            "was not set by hand, so it does not go back to its schedule",
+            f"`learning_rate` of {place} was not set by hand, so it does not go back to its schedule.",
         )
         code, _, err = ziggurat("job", "rate", place, "0.5")
         assert code == 3

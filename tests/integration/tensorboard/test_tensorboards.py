@@ -142,7 +142,7 @@ def test_what_it_said_is_shown(opens: Opens) -> None:
     boards = opens({"STAND_IN": "fails"})
     with pytest.raises(JobError) as caught:
         boards.proxy_target("41")
-    assert "must answer within 60 s. Received: no such plugin. Look at its output in " in str(caught.value)
+    assert "did not answer within 60 s. Received: no such plugin. Look at its output in " in str(caught.value)
     assert boards.status() == [] or not boards.status()[0].port
 
 

@@ -56,7 +56,7 @@ def test_a_version_that_no_step_leaves_is_refused():
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ({}, "A spec must say its `kind`. Known: `train`, `dataset`, `evaluate`, `infer`, `program`, `embed`."),
+        ({}, "The spec does not say its `kind`. Known: `train`, `dataset`, `evaluate`, `infer`, `program`, `embed`."),
         (
             {"kind": "trian"},
             "`trian` is not a kind of job that this release knows. Did you mean `train`?",

@@ -265,7 +265,7 @@ def test_results_are_replaced_whole(tmp_path, samples):
 def test_wrong_questions_are_said(found, tmp_path):
     with pytest.raises(UsageError, match=r"There is no class 6: they have numbers from 0 to 5"):
         found.curves(6, 10)
-    with pytest.raises(UsageError, match="A class has a number from 0 to 5"):
+    with pytest.raises(UsageError, match="There is no class 9: they have numbers from 0 to 5"):
         found.select(SampleFilter(label=9))
     with pytest.raises(UsageError, match="is of no sample that was predicted for"):
         found.place_of_row(1)

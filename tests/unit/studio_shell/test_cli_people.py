@@ -120,7 +120,7 @@ def test_a_password_is_set_from_standard_input(ziggurat, anna, people):
 def test_without_a_terminal_a_password_is_not_asked_for(ziggurat):
     answer = ziggurat("user", "add", "anna", "--role", "admin")
     assert answer.code == 2
-    assert "A password is asked for in a terminal." in answer.err
+    assert "There is no terminal to ask for the password in." in answer.err
     assert "--password-stdin" in answer.err
 
 

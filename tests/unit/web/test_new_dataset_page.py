@@ -151,7 +151,7 @@ def test_an_htmx_request_is_sent_on_by_a_header(visit: Any, folder: Path) -> Non
         ("size", "[" * 20000, "Size must be"),
         ("options.min_per_class", "[" * 20000, "Min per class must be a whole number."),
         ("options.min_per_class", "few", "Min per class must be a whole number."),
-        ("splits.lists.val", "/etc/passwd", "is in no folder that is allowed in this studio"),
+        ("splits.lists.val", "/etc/passwd", "/etc/passwd is in no folder that is allowed in this studio"),
         ("format", "cocoa", "cocoa is not a known"),
     ],
 )

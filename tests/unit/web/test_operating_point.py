@@ -186,7 +186,7 @@ def test_a_checkpoint_that_was_written_again_is_another_one(visit: Any, studio: 
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
-        ({}, 400, "needs a threshold"),
+        ({}, 400, "No threshold is given"),
         ({"threshold": 1.5}, 422, "threshold"),
         ({"threshold": "NaN"}, 422, "threshold"),
         ({"thresholds": {"owl": 0.5}}, 422, "owl"),

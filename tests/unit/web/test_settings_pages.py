@@ -217,7 +217,7 @@ def test_a_new_password_is_typed_twice_and_logs_out(visit_as, studio):
     done = viewer.post("/account/password", data={**sent, "again": sent["new_password"]})
 
     assert (unequal.status_code, wrong.status_code) == (422, 401)
-    assert "Both new passwords must be the same." in _text(unequal)
+    assert "The two new passwords differ." in _text(unequal)
     assert (done.status_code, done.headers["location"]) == (303, "/login")
     assert viewer.get("/account").headers["location"].startswith("/login")
     assert studio.people.login("viewer", sent["new_password"], address="here").user.name == "viewer"

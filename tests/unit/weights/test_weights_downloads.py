@@ -92,7 +92,7 @@ def test_a_download_that_failed_is_begun_again(weights, downloads, server):
     content = server.files.pop("/small.safetensors")
     downloads.start("first")
     failed = wait_until(lambda: next((each for each in downloads.all() if each.state == "failed"), None))
-    assert "404 Not Found" in failed.error["received"]
+    assert "404 Not Found" in failed.error["rule"]
     server.files["/small.safetensors"] = content
     downloads.start("first")
     wait_until(lambda: not downloads.all())

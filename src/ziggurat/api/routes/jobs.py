@@ -93,7 +93,7 @@ def act(studio: StudioDep, who: TrainerUser, body: BulkBody) -> Response:
         raise UsageError(
             "Both `ids` and `filter` are given: choose jobs by one of them."
             if body.ids is not None
-            else "Neither `ids` nor `filter` is given: choose jobs by one of them.",
+            else "Neither `ids` nor `filter` is given: choose jobs by one of them."
         )
     chosen = body.filter.chosen() if body.filter else body.ids or []
     change = body.change.change() if body.change else None

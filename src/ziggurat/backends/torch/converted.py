@@ -41,13 +41,11 @@ def run_converted(
         missing, unexpected = module.load_state_dict(tensors, strict=False)
     except RuntimeError as error:
         raise CheckpointError(
-            f"The weights have other shapes than the network: {str(error)[:300].rstrip('.')}.",
+            f"The weights have other shapes than the network: {str(error)[:300].rstrip('.')}."
         ) from None
     if missing or unexpected:
         names = ", ".join([*missing, *unexpected][:6])
-        raise CheckpointError(
-            f"The weights have other names than the network: {names}.",
-        )
+        raise CheckpointError(f"The weights have other names than the network: {names}.")
     module.eval()
     inside: dict[str, torch.Tensor] = {}
     for name, layer in module.named_modules():

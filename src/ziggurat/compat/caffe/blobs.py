@@ -46,9 +46,7 @@ def read_caffemodel(path: Path) -> dict[str, list[np.ndarray]]:
                 continue
             count += 1
             if count > _MOST_LAYERS:
-                raise CaffeError(
-                    f"`{path.name}` has more than {_MOST_LAYERS:,} layers, the most that are read.",
-                )
+                raise CaffeError(f"`{path.name}` has more than {_MOST_LAYERS:,} layers, the most that are read.")
             name, blobs = _layer(as_message(value), number == _OLD_LAYER)
             if blobs:
                 found[name] = blobs
@@ -80,9 +78,7 @@ def _content(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > _MOST_BYTES:
-            raise CaffeError(
-                f"`{path.name}` has {size:,} bytes; files of Caffe are read up to 4 GiB.",
-            )
+            raise CaffeError(f"`{path.name}` has {size:,} bytes; files of Caffe are read up to 4 GiB.")
         return path.read_bytes()
     except OSError as error:
         raise CaffeError("The file must be readable.", received=f"`{path}`: {error.strerror}") from None
@@ -104,9 +100,7 @@ def _layer(message: memoryview, is_old: bool) -> tuple[str, list[np.ndarray]]:
                 elif inner == 50:
                     blobs.append(as_message(content))
         if len(blobs) > _MOST_BLOBS:
-            raise CaffeError(
-                f"The layer `{name[:60]}` has more than {_MOST_BLOBS} arrays, the most that are read.",
-            )
+            raise CaffeError(f"The layer `{name[:60]}` has more than {_MOST_BLOBS} arrays, the most that are read.")
     return name, [_blob(each) for each in blobs]
 
 
@@ -127,9 +121,7 @@ def _blob(message: memoryview) -> np.ndarray:
     if shape is None and not any(old):
         axes = [data.size]
     if len(axes) > _MOST_AXES or any(axis < 0 for axis in axes) or math.prod(axes) != data.size:
-        raise WireFormatError(
-            f"An array has {data.size:,} numbers, which do not fit its shape {tuple(axes[:8])}.",
-        )
+        raise WireFormatError(f"An array has {data.size:,} numbers, which do not fit its shape {tuple(axes[:8])}.")
     return data.reshape(axes)
 
 

@@ -330,9 +330,7 @@ def _without_softmax(graph: Graph) -> None:
 
 def _shapes(graph: Graph, shape: Shape) -> dict[int, Shape]:
     if not shape or not all(0 < axis <= 1 << 16 for axis in shape) or math.prod(shape) > 1 << 27:
-        raise CaffeError(
-            f"{'x'.join(map(str, shape))} is not the shape of an image, such as 3x224x224.",
-        )
+        raise CaffeError(f"{'x'.join(map(str, shape))} is not the shape of an image, such as 3x224x224.")
     shapes: dict[int, Shape] = {graph.image: tuple(shape)}
     numbers = weights = 0
     for node in graph.nodes:

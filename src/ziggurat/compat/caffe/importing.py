@@ -261,9 +261,7 @@ def read_text(path: Path) -> str:
     """
     try:
         if path.stat().st_size > _MOST_TEXT_BYTES:
-            raise CaffeError(
-                f"`{path.name}` has {path.stat().st_size:,} bytes; texts are read up to 8 MiB.",
-            )
+            raise CaffeError(f"`{path.name}` has {path.stat().st_size:,} bytes; texts are read up to 8 MiB.")
         return path.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff")
     except OSError as error:
         raise CaffeError("The file must be readable.", received=f"`{path}`: {error.strerror}") from None

@@ -248,9 +248,7 @@ def read_network(text: str) -> NetworkText:
         raise CaffeError("A network has `layer` or `layers`, not both.", line=root.line_of("layers"))
     messages = [*root.messages("layer"), *root.messages("layers")]
     if len(messages) > _MOST_LAYERS:
-        raise CaffeError(
-            f"The network has {len(messages):,} layers; {_MOST_LAYERS:,} is the most.",
-        )
+        raise CaffeError(f"The network has {len(messages):,} layers; {_MOST_LAYERS:,} is the most.")
     is_old = root.has("layers")
     layers = _padded([_layer(_upgraded(each) if is_old else each, is_old) for each in messages])
     return NetworkText(root.text("name"), tuple(layers), _inputs(root), text)

@@ -191,9 +191,7 @@ def parse_text(text: str) -> Message:
         CaffeError: where it is not in the text format, names the line; or is too large or too deep.
     """
     if len(text) > _MOST_BYTES:
-        raise CaffeError(
-            f"The text has {len(text):,} characters; {_MOST_BYTES:,} is the most.",
-        )
+        raise CaffeError(f"The text has {len(text):,} characters; {_MOST_BYTES:,} is the most.")
     return _Parser(text).message()
 
 

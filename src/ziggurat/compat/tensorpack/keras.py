@@ -92,7 +92,7 @@ class KerasModelCaller:
             model = self._get_model(*input_tensors)
             if not isinstance(model, tf_keras.Model):
                 raise ConfigurationError(
-                    f"The function of a Keras model returned a {type(model).__name__}, not a Keras model.",
+                    f"The function of a Keras model returned a {type(model).__name__}, not a Keras model."
                 )
             restore_collection(before)
             # What Keras adds to the collections is not always what the model trains.
@@ -141,7 +141,7 @@ def setup_keras_trainer(
         outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
         if not len(outputs) == len(targets) == len(loss):
             raise ConfigurationError(
-                f"There are {len(outputs)} outputs, {len(targets)} targets and {len(loss)} losses, not one of each.",
+                f"There are {len(outputs)} outputs, {len(targets)} targets and {len(loss)} losses, not one of each."
             )
         # Outside of the scopes of the loss: callbacks find the values by these names.
         parts = [

@@ -61,7 +61,7 @@ def convert_torch(
         ) from None
     except BROKEN as error:
         raise TorchError(
-            f"The file changes its modules in a way that is not known to an import: {str(error)[:100].rstrip('.')}.",
+            f"The file changes its modules in a way that is not known to an import: {str(error)[:100].rstrip('.')}."
         ) from None
     if labels and graph.class_count and len(labels) != graph.class_count:
         conversion.warnings.append(f"{len(labels)} class names, and {graph.class_count} classes in the network.")
@@ -209,8 +209,6 @@ def _mean(path: Path, shape: Shape) -> np.ndarray:
     except (OSError, cv2.error):
         image = None
     if image is None:
-        raise TorchError(
-            f"`{path.name}` is no mean: it is neither an image, such as `mean.jpg`, nor a `.binaryproto`.",
-        )
+        raise TorchError(f"`{path.name}` is no mean: it is neither an image, such as `mean.jpg`, nor a `.binaryproto`.")
     found = image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
     return cut_mean(np.ascontiguousarray(found, np.float32), shape)

@@ -60,7 +60,7 @@ def build_torch_graph(record: Mapping[str, Any], shape: Shape) -> tuple[Graph, d
         return _built(record, shape)
     except BROKEN as error:
         raise TorchError(
-            f"The file changes its modules in a way that is not known to an import: {str(error)[:100].rstrip('.')}.",
+            f"The file changes its modules in a way that is not known to an import: {str(error)[:100].rstrip('.')}."
         ) from None
 
 

@@ -32,14 +32,12 @@ def from_huggingface(dataset: Any, columns: Sequence[str] | None = None, *, shuf
         )
     missing = [name for name in columns or () if known and name not in known]
     if missing:
-        raise UsageError(
-            f"There is no column {', '.join(missing)}; the columns are {', '.join(known or ())}.",
-        )
+        raise UsageError(f"There is no column {', '.join(missing)}; the columns are {', '.join(known or ())}.")
     if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
         return _FromTable(dataset, columns, shuffle=shuffle)
     if shuffle:
         raise UsageError(
-            f"A {type(dataset).__name__} cannot be shuffled: only the rows of a `datasets.Dataset` have numbers.",
+            f"The {type(dataset).__name__} cannot be shuffled: only the rows of a `datasets.Dataset` have numbers.",
             advice="Call its own `shuffle()`, or use `LocallyShuffleData`.",
         )
     return _FromStream(dataset, columns)

@@ -73,9 +73,7 @@ class CifarBase(ArraySet):
             if name == as_text:
                 return data.decode().split()
             return [label.decode() for label in _plain(data, Path(name))[key]]
-        raise DataError(
-            f"`{self._folder}` has no `{as_text}`, which names the classes.",
-        )
+        raise DataError(f"`{self._folder}` has no `{as_text}`, which names the classes.")
 
     def get_per_pixel_mean(self, names: Sequence[str] = ("train", "test")) -> np.ndarray:
         """Return the mean image of the given splits, (32, 32, 3) float64 RGB, from 0 to 255."""
@@ -117,7 +115,7 @@ class CifarBase(ArraySet):
         if len(images) != len(parts):
             raise DataError(
                 f"`{self._folder}` has {len(images)} of {len(parts)} parts: `{type(self).__name__}` reads "
-                f"{', '.join(parts)}.",
+                f"{', '.join(parts)}."
             )
         return np.ascontiguousarray(np.concatenate(images)), np.concatenate(labels)
 

@@ -241,6 +241,6 @@ def _first_box(path: Path) -> np.ndarray | None:
         corners = [float(box.findtext(corner, "")) for corner in ("xmin", "ymin", "xmax", "ymax")]
     except (ElementTree.ParseError, ValueError) as error:
         raise DataError(
-            f"`{path}` is no XML file of ImageNet with bounding boxes: {str(error).rstrip('.')}.",
+            f"`{path}` is no XML file of ImageNet with bounding boxes: {str(error).rstrip('.')}."
         ) from error
     return np.clip(np.array(corners, np.float32) / np.array(numbers * 2, np.float32), 0, 1)

@@ -194,9 +194,7 @@ class JpegCropBatches(ProxyDataFlow):
 
 def _positive(name: str, value: int) -> int:
     if value < 1:
-        raise UsageError(
-            f"`{name}` is {value}, not 1 or more.",
-        )
+        raise UsageError(f"`{name}` is {value}, not 1 or more.")
     return int(value)
 
 

@@ -78,7 +78,7 @@ class RandomResizedCrop:
         if not (0 < self.area[0] <= self.area[1] <= 1 and 0 < self.aspect[0] <= self.aspect[1]):
             raise UsageError(
                 f"area={self.area} and aspect={self.aspect} are no ranges: `area` is (smallest, largest) "
-                "within (0, 1], `aspect` (smallest, largest) above 0.",
+                "within (0, 1], `aspect` (smallest, largest) above 0."
             )
 
     @property

@@ -23,9 +23,7 @@ class RepeatedData(ProxyDataFlow):
     def __init__(self, ds: DataFlow, num: int) -> None:
         super().__init__(ds)
         if num < -1:
-            raise UsageError(
-                f"`num` is {num}, not a number of passes or -1 for no end.",
-            )
+            raise UsageError(f"`num` is {num}, not a number of passes or -1 for no end.")
         self.num = int(num)
         self._done = 0
         self._share: Any = None
@@ -88,9 +86,7 @@ class RepeatedDataPoint(HoldingFlow):
     def __init__(self, ds: DataFlow, num: int) -> None:
         super().__init__(ds)
         if num < 1:
-            raise UsageError(
-                f"`num` is {num}, not 1 or more.",
-            )
+            raise UsageError(f"`num` is {num}, not 1 or more.")
         self.num = int(num)
 
     def __len__(self) -> int:
@@ -124,9 +120,7 @@ class FixedSizeData(ProxyDataFlow):
     def __init__(self, ds: DataFlow, size: int, keep_state: bool = True) -> None:
         super().__init__(ds)
         if size < 1:
-            raise UsageError(
-                f"`size` is {size}, not 1 or more.",
-            )
+            raise UsageError(f"`size` is {size}, not 1 or more.")
         self._size = int(size)
         self._ziggurat_spans_passes = bool(keep_state)
         self._items: Iterator[Datapoint] | None = None

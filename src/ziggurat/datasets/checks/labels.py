@@ -434,9 +434,7 @@ def read_predictions(path: str | os.PathLike[str], dataset: Dataset) -> Predicti
         else:
             names, probabilities = _read_csv(path)
     except (OSError, ValueError, KeyError, csv.Error) as error:
-        raise DataError(
-            f"The predictions in `{path}` cannot be read: {str(error).rstrip('.')}. " + _FORM,
-        ) from None
+        raise DataError(f"The predictions in `{path}` cannot be read: {str(error).rstrip('.')}. " + _FORM) from None
     classes = len(dataset.schema.class_names)
     if probabilities.ndim != 2 or len(probabilities) != len(names) or (classes and probabilities.shape[1] != classes):
         raise DataError(

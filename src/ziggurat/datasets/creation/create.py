@@ -392,9 +392,7 @@ def read_scan(path: Path) -> ScanResult:
 
 def _check_split(key: str, split: str) -> None:
     if split and split not in SPLITS:
-        raise DataError(
-            f"The split {split!r} for `{key}` is not train, val or test.",
-        )
+        raise DataError(f"The split {split!r} for `{key}` is not train, val or test.")
 
 
 def _nothing_found(path: Path, source: Path, importer: Importer) -> DataError:

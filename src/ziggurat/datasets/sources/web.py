@@ -101,9 +101,7 @@ def _text(response: HTTPResponse, uri: str) -> str:
     except ConnectionBrokenError as error:
         raise TransferError(str(error)) from None
     except OSError as error:
-        raise DataError(
-            f"The page that lists the folder `{uri}` is too long: {str(error).rstrip('.')}.",
-        ) from None
+        raise DataError(f"The page that lists the folder `{uri}` cannot be read: {str(error).rstrip('.')}.") from None
     try:
         return content.decode(response.charset, "replace")
     except LookupError:

@@ -245,9 +245,7 @@ def splits_by_lists(catalog: Catalogue, lists: Mapping[str, str]) -> tuple[np.nd
         for each in names:
             found |= np.isin(each, wanted)
         if not found.any():
-            raise DataError(
-                f"The list `{file}` for {split} names no sample of the source.",
-            )
+            raise DataError(f"The list `{file}` for {split} names no sample of the source.")
         _check_single(catalog, splits, found, split)
         splits[found] = SPLITS.index(split)
         missing = _missing(Path(file), wanted, names)

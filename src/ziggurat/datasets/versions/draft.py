@@ -138,9 +138,7 @@ class Draft:
         inside = np.concatenate([origin.first + in_order(origin, place) for origin in self.origins])
         wrong = rows[(rows < 0) | (rows >= len(inside))]
         if len(wrong):
-            raise RecordIndexError(
-                f"There is no row {wrong[0]} in the split {split} of {len(inside)} samples.",
-            )
+            raise RecordIndexError(f"There is no row {wrong[0]} in the split {split} of {len(inside)} samples.")
         return inside[rows]
 
     def place_of(self, split: str) -> int:
@@ -206,7 +204,7 @@ class Draft:
                 return origin.first + int(in_order(origin, place)[entry.row])
             elsewhere = elsewhere if entry is None else f", which is in split {entry.split}"
         raise DataError(
-            f"The key {key!r} is not in the split {SPLITS[place]}{elsewhere}.",
+            f"The key {key!r}{elsewhere}{',' if elsewhere else ''} is not in the split {SPLITS[place]}.",
             advice="Keys are those that the catalog shows.",
         )
 

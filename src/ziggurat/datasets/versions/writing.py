@@ -54,9 +54,7 @@ def write_version(draft: Draft, folder: Path, name: str, survey: Survey | None) 
         StorageError: where something stands at ``folder``, or the disk is full or refuses; nothing stays behind.
     """
     if (draft.splits < 0).all():
-        raise UsageError(
-            "The changes leave all samples out.",
-        )
+        raise UsageError("The changes leave all samples out.")
     datasets = [origin.dataset for origin in draft.origins]
     with VersionFolder(folder) as work, storage_errors(folder):
         _write_catalog(draft, work.path / _INDEX_NAME, problems := _Problems(draft, survey))

@@ -61,9 +61,7 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
         raise UnknownNameError("split of this data", split, source.splits)
     flow: Any = source.splits[split]
     if row is not None and not 0 <= row < len(flow):
-        raise UsageError(
-            f"There is no row {row} in the split `{split}`, which has the rows 0 to {len(flow) - 1}.",
-        )
+        raise UsageError(f"There is no row {row} in the split `{split}`, which has the rows 0 to {len(flow) - 1}.")
     if source.schema.parts[0] in ("row", "text"):
         raise UsageError(
             f"Augmentation is shown for images, and this is data of kind {source.schema.kind}.",

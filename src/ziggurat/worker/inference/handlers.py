@@ -348,7 +348,7 @@ def _labels(labels: Any, images: int, classes: int) -> np.ndarray:
     if not is_right or (images and not (numbers.min() >= 0 and numbers.max() < classes)):
         raise UsageError(
             f"`labels` is {numbers.tolist()!r:.200} for {images} images, not a class number for each "
-            f"from 0 to {classes - 1}.",
+            f"from 0 to {classes - 1}."
         )
     return numbers.astype(np.int64)
 

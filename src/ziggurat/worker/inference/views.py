@@ -65,9 +65,7 @@ def grad_cam(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
     number = class_number_of(request.get("class"), model.job.class_names, outputs["probabilities"])
     maps, gradients = (np.asarray(each)[0] for each in network.maps_and_gradients(image.x, layer, number))
     if not (np.isfinite(maps).all() and np.isfinite(gradients).all()):
-        raise NonFiniteError(
-            f"The layer `{layer}` gives NaN or infinities, and Grad-CAM needs finite numbers.",
-        )
+        raise NonFiniteError(f"The layer `{layer}` gives NaN or infinities, and Grad-CAM needs finite numbers.")
     heat, largest = heat_of(maps, gradients)
     return {
         "file": image.name,
@@ -109,13 +107,11 @@ def class_number_of(asked: Any, class_names: Sequence[str], probabilities: np.nd
 def _layer(network: SupportsGradients, outputs: Mapping[str, np.ndarray], asked: str) -> str:
     """Return the layer that is looked at."""
     if "probabilities" not in outputs:
-        raise UsageError(
-            "This network does not give one number for each class, and Grad-CAM is for those that do.",
-        )
+        raise UsageError("This network does not give one number for each class, and Grad-CAM is for those that do.")
     layers, usual = network.map_layers()
     if not layers:
         raise UsageError(
-            "This network has no layer with maps for Grad-CAM: what a convolution gives, before the dense layers.",
+            "This network has no layer with maps for Grad-CAM: what a convolution gives, before the dense layers."
         )
     if asked and asked not in layers:
         raise UnknownNameError("layer with maps", asked, layers)

@@ -73,7 +73,7 @@ class StudioTestBatches:
         """
         if not self._free.acquire(timeout=_WAIT_S):
             raise TooBusyError(
-                "Only one test batch runs at a time: two would slow each other down.",
+                "Another test batch runs: two at a time would slow each other down.",
                 advice="Try again when the other one has ended.",
                 details={"retry_after_s": 20},
             )
@@ -97,9 +97,7 @@ class StudioTestBatches:
         """
         canceled = self._canceled.get(ticket)
         if canceled is None:
-            raise MissingEntryError(
-                f"There is no running test batch with the ticket {ticket}.",
-            )
+            raise MissingEntryError(f"There is no running test batch with the ticket {ticket}.")
         canceled.set()
 
     def _run(self, spec: TrainSpec, find_rate: bool, canceled: threading.Event, time_limit_s: float) -> dict[str, Any]:

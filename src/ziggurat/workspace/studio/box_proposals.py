@@ -215,9 +215,7 @@ class ModelProposals:
             )
         found: Mapping[str, Any] = answer["predictions"][0]
         if "boxes" not in found:
-            raise JobError(
-                f"The network gives {', '.join(found)} and no boxes.",
-            )
+            raise JobError(f"The network gives {', '.join(found)} and no boxes.")
         with self._datasets.opened(job_id) as dataset:
             height, width = found["size"]
             boxes = [(str(each["class"]), list(each["box"]), float(each["score"])) for each in found["boxes"]]

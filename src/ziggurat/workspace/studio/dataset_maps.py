@@ -415,9 +415,7 @@ def entry_named(dataset: Dataset, sample: str) -> Any:
         return dataset.entry(split, int(row))
     found = dataset.catalogue.find(sample)
     if found is None or found.row is None:
-        raise MissingEntryError(
-            f"There is no sample `{sample[:200]}` in this dataset.",
-        )
+        raise MissingEntryError(f"There is no sample `{sample[:200]}` in this dataset.")
     return found
 
 
@@ -430,9 +428,7 @@ def _document(entry: Any, names: Sequence[str]) -> dict[str, Any]:
 def _reason(dataset: Dataset, found: DatasetMap, number: int, which: str) -> dict[str, Any]:
     place = found.place(number)
     if place is None:
-        raise JobError(
-            f"The map {found.id} belongs to another dataset.",
-        )
+        raise JobError(f"The map {found.id} belongs to another dataset.")
     if which == "near-duplicates":
         other = int(found.numbers[found.array("neighbor")[place]])
         (entry,) = dataset.catalogue.entries([other])

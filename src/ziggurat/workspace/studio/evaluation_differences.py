@@ -121,7 +121,7 @@ class EvaluationDifferences:
         if first is None or second is None:
             raise JobError(
                 f"The evaluations are of the task `{self._first.task_name}`, which gives no score of each "
-                "sample to compare.",
+                "sample to compare."
             )
         return score_change(first[self.pairs.first], second[self.pairs.second], margin)
 

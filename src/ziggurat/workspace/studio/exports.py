@@ -299,9 +299,7 @@ class Exports:
     def _done(self, job_id: str, name: str) -> tuple[Export, Path]:
         found = self.get(job_id, name)
         if found.state != "done":
-            raise JobError(
-                f"The export {name} is {found.state}; this needs one that is done.",
-            )
+            raise JobError(f"The export {name} is {found.state}; this needs one that is done.")
         return found, _place(self._jobs.get(job_id)) / name
 
 

@@ -165,9 +165,7 @@ class Jobs:
         """
         job = self._store.jobs.get(self.id_of(job_id, (kind,)))
         if job.kind != kind:
-            raise JobError(
-                f"{job_id} is of kind {job.kind}; this needs a job of kind {kind}.",
-            )
+            raise JobError(f"{job_id} is of kind {job.kind}; this needs a job of kind {kind}.")
         return job
 
     def folder(self, job_id: str) -> JobFolder:

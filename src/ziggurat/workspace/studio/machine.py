@@ -194,9 +194,7 @@ def _number(settings: Mapping[str, Any], name: str, default: int) -> int:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ConfigurationError(
-            f"The studio's setting `{name}` is {value!r}, not a whole number from 0.",
-        )
+        raise ConfigurationError(f"The studio's setting `{name}` is {value!r}, not a whole number from 0.")
     return value
 
 

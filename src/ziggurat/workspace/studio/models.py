@@ -99,13 +99,11 @@ class Models:
             raise UsageError(
                 "Neither `rows` nor `texts` are given to predict for."
                 if not given
-                else "Both `rows` and `texts` are given: a prediction is for one of them.",
+                else "Both `rows` and `texts` are given: a prediction is for one of them."
             )
         count = sum(map(len, given.values()))
         if count > MOST_VALUES:
-            raise UsageError(
-                f"{count} rows or texts are given; at most {MOST_VALUES} are predicted for at once.",
-            )
+            raise UsageError(f"{count} rows or texts are given; at most {MOST_VALUES} are predicted for at once.")
         folder = self._trained(job_id)
         return self._inference.predict_values(folder, checkpoint or None, given, top, device or None, drawn=drawn)
 

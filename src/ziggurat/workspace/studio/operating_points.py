@@ -165,7 +165,9 @@ class OperatingPoints:
             if name not in names:
                 raise UnknownNameError("class with a threshold", name, names)
         if not given and threshold is None:
-            raise UsageError("An operating point needs a threshold.", advice="Such as 0.7, or one for each class.")
+            raise UsageError(
+                "No threshold is given: an operating point needs one.", advice="Such as 0.7, or one for each class."
+            )
         usual = learned.default_threshold if threshold is None else threshold
         values = tuple(float(given.get(name, usual)) for name in names)
         for name, value in zip(names, values, strict=True):

@@ -369,9 +369,7 @@ class Predictions:
         """
         place = self.known_place(row)
         if place is None:
-            raise UsageError(
-                f"Row {row} is of no sample that was predicted for.",
-            )
+            raise UsageError(f"Row {row} is of no sample that was predicted for.")
         return place
 
     def known_place(self, row: int) -> int | None:
@@ -442,7 +440,7 @@ class Predictions:
     def _check_class(self, class_index: int) -> None:
         if not 0 <= class_index < len(self.class_names):
             raise UsageError(
-                f"There is no class {class_index}: they have numbers from 0 to {len(self.class_names) - 1}.",
+                f"There is no class {class_index}: they have numbers from 0 to {len(self.class_names) - 1}."
             )
 
     def _whole(self, name: str) -> np.ndarray:

@@ -59,9 +59,7 @@ class Programs:
         """
         content = {"kind": "program", "version": 1, **request.spec}
         if content["kind"] != "program":
-            raise SpecError(
-                f"The spec is of kind {content['kind']}, and a program has one of kind program.",
-            )
+            raise SpecError(f"The spec is of kind {content['kind']}, and a program has one of kind program.")
         script = content.get("script", "")
         if not isinstance(script, str):
             raise SpecError(f"`script` is {script!r}, not text.", details={"field": "script"})

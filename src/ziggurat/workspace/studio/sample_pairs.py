@@ -60,11 +60,11 @@ def pair_samples(first: Predictions, second: Predictions, folder_of: FolderOf) -
     if (first.task_name, first.is_classifier) != (second.task_name, second.is_classifier):
         raise JobError(
             f"The tasks differ, {first.task_name} and {second.task_name}, and evaluations of the same "
-            "task are compared.",
+            "task are compared."
         )
     if first.split != second.split:
         raise JobError(
-            f"The splits differ, {first.split} and {second.split}, and evaluations of the same split are compared.",
+            f"The splits differ, {first.split} and {second.split}, and evaluations of the same split are compared."
         )
     names = ("data", "samples_digest")
     if all(first.summary.get(name) == second.summary.get(name) for name in names):
@@ -84,7 +84,7 @@ def _joined(first: Predictions, second: Predictions, folders: list[Path]) -> Sam
     if not len(found.first):
         raise JobError(
             f"None of the {len(first)} and {len(second)} samples have the same content, so evaluations "
-            "of these datasets cannot be compared.",
+            "of these datasets cannot be compared."
         )
     is_compared = ours.has_labels and theirs.has_labels
     return SamplePairs(

@@ -64,7 +64,7 @@ class SavedItems:
         size = len(json.dumps(content, separators=(",", ":")))
         if size > MOST_BYTES:
             raise UsageError(
-                f"The content of the saved item has {as_bytes(size)}; at most {as_bytes(MOST_BYTES)} are kept.",
+                f"The content of the saved item has {as_bytes(size)}; at most {as_bytes(MOST_BYTES)} are kept."
             )
         return self._items.put(owner, _known(kind), name, content)
 

@@ -172,7 +172,7 @@ class Incoming:
         """
         self._left -= len(block)
         if self._left < 0:
-            raise DataError("An upload is no larger than this studio permits.", advice="Copy the data to the machine.")
+            raise DataError("The upload is larger than this studio permits.", advice="Copy the data to the machine.")
         with storage_errors(self._partial):
             if self._file is None:
                 self._file = self._partial.open("wb")

@@ -65,7 +65,7 @@ class _CifarScan(Scan):
         self._source, self._files = source, _files(source)
         if not self._files:
             raise DataError(
-                f"`{source}` has no files of CIFAR: `data_batch_1` to `test_batch`, or `train` and `test` with `meta`.",
+                f"`{source}` has no files of CIFAR: `data_batch_1` to `test_batch`, or `train` and `test` with `meta`."
             )
         is_ten = self._files[0] in _TEN
         self._label_field, names_field = (b"labels", b"label_names") if is_ten else _LABELS[labels]
@@ -132,13 +132,9 @@ def read_batch(path: Path) -> dict[Any, Any]:
             raise DataError("A batch of CIFAR has at most 1 GiB.", received=f"`{path.name}`")
         found = load_plain_pickle(read_source_file(path), names=ARRAY_NAMES)
     except (OSError, DatapointError) as error:
-        raise DataError(
-            f"The batch `{path.name}` of CIFAR cannot be read: {str(error).rstrip('.')}.",
-        ) from None
+        raise DataError(f"The batch `{path.name}` of CIFAR cannot be read: {str(error).rstrip('.')}.") from None
     if not isinstance(found, dict):
-        raise DataError(
-            f"The batch `{path.name}` of CIFAR holds a {type(found).__name__}, not names and values.",
-        )
+        raise DataError(f"The batch `{path.name}` of CIFAR holds a {type(found).__name__}, not names and values.")
     return {name.encode("latin-1", "replace") if isinstance(name, str) else name: each for name, each in found.items()}
 
 

@@ -112,9 +112,7 @@ def class_places(source: Path, splits: str) -> list[ClassPlace]:
     """
     named = [] if splits == "no" else split_folders(source)
     if splits == "yes" and not named:
-        raise DataError(
-            f"`{source}` has no folder that is named train, val or test.",
-        )
+        raise DataError(f"`{source}` has no folder that is named train, val or test.")
     if named and (splits == "yes" or _are_splits(source, named)):
         return [ClassPlace(split, name, tuple(folders_in(source / name))) for split, name in named]
     return [ClassPlace("", "", tuple(folders_in(source)))]
@@ -138,9 +136,7 @@ def listed_classes(source: Path) -> dict[str, str] | None:
             advice="Delete it to take the folders' names as classes.",
         ) from None
     if not all(isinstance(text, str) for pair in found.items() for text in pair):
-        raise DataError(
-            f"`{path}` has something else than texts for folders and names.",
-        )
+        raise DataError(f"`{path}` has something else than texts for folders and names.")
     return found
 
 

@@ -87,7 +87,9 @@ class _CocoScan(Scan):
     @property
     def schema(self) -> Schema:
         if self._schema is None:
-            raise StateError("The schema of a scan is there when the scan has ended.", advice="Iterate it to its end.")
+            raise StateError(
+                "The scan has not ended, and its schema is there when it has.", advice="Iterate it to its end."
+            )
         return self._schema
 
     def __iter__(self) -> Iterator[Sample | Problem]:

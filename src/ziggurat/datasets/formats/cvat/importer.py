@@ -90,13 +90,9 @@ def _elements(path: Path, tags: Sequence[str]) -> Iterator[Element]:
         raise DataError(f"`{path.name}` cannot be read: {error.strerror}.") from None
     except DefusedXmlException as error:
         kind = type(error).__name__
-        raise DataError(
-            f"`{path.name}` has XML entities ({kind}), which no file of CVAT has.",
-        ) from None
+        raise DataError(f"`{path.name}` has XML entities ({kind}), which no file of CVAT has.") from None
     except (ParseError, ValueError, LookupError) as error:
-        raise DataError(
-            f"`{path.name}` is no XML of CVAT: {str(error).rstrip('.')}.",
-        ) from None
+        raise DataError(f"`{path.name}` is no XML of CVAT: {str(error).rstrip('.')}.") from None
 
 
 def _labels(path: Path) -> Iterator[str]:

@@ -83,7 +83,7 @@ class _ValuesScan(Scan):
         self._numbers = NumberedClasses()
         if not self._files:
             raise DataError(
-                f"`{source}` has no HDF5 files of DIGITS, neither in `train_db` and `val_db` nor by themselves.",
+                f"`{source}` has no HDF5 files of DIGITS, neither in `train_db` and `val_db` nor by themselves."
             )
 
     def __iter__(self) -> Iterator[Sample | Problem]:
@@ -224,9 +224,7 @@ def _split_of_file(name: str) -> str:
 
 
 def _no_values(path: Path, received: str) -> DataError:
-    return DataError(
-        f"`{path}` {received}, not `data` and `label`, one of each for a sample.",
-    )
+    return DataError(f"`{path}` {received}, not `data` and `label`, one of each for a sample.")
 
 
 def _root(source: Path) -> Path:

@@ -144,7 +144,7 @@ class _DatumScan(Scan):
             if record is None or label is None:
                 raise DataError(
                     "The stores of samples and labels differ in length: "
-                    f"`{stores.labels if record is None else stores.records}` has more.",
+                    f"`{stores.labels if record is None else stores.records}` has more."
                 )
             yield record, label
 
@@ -329,9 +329,7 @@ def shape_of(datum: Datum) -> tuple[int, int, int]:
         with Image.open(io.BytesIO(datum.data)) as image:
             return image.height, image.width, len(image.getbands())
     except (OSError, ValueError) as error:
-        raise DataError(
-            f"An encoded Datum holds no image that can be read: {str(error).rstrip('.')}.",
-        ) from error
+        raise DataError(f"An encoded Datum holds no image that can be read: {str(error).rstrip('.')}.") from error
 
 
 def image_of(datum: Datum, address: str) -> bytes | np.ndarray:

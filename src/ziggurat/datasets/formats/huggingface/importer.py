@@ -200,7 +200,7 @@ class _MetadataScan(Scan):
         if row is None or FILE_COLUMN not in row or (wanted not in ("", NO_LABEL) and wanted not in row):
             raise DataError(
                 f"`{path}` has no column `{wanted if row and FILE_COLUMN in row else FILE_COLUMN}`; it has "
-                f"{', '.join(map(str, row)) if row else 'no row'}.",
+                f"{', '.join(map(str, row)) if row else 'no row'}."
             )
         return columns_of((FILE_COLUMN,), "") if wanted == NO_LABEL and wanted not in row else columns_of(row, wanted)
 

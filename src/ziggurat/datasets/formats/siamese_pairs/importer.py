@@ -90,8 +90,7 @@ class _SiameseScan(Scan):
             yield each
         if not found:
             raise DataError(
-                f"`{self._source}` has neither a valid line `path path 0|1` nor two folders of images, one for "
-                "a class.",
+                f"`{self._source}` has neither a valid line `path path 0|1` nor two folders of images, one for a class."
             )
 
     @property

@@ -526,7 +526,7 @@ class TableScan(Scan):
     def _check_names(self) -> None:
         if self._description is not None and self._description.key not in self._names:
             raise DataError(
-                f"`{self._readers[0][0].path}` has no column `{self._description.key}`, which `columns.json` names.",
+                f"`{self._readers[0][0].path}` has no column `{self._description.key}`, which `columns.json` names."
             )
         excluded = [str(name) for name in self._options["exclude"]]
         named = [self._options["target"], *self._roles.values(), *self._options["types"], *excluded]

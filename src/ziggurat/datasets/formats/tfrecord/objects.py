@@ -71,9 +71,7 @@ class DetectionRecords:
             labelled=bool(classes),
         )
         if classes and frame.size is None:
-            raise DataError(
-                "An image has no header that says how large it is.",
-            )
+            raise DataError("An image has no header that says how large it is.")
         width, height = frame.size or (1, 1)
         objects: list[ImageObject] = []
         problems = list(frame.problems)

@@ -96,9 +96,7 @@ def frames_of(path: Path) -> Iterator[Frame]:
                 yield Frame(offset, content)
                 offset += _LENGTH.size + length + _CHECKSUM.size
     except OSError as error:
-        raise FrameError(
-            f"The TFRecord file `{path}` cannot be read: {error.strerror}.",
-        ) from error
+        raise FrameError(f"The TFRecord file `{path}` cannot be read: {error.strerror}.") from error
 
 
 def read_frame(path: Path, offset: int) -> bytes:
@@ -298,9 +296,7 @@ def _own_label(features: Mapping[str, Feature]) -> Any:
     try:
         return json.loads(text_of(features, LABEL))
     except ValueError as error:
-        raise DataError(
-            f"`{LABEL}` is not JSON: {str(error).rstrip('.')}.",
-        ) from error
+        raise DataError(f"`{LABEL}` is not JSON: {str(error).rstrip('.')}.") from error
 
 
 def label_map(text: str) -> dict[int, str]:
@@ -315,7 +311,5 @@ def label_map(text: str) -> dict[int, str]:
         if "id" in fields:
             found[int(fields["id"])] = fields.get("display_name") or fields.get("name", fields["id"])
     if not found:
-        raise DataError(
-            "The label map has no items with an id and a name.",
-        )
+        raise DataError("The label map has no items with an id and a name.")
     return found

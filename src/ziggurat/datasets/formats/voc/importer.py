@@ -214,7 +214,9 @@ class MaskScan(Scan):
     @property
     def schema(self) -> Schema:
         if not self._ended:
-            raise StateError("The schema of a scan is there when the scan has ended.", advice="Iterate it to its end.")
+            raise StateError(
+                "The scan has not ended, and its schema is there when it has.", advice="Iterate it to its end."
+            )
         count = len(self._names)
         palette = self._palette()
         colours = palette[:count] if len(palette) >= count else voc_colors(count)

@@ -108,9 +108,7 @@ def label_of(kind: str, sample: ShardSample, names: Mapping[str, int]) -> Any:
     if kind in ("image-classification", "text-classification", "image-pairs"):
         return _class_number(label, names)
     if not isinstance(label, list) or not (kind == "detection" or all(_is_number(each) for each in label)):
-        raise DataError(
-            f"The label of a sample for {kind} is {repr(label)[:200]}, not a list of numbers.",
-        )
+        raise DataError(f"The label of a sample for {kind} is {repr(label)[:200]}, not a list of numbers.")
     return label
 
 
@@ -126,9 +124,7 @@ def own_json(sample: ShardSample) -> dict[str, Any]:
     try:
         content = json.loads(member.content or b"")
     except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"A member `json` of a sample is not a JSON object: {str(error).rstrip('.')}.",
-        ) from None
+        raise DataError(f"A member `json` of a sample is not a JSON object: {str(error).rstrip('.')}.") from None
     return content if isinstance(content, dict) else {"label": content}
 
 

@@ -61,7 +61,7 @@ def change_password(
     """Set one's own password; all one's sessions end."""
     try:
         if new_password != again:
-            raise ConfigurationError("Both new passwords must be the same.", advice="Type the new one twice.")
+            raise ConfigurationError("The two new passwords differ.", advice="Type the new one twice.")
         studio.people.change_password(who, old_password, new_password, address=address_of(request))
     except ZigguratError as error:
         return _account(request, studio, who, error=error)

@@ -149,9 +149,7 @@ def _typed(texts: Mapping[str, str]) -> list[dict[str, Any]]:
 
 def _whole(text: str, what: str) -> int:
     if not text.removeprefix("-").isdecimal() or len(text) > 9:
-        raise UsageError(
-            f"`{text[:40]}` is not {what}.",
-        )
+        raise UsageError(f"`{text[:40]}` is not {what}.")
     return int(text)
 
 

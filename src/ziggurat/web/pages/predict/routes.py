@@ -225,9 +225,7 @@ def _evaluate(request: Request, studio: Studio, who: Identity, job_id: str, type
     split = typed.get("split", "val")
     try:
         if split not in ("train", "val", "test"):
-            raise UsageError(
-                f"`{split[:50]}` is not a split: these are `train`, `val` and `test`.",
-            )
+            raise UsageError(f"`{split[:50]}` is not a split: these are `train`, `val` and `test`.")
         checkpoint = typed.get("checkpoint", "")
         job = models.create_evaluation(studio, who, job_id, split=split, checkpoint=checkpoint)
     except ZigguratError as error:
@@ -240,9 +238,7 @@ def _question(job_id: str, typed: Mapping[str, str], most: int) -> Question:
     if device not in ("", "cpu") and not (device.isascii() and device.isdigit() and len(device) <= len("999")):
         raise FieldError(
             "device",
-            UsageError(
-                f"`device` is `{device[:50]}`; it must be `cpu` or a number.",
-            ),
+            UsageError(f"`device` is `{device[:50]}`; it must be `cpu` or a number."),
         )
     top = whole_number(typed, "top", 5, 1, most)
     return Question(model=job_id, checkpoint=typed.get("checkpoint", ""), device=device, top=top)
