@@ -167,7 +167,7 @@ def test_what_cannot_be_is_said_before_a_job_is_made(client, made, evaluated):
         client.evaluations.create("20200101-000000-abcd")
     with pytest.raises(JobError, match="; this needs an evaluation, or predictions for many images, that is done"):
         client.evaluations.summary(made["strong"])
-    with pytest.raises(UsageError, match="A class has a number from 0 to 2"):
+    with pytest.raises(UsageError, match="There is no class 3: they have numbers from 0 to 2"):
         client.evaluations.curves(evaluated["strong"], 3)
     assert len(list(client.jobs())) == before
 

@@ -195,7 +195,7 @@ def test_a_picture_is_sent_to_a_model(ziggurat, studio, tmp_path):
         (("job", "list", "--kind", "trains"), 3, "Did you mean `train`?"),
         (("job", "show", "../x"), 10, "'../x' is not the id or name of a job."),
         (("job", "show", "none"), 10, "none"),
-        (("job", "list", "--server", "http://127.0.0.1:9"), 2, "A studio must answer at http://127.0.0.1:9."),
+        (("job", "list", "--server", "http://127.0.0.1:9"), 2, "The studio at http://127.0.0.1:9 does not answer: "),
         (("job", "list", "--token", "a", "--token-file", "b"), 2, "exclude each other"),
         (("job", "list", "--token-file", "no/such/file"), 2, "The file of a token,"),
         (("--workspace", "/nonexistent", "job", "list"), 10, "Start one with `ziggurat up`"),

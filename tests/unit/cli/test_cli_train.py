@@ -275,7 +275,7 @@ def test_a_network_file_is_taken_in(ziggurat, tmp_path):
     assert content == {"source": "file", "path": str(network), "text": "class UserModel: ...\n"}
     missing = ziggurat("train", "--network", tmp_path / "no.py", "--data", "digits", "--out", tmp_path / "other")
     assert missing.code == 5
-    assert missing.err.startswith("Error: The network file must be readable Python text. Received: ")
+    assert missing.err.startswith(f"Error: The network file {tmp_path / 'no.py'} cannot be read as Python text: ")
     assert not (tmp_path / "other").exists()
 
 

@@ -99,9 +99,9 @@ def test_validation_files_in_class_folders(images, meta):
 
 
 def test_missing_folders_and_lists_are_named(images):
-    with pytest.raises(DataError, match=r"test`, which is not there.*image-net\.org"):
+    with pytest.raises(DataError, match=r"test` of ILSVRC12 does not exist.*image-net\.org"):
         ILSVRC12Files(images, "test")
-    with pytest.raises(UsageError, match="`ILSVRCMeta` reads its files from a folder that you name"):
+    with pytest.raises(UsageError, match="`ILSVRCMeta` was given no folder to read its files from"):
         ILSVRC12Files(images, "val")
 
 

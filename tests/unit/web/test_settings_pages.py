@@ -202,7 +202,7 @@ def test_a_token_needs_a_name_and_is_ones_own(visit_as, studio):
     refused = viewer.post("/settings/tokens", data={"name": " ", "scope": "write", "expires": "never"})
 
     assert refused.status_code == 422
-    assert "A token has a name of 1 to 200 characters." in _text(refused)
+    assert "The name of the token has 0 characters, not 1 to 200." in _text(refused)
     assert '<option value="write" selected>' in refused.text
     assert viewer.post(f"/settings/tokens/{other.id}/revoke").status_code == 404
     assert "theirs" not in viewer.get("/settings/tokens").text
