@@ -112,7 +112,7 @@ def test_an_embedding_gives_no_class_scores() -> None:
         ("class UserModel:\n    pass\n", "`UserModel` inherits `Tower` or `nn.Module`", "class UserModel(Tower)"),
         (
             "class UserModel(Tower):\n    pass\n",
-            "has no `inference`, which a `UserModel(Tower)` defines as a `@model_property`",
+            "has no `inference`, which a `UserModel",
             "Add it",
         ),
         (LINEAR + FORWARD.replace("self.fc", "self.fully"), "no attribute 'fully'", ""),

@@ -56,7 +56,7 @@ def test_a_group_that_is_too_large_is_said(tmp_path):
 
 
 def test_one_group_cannot_be_divided_and_no_group_is_none(tmp_path):
-    with pytest.raises(DataError, match=r"There are 1 groups for 2 splits, too few for the method `group`\."):
+    with pytest.raises(DataError, match=r"The samples have 1 group\(s\), too few for 2 splits by the method `group`\."):
         assigned(tmp_path, [sample(f"{n}.png", group="a") for n in range(9)], method="group")
     (tmp_path / "scan.sqlite").unlink()
     with pytest.raises(DataError, match=r"The method `group` needs samples with a group\. Received: no group"):

@@ -113,7 +113,7 @@ def test_a_newer_format_is_told_apart_from_damage(store):
     with pytest.raises(CheckpointError) as caught:
         store.load("step-00000001")
     assert str(caught.value).startswith(
-        f"The checkpoint {files.state} has the format 2; this release reads 1 and older."
+        f"The checkpoint {store.folder / 'step-00000001'} has the format 2; this release reads 1 and older."
     )
     assert str(caught.value).endswith("Use a newer release of Ziggurat.")
 

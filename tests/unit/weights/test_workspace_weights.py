@@ -73,7 +73,7 @@ def test_a_file_is_added_with_what_is_known(workspace, root, tmp_path):
     ("changes", "kind", "text"),
     [
         ({"network": "resnet19"}, UnknownNameError, "resnet18"),
-        ({"sha256": "0" * 64}, CheckpointError, "checksum"),
+        ({"sha256": "0" * 64}, CheckpointError, "is not the file that its publisher states"),
         ({"sha256": "xyz"}, UsageError, "hexadecimal"),
         ({"classes": ("a", "b")}, CheckpointError, "2 classes, and a last layer for 3"),
         ({"classes": ("a", "b", "c"), "class_count": 4}, UsageError, "3 names"),
@@ -93,7 +93,7 @@ def test_other_files_are_refused(workspace, tmp_path):
     (tmp_path / "a.txt").write_text("x")
     with pytest.raises(UsageError, match=r"`\.safetensors`, `\.pth`, `\.pt`"):
         workspace.weights.add(tmp_path / "a.txt", NewWeights())
-    with pytest.raises(UsageError, match="must exist"):
+    with pytest.raises(UsageError, match="does not exist"):
         workspace.weights.add(tmp_path / "gone.safetensors", NewWeights())
 
 
@@ -231,7 +231,10 @@ def test_a_job_adds_the_weights_that_are_on_this_machine(workspace, root):
 def test_a_file_with_another_checksum_is_not_added(workspace, root):
     (entry,) = (each for each in workspace.weights.public if each.name == "convnet-fashion")
     workspace.weights.public = (dataclasses.replace(entry, sha256="0" * 64),)
-    with pytest.raises(CheckpointError, match=f"{entry.sha256} of .*{entry.packaged_file}.*, expected 0000"):
+    with pytest.raises(
+        CheckpointError,
+        match=f"{entry.packaged_file}` is not the file .*: its SHA-256 is {entry.sha256}, expected 0000",
+    ):
         workspace.weights.add_named("weights:convnet-fashion")
     assert not workspace.weights.all()
     workspace.weights.add_named("weights:unknown")  # the check of the job says so

@@ -51,7 +51,7 @@ def read_caffemodel(path: Path) -> dict[str, list[np.ndarray]]:
             if blobs:
                 found[name] = blobs
     except WireFormatError as error:
-        raise _damaged(path, error.received or "") from None
+        raise _damaged(path, (error.received or error.rule).rstrip(".")) from None
     if not found:
         raise _damaged(path, f"{count} layers, none with weights")
     return found
@@ -66,7 +66,7 @@ def read_mean(path: Path) -> np.ndarray:
     try:
         mean = _blob(memoryview(_content(path)))
     except WireFormatError as error:
-        raise _damaged(path, error.received or "") from None
+        raise _damaged(path, (error.received or error.rule).rstrip(".")) from None
     while mean.ndim > 3 and mean.shape[0] == 1:
         mean = mean[0]
     if mean.ndim != 3 or not mean.size or not np.isfinite(mean).all():

@@ -56,8 +56,8 @@ def convert_torch(
         raise TorchError(
             error.rule.removeprefix(f"Line {error.line}: "),
             line=error.line,
-            received=error.received or "",
             advice=error.advice.replace("--until LAYER", "a shorter file"),
+            **({} if error.received is None else {"received": error.received}),
         ) from None
     except BROKEN as error:
         raise TorchError(

@@ -164,7 +164,7 @@ class _Work:
         wanted = int((targets.sum(axis=1) > 0).sum())
         if len(sizes) < wanted:
             raise DataError(
-                f"There are {len(sizes)} {self.rule.method}s for {wanted} splits, too few for the method "
+                f"The samples have {len(sizes)} {self.rule.method}(s), too few for {wanted} splits by the method "
                 f"`{self.rule.method}`.",
                 advice="All samples would be in one split. Choose another method, or another pattern or distance.",
             )
