@@ -116,19 +116,19 @@ def studio_client(application: Application, studio: dict[str, Any]) -> Iterator[
 
 def known_better(error: JobError, client: Any) -> JobError:
     """Return the error of a job that is not there with what may have been meant; any other one as it is."""
-    if error.details.get("status") != 404 or error.received is None:
+    named = re.search("`([^`]+)`", error.rule)  # the sentence has the name that came
+    if error.details.get("status") != 404 or named is None:
         return error
     try:
         jobs = list(islice(client.jobs(limit=1000), _LOOKED_AT))
     except ZigguratError:  # what is said of the job counts more
         return error
-    asked = error.received
     names = {each["id"]: each["name"] for each in jobs}
-    near = nearest_names(asked, [*names, *names.values()])
+    near = nearest_names(named[1], [*names, *names.values()])
     meant = [job_id for job_id, name in names.items() if job_id in near or name in near]
     shown = " or ".join(f"`{each}` ({names[each]})" for each in meant[:3])
     advice = f"Did you mean {shown}?" if shown else "List them with: ziggurat job list"
-    return JobError(error.rule, received=asked, advice=advice, details={**error.details, "nearest": meant[:3]})
+    return JobError(error.rule, advice=advice, details={**error.details, "nearest": meant[:3]})
 
 
 def _address(application: Application) -> str:
