@@ -171,7 +171,7 @@ def test_clusters_need_hashes_and_more_than_one_cluster(tmp_path):
     with pytest.raises(DataError, match=r"need the perceptual hashes of images\. Received: no hash"):
         assigned(tmp_path, samples, method="cluster")
     (tmp_path / "scan.sqlite").unlink()
-    with pytest.raises(DataError, match="The samples have 1 cluster\(s\), too few for 2 splits"):
+    with pytest.raises(DataError, match=r"The samples have 1 cluster\(s\), too few for 2 splits"):
         assigned(tmp_path, samples, np.full(6, 3), method="cluster")
 
 
