@@ -129,7 +129,7 @@ def test_a_folder_must_be_named_or_set(mnist):
     set_data_folder(mnist.parent)
     try:
         assert len(Mnist("train")) == 12
-        with pytest.raises(DataError, match=r"folder `.*fashion-mnist` without"):
+        with pytest.raises(DataError, match=r"The folder `.*fashion-mnist` has no "):
             FashionMnist("train")
     finally:
         set_data_folder(None)

@@ -136,5 +136,5 @@ def test_wrong_arguments():
         RandomCutout((5, 2), 3)
     with pytest.raises(ImageError, match=r"A color is one number, or one for each channel. Received: 2 numbers"):
         RandomCutout(2, 2, fill=(1, 2)).augment(IMAGE)
-    with pytest.raises(UsageError, match=r"`crop_area_fraction` is a range \(low, high\), from 0 to 1"):
+    with pytest.raises(UsageError, match=r"`crop_area_fraction` is .*, not a range \(low, high\), from 0 to 1"):
         RandomResizedCrop((0.5, 2))
