@@ -270,7 +270,7 @@ def test_wrong_questions_are_said(found, tmp_path):
     with pytest.raises(UsageError, match="is of no sample that was predicted for"):
         found.place_of_row(1)
     assert found.place_of_row(4) == 2
-    with pytest.raises(StorageError, match="must be readable"):
+    with pytest.raises(StorageError, match=r"The results in .* cannot be read"):
         Predictions(tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"gives a probability for each class of its data.*\(1, 3\) for 2 classes"):
         SampleResults(context_of(2), 1, 5).add([0], ["a"], {"probabilities": np.zeros((1, 3))}, {"y": np.array([0])})
