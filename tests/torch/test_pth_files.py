@@ -146,7 +146,7 @@ def test_views_that_repeat_numbers_are_refused(tmp_path):
 
 def test_tensors_that_are_not_dense_are_told(tmp_path):
     torch.save({"a": torch.zeros(2).to(torch.float8_e4m3fn)}, tmp_path / "a.pth")
-    with pytest.raises(CheckpointError, match=r"`a`, torch\.float8_e4m3fn"):
+    with pytest.raises(CheckpointError, match=r"`a` cannot be used: torch\.float8_e4m3fn"):
         read_pth(tmp_path / "a.pth")
 
 
