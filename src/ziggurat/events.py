@@ -401,8 +401,7 @@ def decode_event(line: str | bytes) -> Event:
         return kind(**known)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise JobError(
-            "Each line of events.jsonl is a JSON object with `type`, `version` and `time`, and what its type has.",
-            received=repr(line[:200]),
+            f"A line of events.jsonl is not an event, a JSON object with `type`, `version` and `time`: {line[:200]!r}.",
             advice="The line was damaged after it was written; the others can still be read.",
         ) from error
 

@@ -451,7 +451,7 @@ def _read_toml(path: Path, *, must_exist: bool) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError) as error:
         raise SettingsError(
-            f"The settings file {path} must be readable TOML.", received=str(error), advice="Mend the file there."
+            f"The settings file {path} is not readable TOML: {str(error).rstrip('.')}.", advice="Mend the file there."
         ) from None
 
 

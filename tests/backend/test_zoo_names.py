@@ -89,12 +89,12 @@ def test_to_torch_drops_what_belongs_to_a_training():
 
 @pytest.mark.parametrize("key", ["conv1/weight", "model/layer1/0/conv1/weight", "layer1..weight", ""])
 def test_to_tensorflow_refuses_what_is_no_key(key):
-    with pytest.raises(CheckpointError, match=r"must have a name with dots, such as `layer1\.0\.conv1\.weight`"):
+    with pytest.raises(CheckpointError, match="has no name with dots, as those of PyTorch: `layer1"):
         to_tensorflow({key: np.zeros(1)})
 
 
 def test_to_tensorflow_refuses_a_weight_that_comes_twice():
-    with pytest.raises(CheckpointError, match=r"must come once.*`fc\.bias` with and without `model/`"):
+    with pytest.raises(CheckpointError, match="comes twice, with and without"):
         to_tensorflow({"fc.bias": np.zeros(1), "model/fc.bias": np.zeros(1)})
 
 
@@ -114,7 +114,7 @@ def test_to_torch_lists_the_first_foreign_names():
 @pytest.mark.parametrize("convert", [to_tensorflow, to_torch])
 def test_name_map_refuses_values_that_are_no_numbers(convert):
     name = {to_tensorflow: "fc.weight", to_torch: "model/fc/weight"}[convert]
-    with pytest.raises(CheckpointError, match=f"must be an array of numbers. Received: {name}: str"):
+    with pytest.raises(CheckpointError, match=f"The weight {name} is a str, not an array of numbers"):
         convert({name: "weights"})
 
 

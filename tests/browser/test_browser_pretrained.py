@@ -102,7 +102,7 @@ def test_a_download_without_a_network_says_so(server: RunningStudio, page: Page,
     page.goto(f"{server.address}/pretrained")
     page.locator("#download-resnet18").press("Enter")
     failed = page.locator("#failed-resnet18")
-    expect(failed).to_contain_text("A download needs a connection to download.pytorch.org")
+    expect(failed).to_contain_text("There is no connection to download.pytorch.org")
     expect(failed).to_contain_text("on another machine")
     check_page(page)
     fits(page, "pretrained-failed")

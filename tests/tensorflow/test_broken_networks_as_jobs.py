@@ -83,7 +83,7 @@ def test_a_loop_at_the_top_of_the_file_fails_at_its_line(tmp_path: Path, monkeyp
         job_id = _start(studio.address, f"while True:\n    pass\n\n{LENET}")
         job = wait_until(lambda: (found := _job(studio.address, job_id))["state"] == "failed" and found, 200)
         assert job["reason"].startswith(
-            "Building the network must end within `build_limit_s`, 2 s. Received: it was still at network.py, line "
+            "Building the network did not end within `build_limit_s`, 2 s: it was still at network.py, line "
         )
         assert job["exit_code"] == 5
         assert re.search(r"network.py, line [12]", _page(studio.address, job_id))

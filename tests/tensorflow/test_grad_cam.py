@@ -234,8 +234,8 @@ def test_a_warm_process_tells_it_by_class_and_layer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("network", "rule"),
     [
-        (DENSE, "Grad-CAM needs a layer with maps"),
-        (AUTOENCODER, "Grad-CAM is for networks that tell classes apart"),
+        (DENSE, "This network has no layer with maps for Grad-CAM: what a convolution gives, before the dense layers"),
+        (AUTOENCODER, "This network does not give one number for each class, and Grad-CAM is for those that do"),
     ],
 )
 def test_a_network_that_has_no_maps_or_classes_is_refused(tmp_path: Path, network: str, rule: str) -> None:
@@ -248,7 +248,7 @@ def test_one_picture_is_asked_about_and_numbers_are_finite(tmp_path: Path) -> No
     with warm(quick_job(tmp_path / "job", broken)) as model:
         with pytest.raises(UsageError, match="one image"):
             grad_cam(model, {"pictures": asked()["pictures"] * 2})
-        with pytest.raises(NonFiniteError, match="Grad-CAM needs finite numbers at the layer `conv`"):
+        with pytest.raises(NonFiniteError, match="The layer `conv` gives NaN or infinities"):
             grad_cam(model, asked())
 
 

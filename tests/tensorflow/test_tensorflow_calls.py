@@ -60,7 +60,7 @@ def test_step_takes_other_dtypes_and_layouts() -> None:
         ([np.zeros((4, 8, 8, 1)), np.zeros((4, 1), int)], r"A label .* shape \(\)\. Received: \(1,\)\. Give"),
         ([np.zeros((4, 8, 8, 1)), 3], r"A label .* shape \(\)\. Received: a single number, without an axis of rows"),
         ([np.zeros((4, 8, 8, 1)), ["a"] * 4], r"A label .* of type int64\. Received: list of mixed values"),
-        ([np.zeros((4, 8, 8, 1))], r"A batch of this network is samples and labels\. Received: 1 component"),
+        ([np.zeros((4, 8, 8, 1))], r"The batch has 1 component\(s\); this network takes samples and labels"),
     ],
 )
 def test_wrong_batch_is_told_what_it_must_be(batch: Sequence[object], message: str) -> None:

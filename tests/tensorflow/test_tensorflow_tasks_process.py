@@ -81,7 +81,7 @@ def test_a_process_that_gives_no_answer(code: str, exit_code: int) -> None:
 
 
 def test_a_process_that_is_killed() -> None:
-    with pytest.raises(JobError, match=r"task `export` was killed\. Received: SIGKILL\. Out of memory is the usual"):
+    with pytest.raises(JobError, match=r"task `export` was killed by SIGKILL\. Out of memory is the usual"):
         run_task("export", {}, command=command("os.kill(os.getpid(), signal.SIGKILL)"))
 
 

@@ -110,7 +110,11 @@ def test_an_embedding_gives_no_class_scores() -> None:
     [
         ("x = 1\n", "defines a class named exactly `UserModel`", "let it inherit `Tower` or `nn.Module`"),
         ("class UserModel:\n    pass\n", "`UserModel` inherits `Tower` or `nn.Module`", "class UserModel(Tower)"),
-        ("class UserModel(Tower):\n    pass\n", "defines `inference` as a `@model_property`", "Add it"),
+        (
+            "class UserModel(Tower):\n    pass\n",
+            "has no `inference`, which a `UserModel",
+            "Add it",
+        ),
         (LINEAR + FORWARD.replace("self.fc", "self.fully"), "no attribute 'fully'", ""),
         (
             f"{HEAD}        self.k = 1\n    def forward(self, x):\n        return x\n",

@@ -276,7 +276,7 @@ def tokens(
     """Return one's own tokens, the newest first, revoked ones too; never a secret."""
     people = accounts_of(request)
     if everybody and not identity.may("admin", "read"):
-        raise ForbiddenError("Only an admin sees the tokens of others.", advice="Ask for your own.")
+        raise ForbiddenError("You are no admin, and only admins see the tokens of others.", advice="Ask for your own.")
     if not everybody and identity.user is None:
         return []
     names = {user.id: user.name for user in people.users()}

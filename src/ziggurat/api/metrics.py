@@ -30,7 +30,7 @@ def metrics(request: Request, studio: StudioDep) -> Response:
     if identity_of(request).by != "token" and not request.app.state.gate.is_local(request):
         raise HTTPError(
             NotLoggedInError(
-                "Metrics need a token, or a request from this machine.",
+                "The request has no token and is not from this machine: metrics need one of both.",
                 advice="Send a token as `Authorization: Bearer zig_…`; the scope `read` is enough.",
             )
         )

@@ -69,8 +69,7 @@ class BoardStarts:
         await asyncio.wait([asyncio.wrap_future(start)], timeout=self._patience_s)
         if not start.done():
             raise NotReadyError(
-                "TensorBoard must have started.",
-                received="one that is starting",
+                "TensorBoard is still starting.",
                 advice="Ask again in some seconds.",
                 details={"retry_after_s": RETRY_AFTER_S},
             )
@@ -282,8 +281,7 @@ async def _asked(request: Request, target: Any, path: str) -> httpx.Response:
         return await transport.handle_async_request(sent)
     except httpx.HTTPError as error:
         raise NotReadyError(
-            "TensorBoard must answer.",
-            received=str(error) or type(error).__name__,
+            f"TensorBoard does not answer: {str(error) or type(error).__name__}.",
             advice="Ask again in some seconds; it is started anew where it has ended.",
             details={"retry_after_s": RETRY_AFTER_S},
         ) from error

@@ -69,7 +69,7 @@ def create(
     given = {name: text for name, text in flags.items() if text is not None}
     if is_strict and given.setdefault("losses", "none") != "none":
         raise UsageError(
-            "`--strict` and `--losses` say different things.", received=given["losses"], advice="Give one of them."
+            f"`--strict` and `--losses {given['losses']}` say different things.", advice="Give one of them."
         )
     given["source"] = stored_source(source)
     given.setdefault("name", source_name(given["source"]) if out is None else out.absolute().name)

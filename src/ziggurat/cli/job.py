@@ -72,9 +72,7 @@ def job_rate(
             advice="Give a number, such as 0.001, or `--schedule`.",
         )
     if rate is not None and not 0 < rate < math.inf:
-        raise UsageError(
-            "A learning rate must be a number above 0.", received=f"{rate}", advice="Usual are 0.0001 to 0.1."
-        )
+        raise UsageError(f"{rate} is no learning rate: it must be a number above 0.", advice="Usual are 0.0001 to 0.1.")
     with studio_client(application, studio) as client:
         found = client.unset_hyperparameter(job_id, _NAME) if rate is None else _set(client, job_id, rate, yes)
     does = "follows its schedule again" if rate is None else f"is {rate:g}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -116,7 +115,7 @@ def studio_client(application: Application, studio: dict[str, Any]) -> Iterator[
 
 def known_better(error: JobError, client: Any) -> JobError:
     """Return the error of a job that is not there with what may have been meant; any other one as it is."""
-    asked = error.details.get("job") or error.received
+    asked = error.details.get("job")
     if error.details.get("status") != 404 or not isinstance(asked, str):
         return error
     try:
@@ -151,7 +150,7 @@ def _secret(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("The file of a token must be readable.", received=f"{file}: {error}") from None
+        raise UsageError(f"The file of a token, {file}, cannot be read: {str(error).rstrip('.')}.") from None
 
 
 _SET = click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
@@ -360,8 +359,8 @@ def job_predict(
         layered = target or asked["grad_cam_class"] or asked["grad_cam_layer"]
         if images or url or layered or (rows and texts):
             raise UsageError(
-                "A prediction is for images, rows or texts; Grad-CAM is for images.",
-                received="more than one of them",
+                "Several kinds of input are given together: predict for images, for rows or for texts, and "
+                "use Grad-CAM with images alone.",
                 advice="Give images, `--row` or `--text`, only one of them.",
             )
         inputs = {"rows": rows, "texts": texts, "top": asked["top"], "checkpoint": asked["checkpoint"]}
@@ -415,7 +414,9 @@ def _network_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise NetworkCodeError("The network file must be readable Python text.", received=f"{path}: {error}") from None
+        raise NetworkCodeError(
+            f"The network file {path} cannot be read as Python text: {str(error).rstrip('.')}."
+        ) from None
 
 
 def _show_jobs(application: Application, jobs: Sequence[Mapping[str, Any]]) -> None:
@@ -481,8 +482,6 @@ def _save(heat: Mapping[str, Any], target: Path) -> str:
     try:
         target.write_bytes(base64.b64decode(heat["png"]))
     except OSError as error:
-        raise StorageError(
-            "The image of Grad-CAM must be written to a folder that is there.", received=str(error)
-        ) from error
+        raise StorageError(f"The image of Grad-CAM cannot be written: {str(error).rstrip('.')}.") from error
     found = f"{target}: where it looked for {heat['class']}, at the layer {heat['layer']}"
     return found if heat["largest"] else f"{found}; nothing speaks for this class there"

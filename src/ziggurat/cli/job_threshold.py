@@ -45,7 +45,9 @@ def job_threshold(
     if clear and chosen:
         raise UsageError("Thresholds are chosen or cleared.", received="both", advice="Leave out --clear.")
     if evaluation is not None and not chosen:
-        raise UsageError("An operating point needs a threshold.", advice="Such as 0.7, or --class NAME=0.7.")
+        raise UsageError(
+            "No threshold is given: an operating point needs one.", advice="Such as 0.7, or --class NAME=0.7."
+        )
     with studio_client(application, studio) as client:
         if clear:
             client.models.clear_operating_point(model_id)
@@ -67,7 +69,9 @@ def _named(text: str) -> tuple[str, float]:
     except ValueError:
         value = -1.0
     if not name or not 0 <= value <= 1:
-        raise UsageError("`--class` is NAME=X, X from 0 to 1.", received=f"`{text[:80]}`", advice="Such as cat=0.7.")
+        raise UsageError(
+            f"`{text[:80]}` is no threshold of a class: `--class` is NAME=X, X from 0 to 1.", advice="Such as cat=0.7."
+        )
     return name, value
 
 

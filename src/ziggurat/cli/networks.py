@@ -91,9 +91,7 @@ def graph(
     found = open_workspace(application).tasks.describe(network, **options)
     application.output.document(found, _graph_text(found, operations=operations))
     if tensorboard is not None and found["tensorboard"]["problem"]:
-        raise ConfigurationError(
-            "TensorBoard must be able to show the graph.", received=found["tensorboard"]["problem"]
-        )
+        raise ConfigurationError(f"TensorBoard cannot show the graph: {found['tensorboard']['problem']}")
 
 
 @click.group(cls=Group)
@@ -110,7 +108,9 @@ def check(application: Application, file: Path, framework: str) -> int | None:
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("A network file must be readable text in UTF-8.", received=f"{file}: {error}") from error
+        raise UsageError(
+            f"The network file {file} cannot be read as text in UTF-8: {str(error).rstrip('.')}."
+        ) from error
     backend = _chosen(framework) or file_backend(FileNetwork(path=str(file), text=text))
     found = check_network(text, backend=backend)
     lines = [f"{file}:{each.line}:{each.column}: {each.level}: {each.sentence}" for each in found]

@@ -47,12 +47,13 @@ def call(application: Application, operation: str | None, fields: tuple[str, ...
 def _field(text: str) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign or not name.rstrip(":").isidentifier():
-        raise UsageError("A field must be FIELD=TEXT or FIELD:=JSON.", received=f"`{text[:80]}`")
+        raise UsageError(f"`{text[:80]}` is not a field: these are FIELD=TEXT or FIELD:=JSON.")
     if not name.endswith(":"):
         return name, value
     try:
         return name[:-1], json.loads(value)
     except ValueError as error:
         raise UsageError(
-            f"`{name[:-1]}` must be JSON.", received=f"`{value[:80]}`: {error}", advice="Use FIELD=TEXT for a text."
+            f"`{name[:-1]}` is `{value[:80]}`, which is not JSON: {str(error).rstrip('.')}.",
+            advice="Use FIELD=TEXT for a text.",
         ) from None

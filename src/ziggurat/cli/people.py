@@ -204,7 +204,9 @@ def _read_password(name: str, *, from_stdin: bool) -> str:
         line = sys.stdin.readline(_LONGEST_PASSWORD)
         return line.removesuffix("\n").removesuffix("\r")
     if not sys.stdin.isatty():
-        raise UsageError("A password is asked for in a terminal.", advice="Without one, use --password-stdin.")
+        raise UsageError(
+            "There is no terminal to ask for the password in.", advice="Without one, use --password-stdin."
+        )
     return click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True)
 
 

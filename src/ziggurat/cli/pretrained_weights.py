@@ -177,7 +177,7 @@ def _class_names(path: Path | None) -> tuple[str, ...]:
     try:
         return class_names_of(path.read_bytes())
     except OSError as error:
-        raise UsageError("A file of class names must be readable.", received=f"`{path}`: {error.strerror}") from None
+        raise UsageError(f"The file of class names `{path}` cannot be read: {error.strerror}.") from None
 
 
 def _user() -> str:

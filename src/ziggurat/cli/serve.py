@@ -119,5 +119,5 @@ def _key(path: Path) -> object:
         return public_key_of(path.read_bytes(), str(path))
     except OSError as error:
         raise UsageError(
-            f"`{path}` cannot be read.", received=error.strerror or str(error), advice="Check the path."
+            f"`{path}` cannot be read: {error.strerror or str(error)}.", advice="Check the path."
         ) from None

@@ -318,7 +318,7 @@ def _open_browser(application: Application, address: str, asked: bool | None) ->
 def demo(application: Application, out: Path, port: int, epochs: int, browser: bool | None) -> None:
     """Start a studio and train LeNet on handwritten digits in it; its page opens in the browser."""
     if epochs < 1:
-        raise UsageError("`--epochs` must be at least 1.", received=epochs)
+        raise UsageError(f"`--epochs` is {epochs}; it must be at least 1.")
     application.use_workspace(out.absolute())
     refuse_second(application.settings.workspace)
     place = Place(host=_DEMO_HOST, port=port, prefix="", hosts=(), database=None)

@@ -62,8 +62,7 @@ def with_recipe(
     recipe = recommended(source, _network(texts, content))
     if recipe is None:
         raise UsageError(
-            "A recipe must be for a finished dataset that networks are trained on.",
-            received=source,
+            f"There is no recipe for `{source}`: it is no finished dataset that networks are trained on.",
             advice="Choose network and options yourself.",
         )
     chosen = fill_recipe(content, texts, recipe)
@@ -126,8 +125,7 @@ def studio_recipe(client: Any, dataset: str | None) -> Callable[[str, str | None
     def recommended(source: str, network: str | None) -> Recipe | None:
         if dataset is None and source != DIGITS:
             raise UsageError(
-                "A recipe of a studio is for a dataset of it, or for `digits`.",
-                received=source,
+                f"`{source}` is no dataset of the studio, so it has no recipe there.",
                 advice="Create a dataset with `ziggurat job dataset`, and name its id: --dataset ID.",
             )
         found = client.previews.recipe(dataset or DIGITS, network=network)

@@ -54,7 +54,7 @@ def _known_keys(application: Application, key_file: Path | None) -> list[Any]:
         return [public_key_of(key_file.read_bytes(), str(key_file))]
     except OSError as error:
         reason = error.strerror or str(error)
-        raise UsageError(f"`{key_file}` cannot be read.", received=reason, advice="Check the path.") from None
+        raise UsageError(f"`{key_file}` cannot be read: {reason}.", advice="Check the path.") from None
 
 
 def _provenance(found: ExportCheck) -> list[str]:

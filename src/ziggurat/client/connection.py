@@ -82,16 +82,14 @@ class Connection:
     def __init__(self, url: str, token: str, timeout_s: float) -> None:
         if not all("!" <= letter <= "~" for letter in token):
             raise UsageError(
-                "A token is one word of plain letters, digits and signs.",
-                received="something else",  # it must not appear in a message
+                "The token has spaces or other signs than plain letters, digits and signs.",
+                # it must not appear in a message
                 advice="Copy it again, without blanks and line ends.",
             )
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.url = url.rstrip("/")
         if not _is_address(self.url):
-            raise UsageError(
-                "The address of a studio is a URL.", received=f"`{url}`", advice="Use what `ziggurat up` prints."
-            )
+            raise UsageError(f"`{url}` is not the URL of a studio.", advice="Use what `ziggurat up` prints.")
         self._http = httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=timeout_s)
 
     def close(self) -> None:
@@ -166,8 +164,7 @@ class Connection:
             yield
         except (httpx.TransportError, httpx.StreamError) as error:
             raise UsageError(
-                f"A studio must answer at {self.url}.",
-                received=f"{type(error).__name__}: {error}",
+                f"The studio at {self.url} does not answer: {type(error).__name__}: {str(error).rstrip('.')}.",
                 advice="Start it with `ziggurat up`, or check address and network.",
                 details={"unreachable": True},
             ) from error
@@ -176,7 +173,7 @@ class Connection:
 def _checked(path: str) -> str:
     """Return a path whose parts are names as they are: an id with `..` in it must not reach another route."""
     if any(part in ("", ".", "..") for part in path.split("/")[1:]):
-        raise UsageError("Ids and names of the studio are no paths.", received=path)
+        raise UsageError(f"`{path}` has an id or a name that is a path, which none is in the studio.")
     return quote(path)
 
 

@@ -39,7 +39,7 @@ class DatasetClient:
         root = path if path.is_dir() else path.parent
         files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
         if not files or not path.exists():
-            raise DataError("An upload has at least one file.", received=f"`{path}`")
+            raise DataError(f"The upload `{path}` has no file.")
         upload: dict[str, Any] = {"id": "", "source": ""}
         for some in _batches(files):
             if len(some) == 1:

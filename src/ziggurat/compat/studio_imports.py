@@ -72,14 +72,14 @@ def free_name(studio: Studio, tool: str, file: str) -> str:
         except ZigguratError:
             continue
         return name
-    raise UsageError("Too many weights have this name.", received=stem, advice="Delete some under Pretrained.")
+    raise UsageError(f"Too many weights are called `{stem}`.", advice="Delete some under Pretrained.")
 
 
 def _added(studio: Studio, who: Identity, folder: Path, name: str, title: str, source: str) -> str:
     """Add the weights of an import to those of the studio; return what names them in a spec."""
     file = folder / "weights.safetensors"
     if not file.is_file():
-        raise UsageError("An import without weights has none to keep.", received=name, details={"field": "name"})
+        raise UsageError(f"The import `{name}` has no weights to keep.", details={"field": "name"})
     labels = folder / "labels.txt"
     classes = tuple(labels.read_text(encoding="utf-8").splitlines()) if labels.is_file() else ()
     new = NewWeights(name=name, title=title, source=source, classes=classes)

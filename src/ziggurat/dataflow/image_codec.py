@@ -180,8 +180,8 @@ def encode_image(image: np.ndarray, file_format: str = "jpeg", *, quality: int =
     depth = None if pixels.ndim == 2 else pixels.shape[-1]
     if image.dtype != np.uint8 or not image.size or pixels.ndim not in (2, 3) or depth not in depths:
         raise UsageError(
-            f"An image for {file_format} is uint8, (H, W), (H, W, 1) or (H, W, {' or '.join(map(str, depths[1:]))}).",
-            received=f"{image.dtype} of shape {image.shape}",
+            f"An image of {image.dtype} and shape {image.shape} cannot be written as {file_format}: it is "
+            f"not uint8, (H, W), (H, W, 1) or (H, W, {' or '.join(map(str, depths[1:]))})."
         )
     if pixels.ndim == 3:
         code = cv2.COLOR_RGB2BGR if depth == 3 else cv2.COLOR_RGBA2BGRA

@@ -178,8 +178,7 @@ class ImageFolder(ImageList):
         pairs = [(path, label) for label, name in enumerate(self.class_names) for path in _images_below(root / name)]
         if not pairs:
             raise DataError(
-                "A folder of images has a folder for each class, with the images in it.",
-                received=f"`{root}` with {len(self.class_names)} class folders and no image",
+                f"`{root}` has {len(self.class_names)} class folders and no image in them.",
                 advice=f"Images are files that end in {', '.join(sorted(IMAGE_SUFFIXES))}.",
             )
         super().__init__(pairs, shuffle=shuffle, channels=channels, on_error=on_error, content=content)
@@ -190,9 +189,7 @@ def _class_names(root: Path) -> list[str]:
         with os.scandir(root) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
     except OSError as error:
-        raise DataError(
-            "A folder of images has a folder for each class.", received=f"`{root}`: {error.strerror}"
-        ) from error
+        raise DataError(f"`{root}` cannot be read as a folder of images: {error.strerror}.") from error
 
 
 def _images_below(folder: Path) -> list[str]:
@@ -216,7 +213,7 @@ def _read_list(path: Path) -> list[tuple[str, int]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError("A list of images is a text file in UTF-8.", received=f"`{path}`: {error}") from error
+        raise DataError(f"The list `{path}` cannot be read as text in UTF-8: {str(error).rstrip('.')}.") from error
     pairs = []
     for number, line in enumerate(lines, start=1):
         if line.strip():

@@ -383,8 +383,8 @@ class Augmentation:
         """
         if size[0] != size[1] and any(turns % 2 for turns in _QUARTER_TURNS[self.quad_rotation]):
             raise DataError(
-                "Quarter turns need square images: else those of a batch have several shapes.",
-                received=" x ".join(str(side) for side in size),
+                "Quarter turns need square images, and these have "
+                f"{' x '.join(str(side) for side in size)}: those of a batch would have several shapes.",
                 advice="Set `preprocessing.size` to a square, or turn by `rot180`.",
             )
 

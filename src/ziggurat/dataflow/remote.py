@@ -113,8 +113,7 @@ def send_dataflow_zmq(
         except zmq.Again:
             outlet.setsockopt(zmq.LINGER, 0)
             raise DataWorkerError(
-                f"No receiver took a datapoint for {timeout_s:g} s.",
-                received=f"{sender.sent} sent or waiting",
+                f"No receiver took a datapoint for {timeout_s:g} s; {sender.sent} are sent or waiting.",
                 advice=f"See whether the receiver runs, and is reached at {addr}.",
             ) from None
         except BaseException as error:
@@ -140,8 +139,7 @@ class _Sender:
                 self.sent += 1
             if self.sent == before:
                 raise DataError(
-                    "A flow that is sent has datapoints.",
-                    received=f"an empty pass of {type(df).__name__}",
+                    f"The {type(df).__name__} that is sent had no datapoints in a pass.",
                     advice="Look at its source on the sending machine.",
                 )
             passes = None if passes is None else passes - 1
@@ -372,8 +370,8 @@ def decode(frames: Frames) -> Any:
         return unpack(frames[0])
     except Exception as error:  # whatever foreign bytes lead to
         raise DataError(
-            "A message from another machine must be a datapoint of this library.",
-            received=f"{type(error).__name__}: {error}",
+            f"A message from another machine is no datapoint of this library: {type(error).__name__}: "
+            f"{str(error).rstrip('.')}.",
             advice="Let both sides run the same version, and keep strangers off the port (`key=…`).",
         ) from error
 

@@ -236,10 +236,7 @@ class FakeData(DataFlow):
         """Return one value a component."""
         values = list(value) if is_list else [value] * len(self.shapes)
         if len(values) != len(self.shapes):
-            raise UsageError(
-                f"`FakeData` takes one `{name}`, or one for each shape.",
-                received=f"{len(values)} for {len(self.shapes)} shapes",
-            )
+            raise UsageError(f"`FakeData` got {len(values)} of `{name}` for {len(self.shapes)} shapes.")
         return values
 
 

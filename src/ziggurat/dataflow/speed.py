@@ -104,7 +104,7 @@ class TestDataSpeed(ProxyDataFlow):
         while True:
             yield from self.ds
             if not self.ds._ziggurat_delivered:
-                raise DataError("A flow that is measured has datapoints.", received="a pass without any")
+                raise DataError("The flow has no datapoints to measure.")
 
 
 class PrintData(ProxyDataFlow):

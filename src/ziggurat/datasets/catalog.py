@@ -624,7 +624,7 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
         DataError: where the file is not there or no catalog.
     """
     if not path.is_file():
-        raise DataError("A dataset has a catalog of its samples.", received=f"`{path}`, which is not there")
+        raise DataError(f"The catalog `{path}` of the dataset does not exist.")
     address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
     try:

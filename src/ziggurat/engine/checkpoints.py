@@ -244,8 +244,7 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
 def _check_format(content: Mapping[str, Any], path: Path) -> None:
     if content["format"] > _FORMAT:
         raise CheckpointError(
-            f"This release reads checkpoints of format {_FORMAT} and older.",
-            received=f"format {content['format']} in {path}",
+            f"The checkpoint {path} has the format {content['format']}; this release reads {_FORMAT} and older.",
             advice="Use a newer release of Ziggurat.",
         )
 

@@ -91,9 +91,7 @@ class DetectionDifferences:
         """
         expected, found = self._rule.detections(before[self._rule.output]), after[DETECTIONS]
         if found.shape != expected.shape:
-            raise DataError(
-                "An export gives the detections of its network.", received=f"{found.shape} instead of {expected.shape}"
-            )
+            raise DataError(f"The export gives detections of shape {found.shape} instead of {expected.shape}.")
         extent = max(1.0, float(np.abs(expected[..., :4]).max(initial=0)))
         for one, other in zip(expected, found, strict=True):
             self._add(one[one[:, 4] > 0], other[other[:, 4] > 0], extent)

@@ -138,14 +138,12 @@ def need_user_model(names: Mapping[str, Any], path: str, bases: Mapping[str, typ
         )
     if not isinstance(found, type):
         raise NetworkCodeError(
-            "`UserModel` is a class.",
-            received=type(found).__name__,
+            f"`UserModel` is a {type(found).__name__}, not a class.",
             advice=f"Write `class UserModel({usual}):`.",
         )
     if not issubclass(found, kinds):
         raise NetworkCodeError(
-            f"`UserModel` inherits {wanted}.",
-            received=f"class UserModel({', '.join(base.__name__ for base in found.__bases__)})",
+            f"`UserModel` inherits {', '.join(base.__name__ for base in found.__bases__)}, not {wanted}.",
             advice=f"Write `class UserModel({usual}):`.",
             details={"file": path},
         )

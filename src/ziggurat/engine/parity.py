@@ -158,8 +158,9 @@ class _Differences:
             found = after.get(name)
             if found is None or found.shape != expected.shape:
                 raise DataError(
-                    "An export has the outputs of its network.",
-                    received=f"{name}: {'missing' if found is None else found.shape} instead of {expected.shape}",
+                    f"The output {name} of the export "
+                    f"{'is missing' if found is None else f'has shape {found.shape}'}, where the network gives "
+                    f"{expected.shape}."
                 )
             if expected.dtype.kind in "bu":
                 expected, found = expected.astype(np.int64), found.astype(np.int64)

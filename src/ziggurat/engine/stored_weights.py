@@ -85,7 +85,8 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise MissingCheckpointError(f"There is no file {path}.") from error
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise CheckpointError(
-            f"The file {path} holds arrays by name.", received=str(error), advice="Write it by `numpy.savez`."
+            f"The file {path} cannot be read as arrays by name: {str(error).rstrip('.')}.",
+            advice="Write it by `numpy.savez`.",
         ) from error
 
 

@@ -92,8 +92,8 @@ def start_worker(
                 raise
     except OSError as error:
         raise StorageError(
-            f"A worker is started by {command[0]}, with its output in {log}.",
-            received=f"{error.strerror} (errno {error.errno})",
+            f"The worker could not be started by {command[0]}, with its output in {log}: {error.strerror} "
+            f"(errno {error.errno}).",
             advice="Free space on the disk, fix the folder's permissions, or end other programs; then resume the job.",
         ) from error
 
@@ -205,8 +205,7 @@ class ProcessGroup:
             self._birth = birth_of(self.pid)
         except OSError as error:
             raise StorageError(
-                f"A process must be started, its output in {log}.",
-                received=f"{error.strerror} (errno {error.errno})",
+                f"A process could not be started, its output in {log}: {error.strerror} (errno {error.errno}).",
                 advice="Free space on the disk or mend the folder's rights.",
             ) from error
         os.set_blocking(self.messages_in.fileno(), False)

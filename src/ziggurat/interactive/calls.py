@@ -73,14 +73,12 @@ def train(
     paths = _assigned(content, given, TrainSpec)
     recipe = home.recipe(source, _network(network, framework))
     if recipe is None:
-        raise ConfigurationError(
-            "No network is trained on this kind of data.", received=source, advice="Choose other data."
-        )
+        raise ConfigurationError(f"No network is trained on the data of `{source}`.", advice="Choose other data.")
     filled = fill_recipe(content, paths, recipe)
     place = None if out is None else Path(out).expanduser()
     if place is not None and not isinstance(home, FolderHome):
         raise UsageError(
-            "A studio chooses the folder of a run.", received=f"out={str(out)!r}", advice="Leave out `out`."
+            f"out={str(out)!r} is given, and a studio chooses the folder of a run itself.", advice="Leave out `out`."
         )
     job = home.create_training(content, source, model, place)
     chosen = ", ".join(f"{path} {value}" for path, value in filled.items())
@@ -138,7 +136,7 @@ def dataset(source: Any, *, name: str | None = None, progress: bool = True, **se
         return _made(home, made, name, settings, progress=progress)
     if not isinstance(source, (str, Path)):
         raise UsageError(
-            "A dataset is made of a path, of `(images, labels)`, or of rows.", received=type(source).__name__
+            f"A dataset cannot be made of a {type(source).__name__}: give a path, `(images, labels)`, or rows."
         )
     text = str(source)
     found = DIGITS if text == DIGITS else home.dataset_id(text)

@@ -62,7 +62,7 @@ class Operation:
         """
         if self.gives_file:
             raise UsageError(
-                f"The answer of `{self.name}` is a file.",
+                f"`{self.name}` answers with a file, and not with JSON.",
                 advice=f"Save it by `client.{self.client}` or `ziggurat {self.command}`.",
             )
         rest = dict(fields)
@@ -70,7 +70,7 @@ class Operation:
         missing = [name for name, value in named.items() if value in (None, "")]
         if missing:
             raise UsageError(
-                f"`{self.name}` needs {', '.join(f'`{name}`' for name in missing)}.",
+                f"`{self.name}` misses {', '.join(f'`{name}`' for name in missing)}.",
                 received=", ".join(f"`{name}`" for name in fields) or "no fields",
             )
         path = _FIELD.sub(lambda each: quote(str(named[each[1]]), safe="/" if each[2] else ""), self.path)

@@ -82,8 +82,7 @@ class RecordWriter(ABC):
             raise UsageError("A store that is finished takes no more records.", received=f"a record for `{self.path}`")
         if not isinstance(value, bytes | bytearray | memoryview):
             raise UsageError(
-                "The value of a record is bytes.",
-                received=f"{type(value).__name__} for record {len(self)}",
+                f"The value of record {len(self)} is a {type(value).__name__}, not bytes.",
                 advice="Encode it first, for example with `ziggurat.records.codec.pack`.",
             )
         content = bytes(value)
@@ -160,9 +159,7 @@ class RecordReader(ABC):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.exists():
-            raise DataError(
-                "A store is read from a path where one stands.", received=f"`{self.path}`, which is not there"
-            )
+            raise DataError(f"There is no store at `{self.path}`.")
         self._reopen()
 
     def get(self, number: int) -> bytes:
@@ -243,7 +240,7 @@ class RecordReader(ABC):
     def _checked(self, number: int) -> int:
         if not 0 <= number < len(self):
             raise RecordIndexError(
-                "Records are numbered from 0.", received=f"number {number} of {len(self)} records in `{self.path}`"
+                f"There is no record {number} among the {len(self)} of `{self.path}`, which are numbered from 0."
             )
         return int(number)
 

@@ -319,7 +319,9 @@ def unpack_record(value: bytes) -> Record:
         parts, label = unpack(value)
         return Record(tuple(FileReference(*part[1:]) if type(part) is tuple else part for part in parts), label)
     except (TypeError, ValueError) as error:
-        raise DecodingError("A record of a dataset is parts and a label.", received=str(error)) from error
+        raise DecodingError(
+            f"A record of the dataset is damaged, not parts and a label: {str(error).rstrip('.')}."
+        ) from error
 
 
 MAX_BYTES: Final = 1 << 30
@@ -340,7 +342,7 @@ def read_frame(source: IO[bytes]) -> Any:
         return None
     (length,) = LENGTH.unpack(header)
     if length > MAX_BYTES:
-        raise DecodingError(f"A message has at most {MAX_BYTES} bytes.", received=length)
+        raise DecodingError(f"A message has {length} bytes; {MAX_BYTES} is the most.")
     content = source.read(length)
     return unpack(content) if len(content) == length else None
 

@@ -240,9 +240,7 @@ def _parsed(path: Path, _signature: tuple[int, ...]) -> Manifest:
         raise _damaged(path, error) from None
     if not isinstance(content, dict) or content.get("version") != _VERSION:
         version = content.get("version") if isinstance(content, dict) else None
-        raise DataError(
-            f"This release reads manifests of version {_VERSION}.", received=f"version {version} in `{path}`"
-        )
+        raise DataError(f"The manifest `{path}` is of version {version}; this release reads version {_VERSION}.")
     try:
         manifest = Manifest.from_json(content)
     except (KeyError, TypeError, ValueError, AttributeError, UnknownNameError) as error:

@@ -28,14 +28,14 @@ class PickleRefusedError(DataError):
 def _latin1(text: str, encoding: str = "latin1") -> bytes:
     # How Python 2's strings are written by protocols 0 to 2; any other codec might do more than encode.
     if encoding != "latin1":
-        raise PickleRefusedError("Old byte strings are encoded in latin1.", received=encoding)
+        raise PickleRefusedError(f"A pickle has byte strings in the encoding {encoding}, not latin1.")
     return codecs.encode(text, "latin1")
 
 
 def _array_from_nothing(kind: type, shape: Any, typecode: Any) -> np.ndarray:
     # The array's real shape and content follow as its state.
     if kind is not np.ndarray:
-        raise PickleRefusedError("A pickled array is a plain array.", received=repr(kind))
+        raise PickleRefusedError(f"A pickle has an array of the class {kind!r}, not a plain array.")
     return np.ndarray.__new__(np.ndarray, shape, typecode)
 
 

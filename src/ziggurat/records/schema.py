@@ -128,4 +128,4 @@ class Schema:
                 details=content["details"],
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError("A schema is read as written.", received=f"{type(error).__name__}: {error}") from None
+            raise DataError(f"The schema is damaged: {type(error).__name__}: {str(error).rstrip('.')}.") from None

@@ -112,8 +112,7 @@ class SplitReader:
     def _place(self, row: int) -> tuple[RecordReader, int]:
         if not 0 <= row < len(self):
             raise RecordIndexError(
-                "The samples of a split are numbered from 0.",
-                received=f"row {row} of {len(self)} in split {self.split} of `{self.folder}`",
+                f"There is no row {row} in the split {self.split} of `{self.folder}`, which has {len(self)} samples."
             )
         if not self._readers:
             self._readers = [self._store(store.path) for store in self.manifest.splits[self.split].stores]
@@ -127,8 +126,7 @@ class SplitReader:
         path = self.folder / name
         if not path.exists():
             raise DataError(
-                "A dataset has all the files that its manifest names.",
-                received=f"`{path}`, which is not there",
+                f"`{path}`, which the manifest of the dataset names, does not exist.",
                 advice="Bring it back, or make the dataset again.",
             )
         return open_records(present_store(path))
@@ -159,7 +157,7 @@ def _chosen_rows(path: Path) -> np.ndarray:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
-        raise DataError("The chosen rows of a split are read as written.", received=f"`{path}`: {error}") from None
+        raise DataError(f"The chosen rows of a split in `{path}` are damaged: {str(error).rstrip('.')}.") from None
 
 
 class ChangedLabels(Mapping[int, Any]):

@@ -75,9 +75,7 @@ def require(holds: bool, name: str, rule: str, received: Any) -> None:
         received: the value.
     """
     if not holds:
-        raise ConfigurationError(
-            f"`{name}` must be {rule}.", received=received, advice=f"Set `{name}` to such a value."
-        )
+        raise ConfigurationError(f"`{name}` is {received}; it must be {rule}.", advice=f"Set `{name}` to such a value.")
 
 
 @dataclass(frozen=True)

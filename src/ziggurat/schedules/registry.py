@@ -67,8 +67,7 @@ def make_schedule(
         schedule = kind(**parameters)
     except TypeError as error:
         raise ConfigurationError(
-            f"The parameters of schedule `{name}` must fit.",
-            received=str(error),
+            f"The parameters of schedule `{name}` do not fit: {str(error).rstrip('.')}.",
             advice=f"It takes: {', '.join(known)}.",
         ) from error
     return WarmUp(schedule, warm_up_percent, warm_up_start_factor) if warm_up_percent else schedule

@@ -243,7 +243,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
     return error_response(
         request,
         ValidationError(
-            "What is sent must fit the route.",
+            f"What was sent does not fit the route: {first['field']}: {first['message'].rstrip('.')}.",
             received=f"{first['field']}: {first['message']}",
             advice="Each field and what is wrong with it is in `details.fields`.",
             details={"fields": fields},
@@ -278,7 +278,7 @@ def _as_tree_error(request: Request, error: HTTPException) -> ZigguratError:
         return NotFoundError("There is nothing at this address.", received=received, advice="See /api/v1/docs.")
     if error.status_code == 405:
         return ConflictError("The address takes other methods.", received=received, advice="See /api/v1/docs.")
-    return UsageError("The request must be one that the server can read.", received=str(error.detail))
+    return UsageError(f"The server cannot read the request: {str(error.detail).rstrip('.')}.")
 
 
 def _field(problem: Mapping[str, Any]) -> dict[str, str]:

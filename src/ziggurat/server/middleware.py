@@ -153,8 +153,8 @@ class HostMiddleware:
 
 def _unknown_host(host: str | None) -> JSONResponse:
     error = UsageError(
-        "The studio must be asked by one of its own names.",
-        received="no name, or not a valid one" if host is None else repr(host),
+        f"The studio was asked by {'no name, or not a valid one' if host is None else repr(host)}, "
+        "which is none of its own names.",
         advice="Start it with `--allowed-host NAME` where the name is yours.",
     )
     return JSONResponse(error.as_dict(), 400)
@@ -267,7 +267,7 @@ def checked_prefix(prefix: str) -> str:
     if not prefix:
         return ""
     if any(part in ("", ".", "..") for part in prefix.split("/")) or quote(prefix, safe="/") != prefix:
-        raise UsageError("A prefix must be a plain path.", received=repr(prefix), advice="Write it like `/ziggurat`.")
+        raise UsageError(f"The prefix {prefix!r} is not a plain path.", advice="Write it like `/ziggurat`.")
     return "/" + prefix
 
 

@@ -37,10 +37,10 @@ def posted_pictures(
     if not count:
         check_some(())
     if count > MOST_PICTURES:
-        raise UsageError(f"At most {MOST_PICTURES} images are sent at once.", received=str(count))
+        raise UsageError(f"{count} images are sent at once; {MOST_PICTURES} is the most.")
     videos = sum(is_video(name) for name in (*(file.filename or "" for file in files), *paths)) if takes_videos else 0
     if videos > MOST_VIDEOS:
-        raise UsageError(f"At most {MOST_VIDEOS} videos are sent at once.", received=str(videos))
+        raise UsageError(f"{videos} videos are sent at once; {MOST_VIDEOS} is the most.")
     found: list[tuple[str, bytes]] = []
     for number, file in enumerate(files, 1):
         name = file.filename or f"image {number}"
@@ -56,7 +56,7 @@ def posted_pictures(
     found += [studio.web_pictures.fetch(url)] if url else []
     if len(found) > MOST_PICTURES:
         raise UsageError(
-            f"At most {MOST_PICTURES} images are sent at once, frames of videos included.", received=str(len(found))
+            f"{len(found)} images are sent at once, frames of videos included; {MOST_PICTURES} is the most."
         )
     return found
 

@@ -73,7 +73,7 @@ def serve(
             server.run(sockets=[listener])
         except SystemExit:  # how uvicorn says that the application did not start
             log = logs / _SERVER_LOG
-            raise ZigguratError("The application must start.", advice=f"The cause is at the end of {log}.") from None
+            raise ZigguratError("The application did not start.", advice=f"The cause is at the end of {log}.") from None
     return received[0] if received else "its own end"
 
 

@@ -506,8 +506,7 @@ def _checked(images: Sequence[ImageFile]) -> list[list[Any]]:
     size_bytes = sum(len(content) for _, content in images)
     if size_bytes > _MOST_BYTES:
         raise UsageError(
-            f"The images of a request have at most {_MOST_BYTES >> 20} MiB.",
-            received=f"{size_bytes >> 20} MiB",
+            f"The images of the request have {size_bytes >> 20} MiB; {_MOST_BYTES >> 20} MiB is the most.",
             advice="Send fewer at a time, or predict for many.",
         )
     return [[name, bytes(content)] for name, content in images]
@@ -516,14 +515,14 @@ def _checked(images: Sequence[ImageFile]) -> list[list[Any]]:
 def _checkpoint_name(name: str | None) -> str | None:
     """Return the name as it came, or None for an empty one; a path out of the folder of checkpoints is none."""
     if name and (name.startswith("/") or ".." in name.split("/") or not name.isprintable()):
-        raise CheckpointError("The name of a checkpoint is no path.", received=repr(name))
+        raise CheckpointError(f"The name of a checkpoint is a path: {name!r}.")
     return name or None
 
 
 def _device_name(device: str | int | None) -> str:
     name = "" if device is None else str(device)
     if name and name != "cpu" and not name.isdecimal():
-        raise UsageError("`device` is `cpu` or the index of an accelerator.", received=name)
+        raise UsageError(f"`device` is {name!r}, not `cpu` or the index of an accelerator.")
     return name
 
 

@@ -104,8 +104,7 @@ class ModelServers:
             running = [each for each in self._servers.values() if not each.has_exited()]
             if len(running) >= self._most:
                 raise JobError(
-                    f"At most {self._most} models are served at the same time.",
-                    received=f"{len(running)} that run",
+                    f"{len(running)} models are served already, the most at the same time.",
                     advice="Stop one of them first.",
                 )
             if known is not None:

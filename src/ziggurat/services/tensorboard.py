@@ -120,7 +120,7 @@ class TensorBoards:
             JobError: where it does not answer; its own words are shown.
         """
         if not _JOB_ID.fullmatch(job_id):
-            raise JobError("The id of a job has letters, digits, `-`, `_` and `.`.", received=repr(job_id))
+            raise JobError(f"{job_id!r} is no id of a job: it has letters, digits, `-`, `_` and `.`.")
         prefix = self._prefix_of(job_id)
         with self._pool.use(job_id, self._ready_within_s) as board:
             port = board.wait_until_ready(self._ready_within_s)
@@ -198,7 +198,7 @@ class _Board:
                 return port
             self._end()
         raise JobError(
-            f"TensorBoard must answer within {within_s:g} s.",
+            f"TensorBoard did not answer within {within_s:g} s.",
             received=last_line(self._log) or "nothing",
             advice=f"Look at its output in {self._log}, and at its installation with: ziggurat doctor",
         )

@@ -116,8 +116,7 @@ def check_export(folder: Path, known: Sequence[Any] | None = None) -> ExportChec
         text = _read(folder / MANIFEST_NAME)
     except FileNotFoundError:
         raise ConfigurationError(
-            "The folder has no manifest.",
-            received=f"`{folder}`",
+            f"The folder `{folder}` has no manifest.",
             advice="Name the folder of an export; one that was written before release 0.2 must be exported again.",
         ) from None
     try:
@@ -157,8 +156,7 @@ def public_key_of(content: bytes, name: str) -> Any:
         key = None
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise ConfigurationError(
-            "The file has no public Ed25519 key.",
-            received=f"`{name}`",
+            f"The file `{name}` has no public Ed25519 key.",
             advice="Name a PEM file that begins with `BEGIN PUBLIC KEY`, or the signature.json of an export you trust.",
         )
     return key
@@ -220,7 +218,7 @@ def _sha256(path: Path) -> str:
                 digest.update(block)
     except OSError as error:
         raise StorageError(
-            "A file of an export cannot be read.", received=f"`{path}`: {error.strerror}", advice="Check its rights."
+            f"The file `{path}` of an export cannot be read: {error.strerror}.", advice="Check its rights."
         ) from error
     return digest.hexdigest()
 

@@ -165,8 +165,7 @@ class ServedModel:
             allowed, differences = check_samples(self.folder, run, self._reader.prepared)
         except (ValueError, KeyError, OSError) as error:
             raise DataError(
-                "The export has no sound samples for a self-test.",
-                received=f"`{self.folder}`: {error}",
+                f"The export `{self.folder}` has no sound samples for a self-test: {str(error).rstrip('.')}.",
                 advice="Export the model again.",
             ) from error
         self.self_test, self.run_s = len(differences), float(np.median(times))
@@ -197,19 +196,17 @@ def open_model(folder: Path, *, threads: int = 1, keys: Sequence[Any] | None = N
     """
     found = check_export(folder, keys)
     if keys is not None and not found.fingerprint:
-        raise UnsignedExportError("The export is not signed.", received=f"`{folder}`", advice="Leave out --key.")
+        raise UnsignedExportError(f"The export `{folder}` is not signed.", advice="Leave out --key.")
     if keys is not None and not found.is_known:
         raise UnknownSignerError(
-            "The export is signed by another key.",
-            received=f"`{folder}`: {found.fingerprint}",
+            f"The export `{folder}` is signed by another key: {found.fingerprint}.",
             advice="Give the public key of the studio that made it.",
             details={"fingerprint": found.fingerprint},
         )
     content = json.loads((folder / "model.json").read_text(encoding="utf-8"))
     if content["format"] != "onnx":
         raise ConfigurationError(
-            "Only ONNX exports are served.",
-            received=f"`{folder}`, of the format {content['format']}",
+            f"`{folder}` has the format {content['format']}; only ONNX exports are served.",
             advice="Export it again with: ziggurat export FOLDER --format onnx.",
         )
     model = ServedModel(folder, _session(folder / content["file"], threads), found.provenance)
@@ -232,5 +229,5 @@ def _session(path: Path, threads: int) -> Any:
         return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors share no class
         raise ConfigurationError(
-            "ONNX Runtime cannot load the model.", received=f"`{path}`: {error}", advice="Update onnxruntime."
+            f"ONNX Runtime cannot load the model `{path}`: {str(error).rstrip('.')}.", advice="Update onnxruntime."
         ) from error

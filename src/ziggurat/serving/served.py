@@ -56,7 +56,7 @@ def model_source(word: str, workspace: Path) -> ModelSource:
         name = folder.resolve().name
         return ModelSource(name=name, locate=lambda: ("1", folder), follows=False, text=f"the folder {folder}")
     if "/" in word:
-        raise UsageError("There is no such folder.", received=f"`{word}`", advice="Name the folder of an export.")
+        raise UsageError(f"There is no folder `{word}`.", advice="Name the folder of an export.")
     name, _, which = word.partition(":")
     versions = ModelVersions(workspace)
     versions.resolve(name, which)  # an unknown one is an error of the command, not of a request

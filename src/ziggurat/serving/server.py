@@ -73,7 +73,7 @@ def make_app(
     for word in words:
         source = model_source(word, workspace)
         if source.name in models:
-            raise UsageError("Two models have the same name.", received=source.name, advice="Serve one of them.")
+            raise UsageError(f"Two models have the name {source.name}.", advice="Serve one of them.")
         models[source.name] = ServedName(
             source,
             options.limits,
@@ -151,8 +151,7 @@ def _listener(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         raise UsageError(
-            "The server cannot listen there.",
-            received=f"{host}, port {port}: {error.strerror}",
+            f"The server cannot listen at {host}, port {port}: {error.strerror}.",
             advice="Choose another one with --port, or end what listens there.",
         ) from error
     return listener

@@ -82,7 +82,7 @@ class ModelVersions:
             return {}
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise ConfigurationError(
-                "The aliases of a model cannot be read.", received=f"`{path}`: {error}", advice="Restore the file."
+                f"The aliases `{path}` of a model cannot be read: {str(error).rstrip('.')}.", advice="Restore the file."
             ) from error
 
     def resolve(self, name: str, which: str = "") -> ModelVersion:
@@ -116,8 +116,8 @@ class ModelVersions:
         """
         if not _NAME.fullmatch(name):
             raise ConfigurationError(
-                "The name of a model has letters, digits, dots, dashes and underscores: it is a part of URLs.",
-                received=repr(name[:50]),
+                f"{name[:50]!r} is no name of a model: it has letters, digits, dots, dashes and "
+                "underscores, since it is a part of URLs.",
                 advice="Such as clothing-v2.",
             )
         check_export(export)
@@ -147,8 +147,8 @@ class ModelVersions:
         """
         if not _ALIAS.fullmatch(alias):
             raise ConfigurationError(
-                "An alias begins with a letter, and has letters, digits, dashes and underscores.",
-                received=repr(alias[:50]),
+                f"{alias[:50]!r} is no alias: it begins with a letter, and has letters, digits, dashes and "
+                "underscores.",
                 advice="Such as champion or candidate.",
             )
         aliases = dict(self.aliases(name))
@@ -156,9 +156,7 @@ class ModelVersions:
             aliases[alias] = self.resolve(name, str(version)).version
         elif aliases.pop(alias, None) is None:
             raise MissingEntryError(
-                f"The model {name} has no such alias.",
-                received=alias,
-                advice=f"It has: {', '.join(aliases) or 'none'}.",
+                f"The model {name} has no alias `{alias}`.", advice=f"It has: {', '.join(aliases) or 'none'}."
             )
         text = json.dumps(aliases, indent=1, sort_keys=True) + "\n"
         atomic_write_text(self._folder / name / _ALIASES, text, "The aliases of a model")

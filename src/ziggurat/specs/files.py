@@ -68,8 +68,7 @@ def load_train_spec(path: Path) -> TrainSpec:
     spec = load_spec(path)
     if not isinstance(spec, TrainSpec):
         raise SpecError(
-            "A trained network is in the folder of a training job.",
-            received=f"{path}, a job of kind {spec.kind}",
+            f"{path} is a job of kind {spec.kind}; a trained network is in the folder of a training job.",
             advice="Name the folder that was given to: ziggurat train --out FOLDER.",
         )
     return spec
@@ -87,7 +86,7 @@ def parse_spec(content: Any, *, source: str = "", is_stored: bool = False) -> Sp
         SpecError: where it is not valid; it names the field.
     """
     if not isinstance(content, Mapping):
-        raise SpecError("A spec must be a JSON object.", received=type(content).__name__, advice=f"Look at {source}.")
+        raise SpecError(f"The spec is a {type(content).__name__}, not a JSON object.", advice=f"Look at {source}.")
     current = upgrade(content)
     model: Any = SPEC_KINDS[current["kind"]]
     try:
@@ -105,13 +104,11 @@ def read_content(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SpecError(
-            f"The spec {path} must be a readable file.", received=error.strerror, advice="Check the path."
-        ) from None
+        raise SpecError(f"The spec {path} cannot be read: {error.strerror}.", advice="Check the path.") from None
     except ValueError as error:
-        raise SpecError(f"The spec {path} must be JSON.", received=str(error), advice="Mend it there.") from None
+        raise SpecError(f"The spec {path} is not JSON: {str(error).rstrip('.')}.", advice="Mend it there.") from None
     if not isinstance(content, dict):
-        raise SpecError(f"The spec {path} must hold a JSON object.", received=type(content).__name__)
+        raise SpecError(f"The spec {path} holds a {type(content).__name__}, not a JSON object.")
     return content
 
 
@@ -189,8 +186,7 @@ def check_named_once(paths: Collection[str], kind: str = "train") -> None:
     for old, new in RENAMED.get(kind, {}).items():
         if old in paths and new in paths:
             raise SpecError(
-                f"A field is given once; `{old}` is the former name of `{new}`.",
-                received=f"both `{old}` and `{new}`",
+                f"Both `{old}` and `{new}` are given, and `{old}` is the former name of `{new}`.",
                 advice=f"Leave out `{old}`.",
                 details={"field": new},
             )
@@ -233,8 +229,7 @@ def upgrade(
     today = newest[kind]
     if version > today:
         raise SpecError(
-            f"This release of Ziggurat knows version {today} of a `{kind}` spec and older.",
-            received=f"version {version}",
+            f"The `{kind}` spec is of version {version}; this release of Ziggurat knows version {today} and older.",
             advice="Use a newer release of Ziggurat.",
             details={"field": "version"},
         )
@@ -257,12 +252,11 @@ def _kind(content: Mapping[str, Any], newest: Mapping[str, int]) -> str:
         return kind
     known = ", ".join(f"`{name}`" for name in newest)
     if kind is None:
-        raise SpecError("A spec must say its `kind`.", advice=f"Known: {known}.", details={"field": "kind"})
+        raise SpecError("The spec does not say its `kind`.", advice=f"Known: {known}.", details={"field": "kind"})
     nearest = nearest_names(str(kind), newest)
     advice = f"Did you mean `{nearest[0]}`? " if nearest else ""
     raise SpecError(
-        "`kind` must be a kind of job that this release knows.",
-        received=kind,
+        f"`{kind}` is not a kind of job that this release knows.",
         advice=f"{advice}Known: {known}.",
         details={"field": "kind"},
     )
@@ -273,8 +267,7 @@ def _version(content: Mapping[str, Any]) -> int:
     if isinstance(version, int) and not isinstance(version, bool) and version >= 0:
         return version
     raise SpecError(
-        "`version` must be a whole number from 0 on.",
-        received=version,
+        f"`version` is {version}; it must be a whole number from 0 on.",
         advice="Leave it out for the first version.",
         details={"field": "version"},
     )

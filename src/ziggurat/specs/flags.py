@@ -58,7 +58,7 @@ def _from_flags(
 ) -> Spec:
     content = upgrade(base or {"kind": kind, "version": 1})
     if content["kind"] != kind:
-        raise SpecError(f"This command takes a spec of kind {kind}.", received=f"kind {content['kind']}")
+        raise SpecError(f"The spec is of kind {content['kind']}; this command takes one of kind {kind}.")
     fields = {field.path: field for field in describe_fields(SPEC_KINDS[kind])}
     assigned = [(path.strip(), equals, text) for path, equals, text in (each.partition("=") for each in assignments)]
     check_named_once({*flags, *(path for path, _, _ in assigned)}, kind)
@@ -68,7 +68,7 @@ def _from_flags(
     for path, equals, text in assigned:
         if not equals or not path:
             received, advice = f"{path}{equals}{text}", "Write it as in: --set schedule.gamma=0.5."
-            raise SpecError("`--set` takes PATH=VALUE.", received=received, advice=advice)
+            raise SpecError(f"`--set` got {received}, not PATH=VALUE.", advice=advice)
         path = present_path(path, kind)
         assign(content, path, _value(text.strip(), fields.get(path)), fields)
     return parse_spec(content, source="flags")

@@ -73,14 +73,14 @@ class UserRepository:
         """
         if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
             raise UsageError(
-                "A user's name must begin with a small letter and have only small letters, digits, `.`, `_` and `-`.",
-                received=repr(name[:100]),
+                f"{name[:100]!r} is no name of a user: it must begin with a small letter and have only "
+                "small letters, digits, `.`, `_` and `-`.",
                 advice=f"Choose one of at most {_LONGEST_NAME} characters, such as `fred-1.x`.",
             )
         _check_role(role)
         with self._database.write() as connection:
             if connection.execute(sa.select(users.c.id).where(users.c.name == name)).scalar() is not None:
-                raise UsageError("The name of a user must be their own.", received=name, advice="Choose another name.")
+                raise UsageError(f"There is a user {name} already.", advice="Choose another name.")
             row = {"name": name, "role": role, "password_hash": password_hash, "disabled": False, "created": now}
             made = connection.execute(sa.insert(users).values(row).returning(users))
             return user_of(made.one())
@@ -151,7 +151,7 @@ class UserRepository:
     def _update(self, user_id: int, *, end_sessions: bool = False, **values: Any) -> None:
         with self._database.write() as connection:
             if connection.execute(sa.update(users).where(users.c.id == user_id).values(values)).rowcount == 0:
-                raise MissingEntryError("There is no such user.", received=user_id, advice="Look at the list of users.")
+                raise MissingEntryError(f"There is no user {user_id}.", advice="Look at the list of users.")
             if end_sessions:
                 connection.execute(sa.delete(sessions).where(sessions.c.user_id == user_id))
 

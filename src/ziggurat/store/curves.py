@@ -235,7 +235,7 @@ class CurveRepository:
 
 def _check(max_points: int) -> None:
     if max_points < FEWEST_POINTS:
-        raise UsageError(f"A curve is thinned to at least {FEWEST_POINTS} points.", received=max_points)
+        raise UsageError(f"A curve cannot be thinned to {max_points} points: {FEWEST_POINTS} is the least.")
 
 
 def _own(row: RowMapping) -> dict[str, Any]:
@@ -347,7 +347,7 @@ def thin(values: np.ndarray, max_points: int) -> np.ndarray:
         UsageError: where ``max_points`` is less than 5.
     """
     if max_points < FEWEST_POINTS:
-        raise UsageError(f"A curve is thinned to at least {FEWEST_POINTS} points.", received=max_points)
+        raise UsageError(f"A curve cannot be thinned to {max_points} points: {FEWEST_POINTS} is the least.")
     count = len(values)
     if count <= max_points:
         return np.arange(count)

@@ -122,7 +122,7 @@ def insert_job(connection: Connection, folders: Folders, new: NewJob, state: str
         JobError: where another job has the id.
     """
     if connection.execute(sa.select(jobs.c.key).where(jobs.c.id == new.id)).scalar() is not None:
-        raise JobError("The id of a job must be its own.", received=new.id, advice="Choose another id.")
+        raise JobError(f"There is a job with the id {new.id} already.", advice="Choose another id.")
     position = (connection.execute(sa.select(sa.func.max(jobs.c.position))).scalar() or 0.0) + 1.0
     row = {**_columns(new, folders), "id": new.id, "state": state, "position": position, "devices": [], "tags": []}
     key = connection.execute(sa.insert(jobs).values(row).returning(jobs.c.key)).scalar_one()

@@ -68,9 +68,7 @@ class ProjectRepository:
             if name == new_name:
                 return
             if _find(connection, new_name) is not None:
-                raise UsageError(
-                    "The name of a project must be its own.", received=new_name, advice="Choose another name."
-                )
+                raise UsageError(f"There is a project {new_name} already.", advice="Choose another name.")
             connection.execute(sa.update(projects).where(projects.c.name == name).values(name=new_name))
             connection.execute(sa.update(jobs).where(jobs.c.project == name).values(project=new_name))
 
@@ -85,12 +83,12 @@ class ProjectRepository:
             count = connection.execute(sa.select(sa.func.count()).where(jobs.c.project == name)).scalar_one()
             if count and move_jobs_to is None:
                 raise UsageError(
-                    "A project that is deleted must be empty.",
-                    received=f"`{name}` with {count} {'job' if count == 1 else 'jobs'}",
+                    f"The project `{name}` has {count} {'job' if count == 1 else 'jobs'}; one that is deleted "
+                    "must be empty.",
                     advice="Move its jobs to another project first.",
                 )
             if move_jobs_to == name:
-                raise UsageError("Jobs must move to another project than the deleted one.", received=name)
+                raise UsageError(f"{name} is the project that is deleted; its jobs must move to another one.")
             if move_jobs_to:
                 _id_of(connection, move_jobs_to)
             connection.execute(sa.update(jobs).where(jobs.c.project == name).values(project=move_jobs_to or ""))
@@ -110,7 +108,7 @@ def _find(connection: Connection, name: str) -> int | None:
 def _id_of(connection: Connection, name: str) -> int:
     place = _find(connection, name)
     if place is None:
-        raise MissingEntryError("There is no such project.", received=name, advice="Look at the list of projects.")
+        raise MissingEntryError(f"There is no project {name}.", advice="Look at the list of projects.")
     return place
 
 

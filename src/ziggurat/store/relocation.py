@@ -140,8 +140,8 @@ def _refuse_shared(workspace: Path, original: Path) -> None:
     for name in (JOBS_FOLDER, DATASETS_FOLDER):
         if _is_same(str(original / name), workspace / name):
             raise JobError(
-                f"A copy of a workspace has its own folders: {workspace}.",
-                received=f"`{name}` in it is a link to the one of {original}",
+                f"`{name}` in {workspace} is a link to the one of {original}, and a copy of a workspace "
+                "has its own folders.",
                 advice=f"Copy the files too, as in `rsync --archive --copy-links`, or serve {original}.",
             )
 

@@ -301,8 +301,7 @@ def _check(
 def _check_count(count: int) -> None:
     if not count:
         raise DataError(
-            "A baseline needs samples to learn from and samples to be measured on.",
-            received="a split without any",
+            "A split has no samples, and a baseline needs some to learn from and some to be measured on.",
             advice="Check the splits of the dataset.",
         )
 

@@ -121,8 +121,8 @@ def best_detections(output: np.ndarray, *, least_score: float, iou: float = 0.65
     output = np.asarray(output, np.float32)
     if output.ndim != 3 or output.shape[2] < 5:
         raise UsageError(
-            "The output of a detection network is boxes and the scores of each class.",
-            received=f"shape {output.shape}",
+            f"The output of the network has shape {output.shape}; a detection network gives boxes and "
+            "the scores of each class.",
             advice="Return (N, K, 4 + classes): left, top, right, bottom in px of the input, and scores from 0 to 1.",
         )
     candidates = [_candidates(each, least_score) for each in output]
@@ -172,7 +172,7 @@ def original_targets(y: np.ndarray) -> np.ndarray:
 def _scale_and_place(header: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return scale and place of x, y, x, y, each (…, 1, 4) float64."""
     if header.shape[-1:] != (ROW_LENGTH,):
-        raise UsageError("A header row has 16 numbers.", received=f"shape {header.shape}")
+        raise UsageError(f"A header row has shape {header.shape}, not 16 numbers.")
     header = header[..., None, :].astype(np.float64)
     return tuple(np.concatenate([each[..., ::-1]] * 2, axis=-1) for each in (header[..., SCALE], header[..., PLACE]))  # type: ignore[return-value]
 

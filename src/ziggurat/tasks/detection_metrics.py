@@ -63,8 +63,8 @@ class DetectionMetric(Metric):
         output, y = np.asarray(outputs["output"]), np.asarray(targets["y"])
         if output.shape[-1] != 4 + len(self._names):
             raise UsageError(
-                "The output of a detection network is a box and a score for each class in each row.",
-                received=f"rows of {output.shape[-1]} numbers for {len(self._names)} classes",
+                f"The output has rows of {output.shape[-1]} numbers, not a box and a score for each of "
+                f"{len(self._names)} classes.",
                 advice="Let the network have as many classes as the dataset.",
             )
         detections = original_detections(best_detections(output, least_score=LEAST_SCORE), y)

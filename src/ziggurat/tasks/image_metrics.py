@@ -157,8 +157,8 @@ def _images(values: np.ndarray) -> np.ndarray:
         return values[..., None]
     if values.ndim != 4:
         raise UsageError(
-            "Images of a batch are (samples, height, width, channels) or (samples, height, width).",
-            received=f"shape {values.shape}",
+            f"Images of shape {values.shape} are neither (samples, height, width, channels) nor "
+            "(samples, height, width)."
         )
     return values
 

@@ -125,8 +125,7 @@ class MultiLabelMetric(Metric):
     def _check_classes(self, values: np.ndarray) -> None:
         if values.ndim != 2 or values.shape[1] != len(self._names):
             raise UsageError(
-                "There is one probability for each class.",
-                received=f"shape {values.shape} for {len(self._names)} classes",
+                f"Probabilities of shape {values.shape} are not one for each of {len(self._names)} classes.",
                 advice="Give (samples, classes).",
             )
 

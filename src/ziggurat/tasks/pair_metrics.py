@@ -136,8 +136,8 @@ def nearest_neighbor_accuracy(embeddings: np.ndarray, labels: np.ndarray) -> flo
     embeddings, labels = np.asarray(embeddings), np.asarray(labels)
     if embeddings.ndim != 2 or labels.shape != embeddings.shape[:1]:
         raise UsageError(
-            "There is one label for each embedding (samples, numbers).",
-            received=f"labels {labels.shape} for embeddings {embeddings.shape}",
+            f"Labels of shape {labels.shape} are not one for each of the embeddings, which have shape "
+            f"{embeddings.shape}."
         )
     known = labels >= 0
     points, labels = np.asarray(embeddings[known], np.float64), labels[known]

@@ -140,8 +140,7 @@ class RegressionMetric(Metric):
         array = array[:, None] if array.ndim == 1 else array
         if array.ndim != 2 or array.shape[1] != len(self._names):
             raise UsageError(
-                f"The {what} of a regression has one number for each value.",
-                received=f"shape {np.shape(values)} for {len(self._names)} values",
+                f"The {what} has shape {np.shape(values)}, not one number for each of {len(self._names)} values.",
                 advice="Give (samples, values).",
             )
         return array

@@ -110,15 +110,14 @@ def class_masks(output: np.ndarray, classes: int) -> np.ndarray:
         return output.argmax(axis=3)
     if output.ndim != 3:
         raise UsageError(
-            "The output of a segmentation network is a score for each class and pixel, or a class number for each.",
-            received=f"shape {output.shape} for {classes} classes",
+            f"The output has shape {output.shape}, neither a score for each of {classes} classes and "
+            "each pixel nor a class number for each.",
             advice="Give (samples, height, width, classes) or (samples, height, width).",
         )
     numbers = _whole_numbers(output)
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < classes:
         raise UsageError(
-            f"Predicted class numbers are from 0 to {classes - 1}.",
-            received=f"numbers from {numbers.min()} to {numbers.max()}",
+            f"Predicted class numbers are from {numbers.min()} to {numbers.max()}, not from 0 to {classes - 1}.",
             advice="Let the network have as many classes as the dataset.",
         )
     return numbers
@@ -192,8 +191,7 @@ def _whole_numbers(values: np.ndarray) -> np.ndarray:
     numbers = whole.astype(np.int64)
     if not np.array_equal(numbers, whole):
         raise UsageError(
-            "Class numbers are whole numbers.",
-            received=f"{whole[numbers != whole][0]}",
+            f"The class number {whole[numbers != whole][0]} is no whole number.",
             advice="Do not scale or interpolate masks: use the nearest pixel.",
         )
     return numbers

@@ -88,7 +88,7 @@ def enable_argscope_for_function(func: Callable[..., Any], log_shape: bool = Tru
         log_shape: say the shapes of what goes in and comes out, once for each ``name=`` in a graph.
     """
     if not callable(func):
-        raise UsageError("`argscope` is for functions.", received=repr(func), advice="Give a function.")
+        raise UsageError(f"{func!r} is not a function, and `argscope` is for functions.", advice="Give a function.")
     if takes_argscope(func):
         return func
 

@@ -129,8 +129,7 @@ def fetch_name(fetch: Any) -> str:
     name = getattr(fetch if as_element is None else as_element(), "name", None)
     if not isinstance(name, str):
         raise UsageError(
-            "A step fetches tensors, operations and variables.",
-            received=type(fetch).__name__,
+            f"A step cannot fetch a {type(fetch).__name__}, only tensors, operations and variables.",
             advice="Return a tensor, its name, or a list of these from `_before_run`.",
         )
     return name

@@ -63,14 +63,14 @@ class TrainConfig:
     ) -> None:
         if (dataflow is None) == (data is None):
             raise ConfigurationError(
-                "A training has one of `dataflow` and `data`.",
-                received="both" if data is not None else "neither",
+                "Both `dataflow` and `data` are given: a training has one."
+                if data is not None
+                else "Neither `dataflow` nor `data` is given.",
                 advice="Give a data flow, or an input source as `data`.",
             )
         if session_creator is not None and session_config is not None:
             raise ConfigurationError(
-                "A session is made by `session_creator`, or from `session_config`.",
-                received="both",
+                "Both `session_creator` and `session_config` are given, and a session is made by one.",
                 advice="Give the creator the configuration.",
             )
         if isinstance(dataflow, InputSource):
@@ -93,8 +93,7 @@ class TrainConfig:
         self.tower = others.pop("tower", None)
         if others:
             raise ConfigurationError(
-                "`TrainConfig` has other arguments.",
-                received=", ".join(sorted(others)),
+                f"`TrainConfig` has no argument {', '.join(sorted(others))}.",
                 advice="See its documentation for the names.",
             )
 
@@ -141,7 +140,7 @@ def launch_train_with_config(config: TrainConfig, trainer: SingleCostTrainer) ->
     """
     model = config.model
     if model is None:
-        raise ConfigurationError("A training has a model.", received="None", advice="Give `model=`.")
+        raise ConfigurationError("`model` is None, and a training has one.", advice="Give `model=`.")
     source = config.data
     if source is None:
         assert config.dataflow is not None

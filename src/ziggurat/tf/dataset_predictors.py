@@ -100,8 +100,8 @@ class MultiProcessDatasetPredictor(DatasetPredictorBase):
             raise ConfigurationError("`nr_proc` is at least 1.", received=nr_proc, advice="Set how many predict.")
         if not config.create_graph or (nr_proc > 1 and isinstance(config.session_creator, ReuseSessionCreator)):
             raise ConfigurationError(
-                "Each of several predictors has a graph and a session of its own.",
-                received="`create_graph=False`" if not config.create_graph else "a `ReuseSessionCreator`",
+                f"{'`create_graph=False` is' if not config.create_graph else 'A `ReuseSessionCreator` is'} "
+                "given, and each of several predictors has a graph and a session of its own.",
                 advice="Leave them at their defaults.",
             )
         super().__init__(config, dataset)

@@ -58,7 +58,7 @@ class DistributedTrainer(SingleCostTrainer):
         super().__init__()
         if engine not in _ENGINES:
             raise ConfigurationError(
-                f"`engine` is {', '.join(_ENGINES)}.", received=engine, advice="`collectives` needs nothing else."
+                f"`engine` is {engine}, not one of {', '.join(_ENGINES)}.", advice="`collectives` needs nothing else."
             )
         self.average = average
         self.group = _group(engine, compression)

@@ -38,8 +38,8 @@ def filter_none(pairs: Pairs) -> list[tuple[Any, Any]]:
     kept = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
     if not kept:
         raise ConfigurationError(
-            "A cost depends on at least one trainable variable.",
-            received=", ".join(variable.op.name for _, variable in pairs[:5]) or "no trainable variable",
+            "The cost depends on no trainable "
+            f"variable{', such as ' + ', '.join(variable.op.name for _, variable in pairs[:5]) if pairs else ''}.",
             advice="Make the variables by `tf.get_variable` in the tower function, and use them for the cost.",
         )
     return kept
@@ -93,7 +93,7 @@ class GlobalNormClip(GradientProcessor):
 
     def __init__(self, global_norm: float) -> None:
         if not global_norm > 0:
-            raise ConfigurationError("`global_norm` is above 0.", received=global_norm, advice="5 is a usual value.")
+            raise ConfigurationError(f"`global_norm` is {global_norm}, not above 0.", advice="5 is a usual value.")
         self._norm = float(global_norm)
 
     def _process(self, grads: Pairs) -> Pairs:

@@ -181,7 +181,7 @@ class MovingAverageWeights(Callback):
 
     def __init__(self, decay: float = 0.999) -> None:
         if not 0 < decay < 1:
-            raise ConfigurationError("`decay` is in (0, 1).", received=decay, advice="0.999 is a usual value.")
+            raise ConfigurationError(f"`decay` is {decay}, not in (0, 1).", advice="0.999 is a usual value.")
         self._decay = decay
         self._start: Any = None
         self._is_resumed = False
@@ -309,8 +309,8 @@ class GraphVarParam(HyperParam):
         self._variable, self._trainer = variables[self.readable_name], trainer
         if not self._variable.shape.is_compatible_with(self.shape):
             raise ConfigurationError(
-                f"The variable `{self.readable_name}` is of shape {self._variable.shape}.",
-                received=f"shape={self.shape}",
+                f"shape={self.shape} does not fit the variable `{self.readable_name}`, which is of shape "
+                f"{self._variable.shape}.",
                 advice="Give that shape.",
             )
 
@@ -329,7 +329,7 @@ class GraphVarParam(HyperParam):
         dtype = np.dtype(self._variable.dtype.base_dtype.as_numpy_dtype)
         if dtype.kind in "iu" and not np.array_equal(np.asarray(v), np.asarray(v).astype(dtype)):
             raise ConfigurationError(
-                f"The variable `{self.readable_name}` holds whole numbers.", received=v, advice="Round the value."
+                f"The variable `{self.readable_name}` holds whole numbers, not {v}.", advice="Round the value."
             )
         trainer.program.assign({self.readable_name: np.asarray(v, dtype)})
 
@@ -354,7 +354,7 @@ class SessionRunTimeout(Callback):
     def __init__(self, timeout_in_ms: int) -> None:
         if timeout_in_ms <= 0:
             raise ConfigurationError(
-                "`timeout_in_ms` is above 0.", received=timeout_in_ms, advice="Give milliseconds: 60000 for a minute."
+                f"`timeout_in_ms` is {timeout_in_ms}, not above 0.", advice="Give milliseconds: 60000 for a minute."
             )
         self.timeout_in_ms = int(timeout_in_ms)
 

@@ -106,8 +106,7 @@ class InferenceRunner(InferenceRunnerBase):
         trainer = self.trainer
         if not isinstance(trainer, Trainer):
             raise UsageError(
-                "This `InferenceRunner` is for trainers over graphs.",
-                received=type(trainer).__name__,
+                f"A {type(trainer).__name__} cannot use this `InferenceRunner`, which is for trainers over graphs.",
                 advice="Use that of `ziggurat.callbacks`.",
             )
         function = self._tower_func or _tower_func_of(trainer)
@@ -236,7 +235,7 @@ class DataParallelInferenceRunner(InferenceRunner):
         super().__init__(input, infs, tower_name, tower_func, **periods)
         self._devices = list(range(gpus)) if isinstance(gpus, int) else list(gpus)
         if not self._devices:
-            raise ConfigurationError("Inference needs a device.", received="no `gpus`", advice="Name at least one.")
+            raise ConfigurationError("There is no device for inference: `gpus` is empty.", advice="Name at least one.")
         if not isinstance(self._source, FlowInput):
             raise ConfigurationError(
                 "Data-parallel inference hands out the batches of a data flow.",
@@ -260,8 +259,7 @@ def _tower_func_of(trainer: Trainer) -> TowerFunc:
     function = getattr(trainer, "tower_func", None)
     if function is None:
         raise UsageError(
-            "An `InferenceRunner` builds the trainer's tower function once more.",
-            received=f"{type(trainer).__name__}, which has none",
+            f"A {type(trainer).__name__} has no tower function, which an `InferenceRunner` builds once more.",
             advice="Use a trainer of towers, or give `tower_func=TowerFunc(function, input_signature)`.",
         )
     return function

@@ -138,7 +138,9 @@ class _WeightLoader(SessionInit):
             StateError: before that.
         """
         if self._report is None:
-            raise StateError("A loader reports on what it has loaded.", advice="Read it once the training has begun.")
+            raise StateError(
+                "The loader has loaded nothing yet to report on.", advice="Read it once the training has begun."
+            )
         return self._report
 
     def _weights(self) -> StoredWeights:
@@ -183,7 +185,7 @@ class _WeightLoader(SessionInit):
         report_mismatches(problems, self._ignore_mismatch)
         if self._strict and not self._report.is_complete:
             raise CheckpointError(
-                "A strict loader finds the same weights in the graph and in the file.",
+                "The weights in the graph and in the file differ, and a strict loader finds the same ones.",
                 received=self._report.text(),
                 advice="Rename what has another name, name in `ignore` what shall be trained anew, or be less strict.",
                 details=self._report.as_dict(),
@@ -221,8 +223,7 @@ class _WeightLoader(SessionInit):
         if len(renamed) < len(pairs):
             taken = [new for new in renamed if sum(each == new for each, _ in pairs) > 1]
             raise ConfigurationError(
-                "Renaming keeps names apart.",
-                received=f"several arrays become {', '.join(taken[:5])}",
+                f"Several arrays get the same name by renaming: {', '.join(taken[:5])}.",
                 advice="Make the rules more specific.",
             )
         return renamed
@@ -300,8 +301,7 @@ class DictRestore(_WeightLoader):
     ) -> None:
         if not isinstance(variable_dict, Mapping):
             raise ConfigurationError(
-                "`DictRestore` takes a mapping from name to array.",
-                received=type(variable_dict).__name__,
+                f"`DictRestore` got a {type(variable_dict).__name__}, not a mapping from name to array.",
                 advice="Use `SmartInit` for a path.",
             )
         super().__init__(prefix, ignore, rename, keeps_shape=False, ignore_mismatch=ignore_mismatch, strict=strict)
@@ -375,8 +375,8 @@ def SmartInit(  # noqa: N802 - Tensorpack's name
         return DictRestore(obj, ignore_mismatch, **options)
     if not isinstance(obj, str | Path):
         raise ConfigurationError(
-            "Weights are loaded from a path, a mapping, a loader, or a list of these.",
-            received=type(obj).__name__,
+            f"Weights cannot be loaded from a {type(obj).__name__}: give a path, a mapping, a loader, "
+            "or a list of these.",
             advice="Give the path of a checkpoint or of an npz file.",
         )
     if Path(obj).suffix in (".npz", ".npy"):

@@ -84,7 +84,7 @@ def set_logger_dir(
     wanted = _ACTIONS.get(action or "", action)
     if wanted not in (None, *_ACTIONS.values()):
         raise ConfigurationError(
-            "`action` is keep, delete, backup, new or error.", received=action, advice="None keeps the folder."
+            f"`action` is {action!r}, not keep, delete, backup, new or error.", advice="None keeps the folder."
         )
     if folder.is_dir() and any(folder.iterdir()):
         folder = _cleared(folder, wanted or "keep")
@@ -113,8 +113,7 @@ def _cleared(folder: Path, action: str) -> Path:
     stamp = datetime.now(UTC).strftime("%m%d-%H%M%S")
     if action == "error":
         raise ConfigurationError(
-            "The folder of the training is not empty.",
-            received=str(folder),
+            f"The folder {folder} of the training is not empty.",
             advice="Choose another folder, or an `action`: keep, delete, backup, new.",
         )
     if action == "new":

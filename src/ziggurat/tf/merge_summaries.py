@@ -141,8 +141,8 @@ class MergeAllSummaries(EngineCallback):
         """
         if not self._is_alone and self._names:
             raise UsageError(
-                "Summaries are evaluated with a step, which knows it before.",
-                received="a wrapper that triggers `MergeAllSummaries`",
+                "A wrapper triggers `MergeAllSummaries`, and summaries are evaluated with a step, which "
+                "knows it before.",
                 advice="Use `MergeAllSummaries(period=...)`, or `run_alone=True` for summaries that need no batch.",
             )
         program = _program(self)

@@ -79,8 +79,7 @@ class ModelDescBase:
         context = get_current_tower_context()
         if context is None:
             raise StateError(
-                "`training` belongs to a tower.",
-                received="a use outside of `build_graph`",
+                "`training` was used outside of `build_graph`, and it belongs to a tower.",
                 advice="Read it while the tower function runs.",
             )
         return context.is_training
@@ -118,8 +117,8 @@ class ModelDesc(ModelDescBase):
             found = self.optimizer()
             if not isinstance(found, tf.train.Optimizer):
                 raise ConfigurationError(
-                    "`optimizer` returns a `tf.train.Optimizer`.",
-                    received=f"{type(found).__module__}.{type(found).__name__}",
+                    f"`optimizer` returned a {type(found).__module__}.{type(found).__name__}, not a "
+                    "`tf.train.Optimizer`.",
                     advice="Use `tf.compat.v1.train`: Keras optimizers do not train graphs.",
                 )
             self._optimizer, self._optimizer_graph = found, graph
@@ -160,17 +159,14 @@ def _spec(item: Any) -> Any:
     if isinstance(item, tf.Tensor):
         return tf.TensorSpec(item.shape, item.dtype, item.op.name)
     raise ConfigurationError(
-        "An input is described by a `tf.TensorSpec` or a placeholder.",
-        received=type(item).__name__,
+        f"An input is described by a {type(item).__name__}, not by a `tf.TensorSpec` or a placeholder.",
         advice="Write `tf.TensorSpec((None, 28, 28), tf.float32, 'image')`.",
     )
 
 
 def _missing(model: Any, name: str) -> ConfigurationError:
     return ConfigurationError(
-        "A model defines `inputs`, `build_graph` and `optimizer`.",
-        received=f"{type(model).__name__} without `{name}`",
-        advice=f"Define `{name}` in the class.",
+        f"{type(model).__name__} has no `{name}`, which a model defines.", advice=f"Define `{name}` in the class."
     )
 
 

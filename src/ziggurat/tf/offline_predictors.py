@@ -132,8 +132,7 @@ class FeedfreePredictor(PredictorBase):
     def __init__(self, config: PredictConfig, input_source: InputSource) -> None:
         if config.return_input:
             raise ConfigurationError(
-                "A predictor that reads its input itself returns no input.",
-                received="return_input=True",
+                "return_input=True is given to a predictor that reads its input itself, which returns no input.",
                 advice="Name the inputs among `output_names`.",
             )
         self._input_source = input_source
@@ -171,7 +170,7 @@ class FeedfreePredictor(PredictorBase):
 
 def _towers(config: PredictConfig, devices: Sequence[int | str], *, is_input_shared: bool) -> list[TowerTensorHandle]:
     if not devices:
-        raise ConfigurationError("Prediction needs a device.", received="no `towers`", advice="Name at least one.")
+        raise ConfigurationError("There is no device for prediction: `towers` is empty.", advice="Name at least one.")
     function = config.new_tower_func()
     for number, device in enumerate(devices):
         is_first = number == 0

@@ -32,8 +32,7 @@ class ProxyOptimizer(tf.train.Optimizer):
     def __init__(self, opt: Any, name: str = "ProxyOptimizer") -> None:
         if not isinstance(opt, tf.train.Optimizer):
             raise ConfigurationError(
-                "An optimizer of a graph is a `tf.train.Optimizer`.",
-                received=type(opt).__name__,
+                f"The optimizer is a {type(opt).__name__}, not a `tf.train.Optimizer`.",
                 advice="Use one of `tf.train`, such as `tf.train.AdamOptimizer`; those of Keras need eager execution.",
             )
         super().__init__(False, name)
@@ -82,8 +81,7 @@ def apply_grad_processors(opt: Any, gradprocs: Sequence[GradientProcessor]) -> A
     for each in gradprocs:
         if not isinstance(each, GradientProcessor):
             raise ConfigurationError(
-                "`gradprocs` holds gradient processors.",
-                received=type(each).__name__,
+                f"`gradprocs` holds a {type(each).__name__}, which is no gradient processor.",
                 advice="Wrap a function in `MapGradient`.",
             )
     return _WithProcessors(opt, gradprocs)
@@ -152,8 +150,7 @@ class AccumGradOptimizer(ProxyOptimizer):
     def __init__(self, opt: Any, niter: int, reduce: Literal["mean", "sum"] = "mean") -> None:
         if niter < 1 or reduce not in ("mean", "sum"):
             raise ConfigurationError(
-                "`niter` is at least 1, and `reduce` is `mean` or `sum`.",
-                received=f"niter={niter}, reduce={reduce!r}",
+                f"niter={niter}, reduce={reduce!r} do not fit: `niter` is at least 1, and `reduce` is `mean` or `sum`.",
                 advice="Use `mean`, with the learning rate of the larger batch.",
             )
         super().__init__(opt, "AccumGradOptimizer")

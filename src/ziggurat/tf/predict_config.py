@@ -57,8 +57,7 @@ class PredictConfig:
         self.input_names = list(input_names if input_names is not None else self.tower_func.input_names)
         if not output_names:
             raise ConfigurationError(
-                "A predictor has outputs.",
-                received=f"output_names={output_names!r}",
+                f"output_names={output_names!r} names no output of the predictor.",
                 advice="Name tensors of the tower, such as `output_names=['prob']`.",
             )
         self.output_names = list(output_names)
@@ -99,8 +98,9 @@ class PredictConfig:
 def _tower_function(model: Any, function: Callable[..., Any] | None, signature: Sequence[Any] | None) -> TowerFunc:
     if (model is None) == (function is None):
         raise ConfigurationError(
-            "A predictor is made of a model or of a tower function.",
-            received="both" if model is not None else "neither",
+            "Both a model and a tower function are given: a predictor is made of one."
+            if model is not None
+            else "Neither a model nor a tower function is given: a predictor is made of one.",
             advice="Give `model=`, or `tower_func=` and `input_signature=`.",
         )
     if model is not None:
@@ -109,8 +109,7 @@ def _tower_function(model: Any, function: Callable[..., Any] | None, signature: 
         signature = function.input_signature
     if signature is None:
         raise ConfigurationError(
-            "A tower function has a signature.",
-            received="input_signature=None",
+            "The tower function has no signature: input_signature=None.",
             advice="Give a `tf.TensorSpec` for each of its inputs.",
         )
     assert function is not None

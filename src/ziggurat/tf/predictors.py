@@ -62,8 +62,7 @@ class OnlinePredictor(PredictorBase):
     def _do_call(self, dp: Sequence[Any]) -> list[np.ndarray]:
         if len(dp) != len(self.input_tensors):
             raise UsageError(
-                f"This predictor takes {len(self.input_tensors)} input(s).",
-                received=f"{len(dp)}",
+                f"{len(dp)} input(s) are given, and this predictor takes {len(self.input_tensors)}.",
                 advice=f"Call it with {', '.join(each.op.name for each in self.input_tensors)}.",
             )
         call = self._call or self._prepared()
@@ -76,8 +75,7 @@ class OnlinePredictor(PredictorBase):
             self.sess = tf.get_default_session()
         if self.sess is None:
             raise StateError(
-                "A predictor needs a session.",
-                received="no default session",
+                "The predictor has no session, and there is no default session.",
                 advice="Give it one, or call it while the training runs.",
             )
         self._call = prepared_call(self.sess, self.input_tensors, self.output_tensors)

@@ -390,8 +390,7 @@ def _called(place: Place) -> socket.socket:
 
 def _absent(who: str) -> TrainingError:
     return TrainingError(
-        f"All processes of a training start within {_START_S:.0f} s.",
-        received=f"{who} is not there",
+        f"{who} did not start within {_START_S:.0f} s, as all processes of a training do.",
         advice="Look at its log, and check MASTER_ADDR, MASTER_PORT and firewalls.",
     )
 

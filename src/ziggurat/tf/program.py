@@ -325,8 +325,7 @@ class GraphProgram:
     def _require_open_graph(self) -> None:
         if self.session is not None:
             raise StateError(
-                "The graph is extended before the training begins.",
-                received="a graph that is final",
+                "The graph is final, and it is extended before the training begins.",
                 advice="Add operations in the `setup_graph` of a callback.",
             )
 

@@ -120,8 +120,7 @@ class ModelSaver(EngineModelSaver, _TensorFlowFolder):
         found = [each for key in self._collections for each in trainer.graph.get_collection(key)]
         if not found:
             raise ConfigurationError(
-                "A checkpoint has variables.",
-                received=f"none in {', '.join(self._collections)}",
+                f"There are no variables for a checkpoint in {', '.join(self._collections)}.",
                 advice="Name other collections by `var_collections`.",
             )
         with tf.device("/cpu:0"):
@@ -297,7 +296,6 @@ def _disk_errors(folder: Path) -> Iterator[None]:
     except (tf.errors.OpError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error.message or type(error).__name__)
         raise StorageError(
-            f"TensorFlow's checkpoints must be written to {folder}.",
-            received=str(reason).splitlines()[0],
+            f"TensorFlow's checkpoints cannot be written to {folder}: {str(reason).splitlines()[0].rstrip('.')}.",
             advice="Free space or fix the folder's rights, then resume the training: the last checkpoint is whole.",
         ) from error

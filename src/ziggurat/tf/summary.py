@@ -116,8 +116,7 @@ def add_tensor_summary(
     unknown = [each for each in types if each not in _TYPES]
     if unknown:
         raise ConfigurationError(
-            f"A summary is one of {', '.join(_TYPES)}.",
-            received=", ".join(map(str, unknown)),
+            f"{', '.join(map(str, unknown))} is no type of summary; these are {', '.join(_TYPES)}.",
             advice="For others, call `tf.summary` directly.",
         )
     context = get_current_tower_context()
@@ -146,8 +145,7 @@ def add_param_summary(*summary_lists: tuple[str, Sequence[str]], collections: Se
     for each in summary_lists:
         if not isinstance(each, list | tuple) or len(each) != 2 or isinstance(each[1], str):
             raise ConfigurationError(
-                "Parameters are summarized by pairs of an expression and types.",
-                received=repr(each),
+                f"{each!r} is not a pair of an expression and types, by which parameters are summarized.",
                 advice="Write `add_param_summary(('.*/W', ['histogram', 'rms']))`.",
             )
     context = get_current_tower_context()

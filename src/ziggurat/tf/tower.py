@@ -93,8 +93,7 @@ class BaseTowerContext:
         global _current
         if _current is not None:
             raise StateError(
-                "Tower contexts do not nest.",
-                received=f"`{self._ns_name}` inside `{_current.ns_name}`",
+                f"The tower context `{self._ns_name}` was entered inside `{_current.ns_name}`, and they do not nest.",
                 advice="Leave the first one before you enter the second.",
             )
         graph = tf.get_default_graph()
@@ -396,8 +395,7 @@ class TowerFunc:
         context = get_current_tower_context()
         if context is None:
             raise StateError(
-                "A tower function is called under a `TowerContext`.",
-                received="a call outside of one",
+                "A tower function was called outside of a `TowerContext`.",
                 advice="Write `with TowerContext('', is_training=False):` around it.",
             )
         outputs = self.function(*inputs)
@@ -411,8 +409,7 @@ def check_input_names(names: Sequence[str | None]) -> None:
     twice = [name for number, name in enumerate(names) if name in names[:number]]
     if bad or twice:
         raise ConfigurationError(
-            "Inputs have names that differ, without colon, slash or space.",
-            received=", ".join(map(repr, names)),
+            f"The names of inputs are equal, or have a colon, slash or space: {', '.join(map(repr, names))}.",
             advice="Name each `tf.TensorSpec`.",
         )
 
@@ -420,7 +417,7 @@ def check_input_names(names: Sequence[str | None]) -> None:
 def check_names(names: Sequence[str]) -> None:
     """Refuse a text in the place of a list: its letters are no names."""
     if isinstance(names, str):
-        raise UsageError("Names are given as a list.", received=repr(names), advice=f"Write `[{names!r}]`.")
+        raise UsageError(f"Names are given as the text {names!r}, not as a list.", advice=f"Write `[{names!r}]`.")
 
 
 def _tensor(graph: Any, name: str) -> Any:

@@ -143,14 +143,13 @@ class Trainer(EngineTrainer):
             return all(used)
         if not isinstance(cb, Callback):
             raise UsageError(
-                "Callbacks are objects of `Callback` classes.",
-                received=f"the class {cb.__name__}" if isinstance(cb, type) else type(cb).__name__,
+                f"{f'The class {cb.__name__}' if isinstance(cb, type) else 'A ' + type(cb).__name__} is "
+                "given as a callback, not an object of a `Callback` class.",
                 advice="Make one, such as `ModelSaver()`; a plain function goes into `CallbackFactory(trigger=…)`.",
             )
         if hasattr(self, "program"):
             raise StateError(
-                "Callbacks are registered before the training begins.",
-                received=type(cb).__name__,
+                f"The callback {type(cb).__name__} is registered after the training began.",
                 advice="Call `register_callback` before `train`.",
             )
         # A wrapper runs where what it wraps does, unless it was told otherwise itself.
@@ -283,8 +282,7 @@ class Trainer(EngineTrainer):
             return steps_per_epoch
         if self.input is None:
             raise UsageError(
-                "An epoch has as many steps as its input has batches, or `steps_per_epoch`.",
-                received="neither",
+                "Neither `steps_per_epoch` is given nor an input whose batches say how long an epoch is.",
                 advice="Give `steps_per_epoch`.",
             )
         return max(1, self.input.size() // max(1, self.input.tower_count))
@@ -333,8 +331,7 @@ class TowerTrainer(Trainer):
         """
         if self._tower_func is None:
             raise StateError(
-                "A trainer of towers has a tower function.",
-                received=f"{type(self).__name__} without one",
+                f"The {type(self).__name__} has no tower function.",
                 advice="Call `setup_graph`, or set `self.tower_func = TowerFunc(function, signature)`.",
             )
         return self._tower_func
@@ -345,8 +342,7 @@ class TowerTrainer(Trainer):
             raise StateError("The tower function of a trainer is set once.", advice="Make another trainer.")
         if not isinstance(func, TowerFunc):
             raise ConfigurationError(
-                "`tower_func` is a `TowerFunc`.",
-                received=type(func).__name__,
+                f"`tower_func` is a {type(func).__name__}, not a `TowerFunc`.",
                 advice="Write `TowerFunc(function, input_signature)`.",
             )
         self._tower_func = func
@@ -471,8 +467,7 @@ class SingleCostTrainer(TowerTrainer):
         """
         if not isinstance(input, InputSource):
             raise ConfigurationError(
-                "`input` is an input source.",
-                received=type(input).__name__,
+                f"`input` is a {type(input).__name__}, not an input source.",
                 advice="Wrap a data flow: `QueueInput(df)`, or `dataflow=df` in a `TrainConfig`.",
             )
         memo: list[Any] = []

@@ -182,15 +182,13 @@ def params_of_metagraph(path: str | Path) -> list[str]:
     except OSError as error:
         raise MissingCheckpointError(f"The metagraph {path} must be readable ({error.strerror}).") from error
     except Exception as error:  # that of protocol buffers has no public name
-        raise CheckpointError("A metagraph is a `.meta` file.", received=str(path)) from error
+        raise CheckpointError(f"`{path}` is no metagraph, or is damaged.") from error
     names: list[str] = []
     for key in (tf.GraphKeys.TRAINABLE_VARIABLES, tf.GraphKeys.MODEL_VARIABLES):
         for text in graph.collection_def[key].bytes_list.value if key in graph.collection_def else ():
             names.append(_VariableDef.FromString(text).variable_name.removesuffix(":0"))
     if not names:
-        raise CheckpointError(
-            "A metagraph names the variables that are trained.", received=f"none in {path}", advice="Use another file."
-        )
+        raise CheckpointError(f"The metagraph {path} names no variables that are trained.", advice="Use another file.")
     return list(dict.fromkeys(names))
 
 

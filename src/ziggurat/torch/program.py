@@ -67,14 +67,14 @@ class Options:
         """
         if self.precision not in _PRECISIONS:
             raise ConfigurationError(
-                f"`precision` is {', '.join(_PRECISIONS)}.", received=self.precision, advice="`bf16` needs no scaling."
+                f"`precision` is {self.precision}, not {', '.join(_PRECISIONS)}.", advice="`bf16` needs no scaling."
             )
         if self.accumulation < 1:
             raise ConfigurationError("`accumulation` is at least 1.", received=self.accumulation, advice="Set it so.")
         if self.gradient_clip is not None and not self.gradient_clip > 0:
-            raise ConfigurationError("`gradient_clip` is above 0.", received=self.gradient_clip, advice="1.0 is usual.")
+            raise ConfigurationError(f"`gradient_clip` is {self.gradient_clip}, not above 0.", advice="1.0 is usual.")
         if self.ema_decay is not None and not 0 < self.ema_decay < 1:
-            raise ConfigurationError("`ema_decay` is in (0, 1).", received=self.ema_decay, advice="0.999 is usual.")
+            raise ConfigurationError(f"`ema_decay` is {self.ema_decay}, not in (0, 1).", advice="0.999 is usual.")
 
 
 class ModuleProgram(StepProgram):
@@ -343,16 +343,14 @@ class ModuleProgram(StepProgram):
     def _check(self, losses: Sequence[torch.Tensor]) -> None:
         if len(losses) != len(self._optimizers):
             raise ConfigurationError(
-                "There is one loss for each optimizer.",
-                received=f"{len(losses)} losses and {len(self._optimizers)} optimizers",
+                f"There are {len(losses)} losses and {len(self._optimizers)} optimizers.",
                 advice="Return a list of scalars from `batch_loss`, or add the losses up.",
             )
         for loss in losses:
             if loss.ndim or not loss.requires_grad:
                 kind = f"a tensor of shape {tuple(loss.shape)}" if loss.ndim else "a number without a gradient"
                 raise ConfigurationError(
-                    "A loss is a scalar tensor that depends on what is trained.",
-                    received=kind,
+                    f"The loss is {kind}, not a scalar tensor that depends on what is trained.",
                     advice="Reduce it with `.mean()`, and do not detach it.",
                 )
 
@@ -399,8 +397,8 @@ class _Cost(nn.Module):
         if self._loss is not None:
             if not isinstance(batch, list) or not batch:
                 raise ConfigurationError(
-                    "With `loss`, a batch is a list of components: what the module gets, then what the loss gets.",
-                    received=type(batch).__name__,
+                    f"A batch is a {type(batch).__name__}; with `loss`, it is a list of components: what the "
+                    "module gets, then what the loss gets.",
                     advice="Give `batch_loss`, a function of the whole batch.",
                 )
             output = self.module(batch[0])
@@ -410,15 +408,14 @@ class _Cost(nn.Module):
         values = found if isinstance(found, Mapping) else {"cost": found}
         if "cost" not in values:
             raise ConfigurationError(
-                "The mapping of `batch_loss` has the loss as `cost`.",
-                received=", ".join(map(str, values)) or "an empty one",
+                f"The mapping of `batch_loss` has no `cost`, the loss: {', '.join(map(str, values)) or 'it is empty'}.",
                 advice="Return {'cost': loss, ...}.",
             )
         cost = values["cost"]
         losses = list(cost) if isinstance(cost, list | tuple) else [cost]
         if not all(isinstance(each, torch.Tensor) for each in losses):
             raise ConfigurationError(
-                "A loss is a scalar tensor.", received=type(cost).__name__, advice="Return it without `.item()`."
+                f"The loss is a {type(cost).__name__}, not a scalar tensor.", advice="Return it without `.item()`."
             )
         return losses, values
 
@@ -453,8 +450,9 @@ class _BatchOutcome:
 def _one_of(loss: Any, batch_loss: Any) -> tuple[Any, Any]:
     if (loss is None) == (batch_loss is None):
         raise ConfigurationError(
-            "A program has one of `loss` and `batch_loss`.",
-            received="neither" if loss is None else "both",
+            "Neither `loss` nor `batch_loss` is given."
+            if loss is None
+            else "Both `loss` and `batch_loss` are given: a program has one.",
             advice="Give `loss=torch.nn.functional.cross_entropy`, or a function of the whole batch.",
         )
     return loss, batch_loss
@@ -464,8 +462,8 @@ def _checked_scalars(scalars: Any, has_functions: bool) -> Mapping[str, Any]:
     if has_functions:
         if scalars and not (isinstance(scalars, Mapping) and all(callable(each) for each in scalars.values())):
             raise ConfigurationError(
-                "With `loss`, `scalars` maps names to functions of output and targets.",
-                received=type(scalars).__name__,
+                f"`scalars` is a {type(scalars).__name__}; with `loss`, it maps names to functions of "
+                "output and targets.",
                 advice="Write `scalars={'accuracy': accuracy}`.",
             )
         return dict(scalars)
@@ -475,17 +473,14 @@ def _checked_scalars(scalars: Any, has_functions: bool) -> Mapping[str, Any]:
 def _parameters_of(optimizer: torch.optim.Optimizer, module: nn.Module) -> list[nn.Parameter]:
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ConfigurationError(
-            "A step computes one gradient.",
-            received="LBFGS, which asks for several in a step",
-            advice="Use another optimizer.",
+            "LBFGS asks for several gradients in a step, and a step computes one.", advice="Use another optimizer."
         )
     own = {id(each) for each in module.parameters()}
     found = [each for group in optimizer.param_groups for each in group["params"]]
     strangers = sum(id(each) not in own for each in found)
     if strangers:
         raise ConfigurationError(
-            "An optimizer trains parameters of the module.",
-            received=f"{strangers} of {len(found)} that it does not have",
+            f"The optimizer has {strangers} of {len(found)} parameters that the module does not have.",
             advice="Put all parts into one `nn.Module`, and make the optimizer behind that.",
         )
     device = next((each.device for each in found), None)
@@ -522,7 +517,6 @@ def _unused(error: RuntimeError) -> Exception:
     if "Expected to have finished reduction" not in text and "mark_variable_ready" not in text:
         return error
     return TrainingError(
-        "Of several processes, each step uses every parameter, and uses it once.",
-        received=text.splitlines()[0],
+        f"A step of one of several processes does not use every parameter once: {text.splitlines()[0].rstrip('.')}.",
         advice="Give `Options(overlap=False)`, which averages the gradients at the end of the step.",
     )

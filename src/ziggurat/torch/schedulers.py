@@ -25,7 +25,7 @@ class TorchScheduler(Callback):
 
     def __init__(self, scheduler: Any, every: Literal["epoch", "step"] = "epoch", *, metric: str | None = None) -> None:
         if every not in ("epoch", "step"):
-            raise ConfigurationError("`every` is `epoch` or `step`.", received=every, advice="Choose one of them.")
+            raise ConfigurationError(f"`every` is {every!r}, not `epoch` or `step`.", advice="Choose one of them.")
         self.scheduler = scheduler
         self._every = every
         self._watch = None if metric is None else ScalarWatch(metric)

@@ -129,8 +129,7 @@ class Trainer(EngineTrainer):
         savers = [each for each in map(innermost, self.callbacks) if isinstance(each, ModelSaver)]
         if not savers:
             raise UsageError(
-                "A training is resumed from checkpoints of its `ModelSaver`.",
-                received="callbacks without one",
+                "None of the callbacks is a `ModelSaver`, from whose checkpoints a training is resumed.",
                 advice="Add `ModelSaver()` to `callbacks`, and give `folder`.",
             )
         store = savers[0].desk.store

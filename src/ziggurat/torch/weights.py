@@ -54,7 +54,8 @@ def save_weights(module: nn.Module, path: str | Path) -> None:
     """
     if Path(path).suffix != ".safetensors":
         raise ConfigurationError(
-            "Weights are written as `.safetensors`.", received=str(path), advice="Name the file so."
+            f"{path} does not end in `.safetensors`, the format in which weights are written.",
+            advice="Name the file so.",
         )
     save_model(module, str(path))
 

@@ -294,8 +294,8 @@ def _check_mixing(request: ProgramRequest, backend: Backend) -> None:
     """Refuse mixed labels where the backend would leave the second ones out."""
     if request.mixes_labels and not isinstance(backend, TrainsOnMixedLabels):
         raise ConfigurationError(
-            f"The backend `{backend.name}` cannot train on mixed labels.",
-            received="`augmentation.mixup` or `augmentation.cutmix` above 0",
+            f"The backend `{backend.name}` cannot train on mixed labels, and `augmentation.mixup` or "
+            "`augmentation.cutmix` is above 0.",
             advice="Set both to 0, or use another backend.",
         )
 
@@ -502,8 +502,7 @@ def _plugins(group: str, uses: Sequence[Any]) -> list[Any]:
             made.append(kind(**use.options))
         except TypeError as error:
             raise ConfigurationError(
-                f"The options of `{use.name}` must fit.",
-                received=str(error),
+                f"The options of `{use.name}` do not fit: {str(error).rstrip('.')}.",
                 advice="Look at its page in the reference.",
             ) from error
     return made
@@ -642,8 +641,7 @@ class BuildLimit:
             )
             advice += "the setting `build_limit_s`."
         return NetworkCodeError(
-            f"Building the network must end within `build_limit_s`, {self._limit_s:g} s.",
-            received=where,
+            f"Building the network did not end within `build_limit_s`, {self._limit_s:g} s: {where}.",
             advice=advice,
             details={"file": place.filename, "line": line, "source": source},
         )

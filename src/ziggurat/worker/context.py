@@ -44,8 +44,7 @@ def task_of(source: DataSource, name: str = "") -> Task:
         reason = found.accepts(source.schema)
         if reason:
             raise DataError(
-                f"The task `{found.name}` must fit the dataset.",
-                received=reason,
+                f"The task `{found.name}` does not fit the dataset: {reason}",
                 advice="Choose another network, or other data.",
             )
         return found
@@ -112,8 +111,8 @@ def _mean(source: DataSource, options: DataOptions, context: TaskContext) -> np.
         dropped = source.policy.counts()
         if first is None and dropped.first:
             raise DataError(
-                "At least one sample of the training split can be used.",
-                received=f"none of {dropped.total:,}; the first, {dropped.first[0][0]}: {dropped.first[0][1]}",
+                f"No sample of the training split can be used: none of {dropped.total:,}; the first, "
+                f"{dropped.first[0][0]}: {dropped.first[0][1]}",
                 advice="Fix the data, or the code that reads it.",
             )
         return mean_of(images if first is None else chain([first], images), options.mean)
@@ -130,8 +129,8 @@ def _new_preprocessing(source: DataSource, options: DataOptions) -> InputPreproc
         return TextPreprocessing.fit(texts, length=options.text_length, vocabulary_size=options.vocabulary_size)
     if source.size is None:
         raise DataError(
-            "A network is trained on images, rows of a table, or texts.",
-            received=f"records of {', '.join(source.schema.parts)}",
+            f"No network is trained on records of {', '.join(source.schema.parts)}, only on images, "
+            "rows of a table, or texts.",
             advice="Read them in your own program with: ziggurat.dataflow.RecordData.",
         )
     return Preprocessing(
@@ -211,7 +210,6 @@ def _class_names(path: Path) -> list[str]:
 
 def _damaged(path: Path, error: Exception) -> DataError:
     return DataError(
-        f"What a job learns must stand in {path}.",
-        received=str(error),
+        f"What the job learned cannot be read from {path}: {str(error).rstrip('.')}.",
         advice="Use the folder of a job that has begun to train.",
     )

@@ -79,8 +79,7 @@ class FolderLock(ProcessLock):
     def __init__(self, path: Path) -> None:
         def taken(holder: str) -> JobError:
             return JobError(
-                f"One worker at a time trains in {path.parent}.",
-                received=f"process {holder} is at it",
+                f"Process {holder} trains in {path.parent} already.",
                 advice=f"Wait for it to end, or ask it to with: ziggurat stop {path.parent}.",
             )
 

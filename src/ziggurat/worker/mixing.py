@@ -107,8 +107,8 @@ def check_mixing(augmentation: Augmentation, batch_size: int, context: TaskConte
     """
     if augmentation.mosaic and not context.task.joins_objects:
         raise DataError(
-            f"A mosaic joins the boxes of four images; in {context.task.title} there are none.",
-            received=f"`augmentation.mosaic` {augmentation.mosaic:g}",
+            f"`augmentation.mosaic` is {augmentation.mosaic:g}: a mosaic joins the boxes of four "
+            f"images, and in {context.task.title} there are none.",
             advice="Set it to 0.",
         )
     if augmentation.cutmix and context.task.joins_objects:
@@ -128,7 +128,6 @@ def check_mixing(augmentation: Augmentation, batch_size: int, context: TaskConte
         )
     if batch_size < 2:
         raise DataError(
-            "Mixup and CutMix mix the samples of a batch, so it must have two or more.",
-            received=f"`batch_size` {batch_size}",
+            f"`batch_size` is {batch_size}: Mixup and CutMix mix the samples of a batch, so it must have two or more.",
             advice="Make it larger, or set `augmentation.mixup` and `augmentation.cutmix` to 0.",
         )

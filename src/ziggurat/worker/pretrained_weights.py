@@ -55,8 +55,7 @@ def read_weights(
     found = next((each for each in map(WeightsFolder, folders) if each.has(name)), None)
     if found is None:
         raise MissingEntryError(
-            "There are no pretrained weights of that name in the workspace.",
-            received=f"`{name}` in {' and '.join(map(str, folders)) or 'no folder'}",
+            f"There are no pretrained weights `{name}` in {' and '.join(map(str, folders)) or 'the workspace'}.",
             advice="List them with `ziggurat weights list`, and add the file again.",
         )
     entry = found.get(name)

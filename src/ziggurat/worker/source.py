@@ -117,7 +117,7 @@ def open_source(source: str, options: Mapping[str, Any], seed: int, job: JobFold
         return _digits(int(options.get("size", 28)))
     if not folder.is_dir():
         raise DataError(
-            "`data` must be `digits` or a folder.", received=source, advice="Check the path, or use `digits`."
+            f"`data` is {source!r}, neither `digits` nor a folder.", advice="Check the path, or use `digits`."
         )
     policy = ErrorPolicy(options.get("on_error", "log"))
     rule = _rule(options, seed)
@@ -251,8 +251,7 @@ _SPLITS_NAME: Final = "splits.npy"
 def _check_trainable(splits: Collection[str], folder: Path) -> None:
     if "train" not in splits:
         raise DataError(
-            "Training needs a training split.",
-            received=f"splits {', '.join(splits)} in `{folder}`",
+            f"`{folder}` has no training split: {', '.join(splits)}.",
             advice="Name a folder `train`, or let shares divide the samples.",
         )
 

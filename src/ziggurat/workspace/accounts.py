@@ -100,9 +100,7 @@ class Accounts:
         """
         user = self._rows.users.by_name(name)
         if user is None:
-            raise MissingEntryError(
-                "There is no such user.", received=repr(name[:100]), advice="Look at the list of users."
-            )
+            raise MissingEntryError(f"There is no user {name[:100]!r}.", advice="Look at the list of users.")
         return user
 
     def create_user(self, name: str, password: str | None, *, role: str, by: Identity) -> User:
@@ -268,7 +266,7 @@ class Accounts:
         """
         is_theirs = any(token.id == token_id for token in self.tokens(of))
         if not is_theirs or not self._rows.tokens.revoke(token_id):
-            raise MissingEntryError("There is no such token.", received=token_id, advice="Look at the list of tokens.")
+            raise MissingEntryError(f"There is no token `{token_id}`.", advice="Look at the list of tokens.")
         self.note(by, "token.revoke", str(token_id))
 
     def identity_of_token(self, secret: str) -> Identity | None:
@@ -352,8 +350,8 @@ def check_permission(identity: Identity, role: str, scope: str) -> None:
     """
     if not identity.may(role, scope):
         raise ForbiddenError(
-            f"This needs the role `{role}` and the scope `{scope}`.",
-            received=f"the role `{identity.role}` and the scope `{identity.scope}`",
+            f"You have the role `{identity.role}` and the scope `{identity.scope}`; this needs the "
+            f"role `{role}` and the scope `{scope}`.",
             advice="Ask an admin, or use a token of that scope.",
             details={"role": identity.role, "scope": identity.scope, "needed": {"role": role, "scope": scope}},
         )

@@ -291,8 +291,7 @@ def corrected_version(folder: Path, states: Sequence[BoxState], target: Path, na
 def _check_kind(dataset: Dataset) -> None:
     if dataset.kind != "detection":
         raise DataError(
-            "Boxes are corrected in datasets of kind detection.",
-            received=f"kind {dataset.kind}",
+            f"This is a dataset of kind {dataset.kind}; boxes are corrected in those of kind detection.",
             advice="Labels of other kinds are corrected in the explorer.",
         )
 
@@ -319,8 +318,8 @@ def _box(place: int, content: Mapping[str, Any], class_names: Sequence[str]) -> 
     is_box = isinstance(sides, Sequence) and len(sides) == 4 and all(type(each) in (int, float) for each in sides)
     if not is_whole or not is_box or not isinstance(sides, Sequence):
         raise DataError(
-            "An object has a `class` (its number or name), a `box` (left, top, right, bottom) and perhaps a `source`.",
-            received=f"object {place}: {json.dumps(dict(content), default=str)[:200]}",
+            f"Object {place} is not a `class` (its number or name), a `box` (left, top, right, bottom) "
+            f"and perhaps a `source`: {json.dumps(dict(content), default=str)[:200]}.",
             advice="Send the objects in the form in which they are read.",
             details={"box": place},
         )

@@ -183,7 +183,7 @@ def chosen_checkpoint(job: Job, name: str = "") -> KeptCheckpoint:
         MissingCheckpointError: where it has none of that name.
     """
     if job.kind != "train":
-        raise JobError("This needs a job of kind train.", received=f"{job.id}, of kind {job.kind}")
+        raise JobError(f"{job.id} is of kind {job.kind}; this needs a job of kind train.")
     folder = JobFolder(Path(job.folder))
     if not kept_checkpoints(folder):
         raise CheckpointError(

@@ -257,8 +257,7 @@ class Datasets:
         manifest = Manifest.load(self.folder(name))
         if obstacle := why_not_again(manifest):
             raise DataError(
-                "A dataset is created again from its source.",
-                received=f"`{manifest.name}`. {obstacle}",
+                f"The dataset `{manifest.name}` cannot be created again from its source. {obstacle}",
                 advice="Bring the source back, or create a dataset of another.",
             )
         spec = parse_spec(
@@ -354,8 +353,7 @@ def recognize_source(source: str) -> Recognition:
     """
     if is_remote(source):
         raise DataError(
-            "Only a local source is recognized before it is fetched.",
-            received=public_uri(source),
+            f"`{public_uri(source)}` is recognized after it is fetched only; a local source is before.",
             advice="Make the dataset: the format is guessed when the source is here.",
         )
     return recognize(Path(stored_source(source)))
@@ -428,14 +426,14 @@ def check_new_dataset(spec: DatasetSpec, folder: Path | None = None) -> None:
 def _check_images(spec: DatasetSpec) -> None:
     if spec.size is not None and min(spec.size) < 1:
         raise ConfigurationError(
-            "`size` is a number of pixels, or height and width, at least 1.",
-            received=" x ".join(str(side) for side in spec.size),
+            f"`size` is {' x '.join(str(side) for side in spec.size)}, not a number of pixels, or "
+            "height and width, at least 1.",
             advice="As in 256 or 240x320.",
         )
     if spec.encoding in ("original", "reference") and (spec.size is not None or spec.channels is not None):
         raise ConfigurationError(
-            f"Images with encoding {spec.encoding} stay as they are.",
-            received=f"`encoding` {spec.encoding} with {'`size`' if spec.size is not None else '`channels`'}",
+            f"`encoding` is {spec.encoding}, with which images stay as they are, and "
+            f"{'`size`' if spec.size is not None else '`channels`'} is set.",
             advice="Choose the encoding png, jpeg or raw to change size or channels.",
         )
 

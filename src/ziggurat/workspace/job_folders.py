@@ -230,8 +230,7 @@ class JobFolders:
         job, status = self.folder(name), self.get(name)
         if not status.can_resume:
             raise JobError(
-                "A job that is complete or under way is not started again.",
-                received=f"{name} is {status.state}",
+                f"{name} is {status.state}; a job that is complete or under way is not started again.",
                 advice=f"Look at it with: ziggurat status {name}",
             )
         job.stop_request.unlink(missing_ok=True)  # an old request must not end the new attempt

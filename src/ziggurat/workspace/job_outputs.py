@@ -134,8 +134,7 @@ class JobOutputs:
             return self._jobs.folder(job).sample_image(number).read_bytes()
         except OSError:
             raise MissingEntryError(
-                "A job keeps the images of its sample predictions where they are in no dataset of the studio.",
-                received=f"image {number} of {job}",
+                f"Image {number} of {job} is not kept with the job: it is in a dataset of the studio, or gone."
             ) from None
 
     def images(self, job: str) -> list[LoggedImage]:
@@ -160,7 +159,7 @@ class JobOutputs:
                 return path.read_bytes()
         except OSError:
             pass
-        raise MissingEntryError("The job has no such image.", received=f"`{file[:200]}` of {job}")
+        raise MissingEntryError(f"{job} has no image `{file[:200]}`.")
 
     # ---- checkpoints
 
@@ -194,8 +193,7 @@ class JobOutputs:
         found = self._jobs.get(job)
         if found.is_active:
             raise JobError(
-                "Checkpoints are removed while no worker is at the job.",
-                received=f"{job}, which is {found.state}",
+                f"{job} is {found.state}; checkpoints are removed while no worker is at the job.",
                 advice="Stop it first.",
             )
         self._jobs.check_removable(job, name)

@@ -176,7 +176,7 @@ def _condition(text: str) -> Condition:
     parse = _plain if operator == "~" else _value
     values = _split(value, _OR) if operator in _TAKES_SEVERAL else [value]
     if not all(values):
-        raise UsageError("A value is missing beside `|`.", received=f"`{text.strip()}`", advice=_EXAMPLE)
+        raise UsageError(f"A value is missing beside `|` in `{text.strip()}`.", advice=_EXAMPLE)
     return name, operator, parse(values[0]) if len(values) == 1 else tuple(map(parse, values))
 
 

@@ -207,7 +207,7 @@ def train_spec(content: Mapping[str, Any]) -> TrainSpec:
     """
     spec = parse_spec({"kind": "train", "version": 1, **content}, source="the request")
     if not isinstance(spec, TrainSpec):
-        raise SpecError("A training has a spec of kind train.", received=spec.kind)
+        raise SpecError(f"The spec is of kind {spec.kind}, and a training has one of kind train.")
     return spec
 
 
@@ -219,7 +219,7 @@ def train_needs(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
         accelerators: of the machine; where the spec leaves the choice open and there are any, it is one of them.
     """
     if not isinstance(spec, TrainSpec):
-        raise SpecError("A training has a spec of kind train.", received=spec.kind)
+        raise SpecError(f"The spec is of kind {spec.kind}, and a training has one of kind train.")
     info = backend_infos().get(spec.backend)
     if accelerators and not spec.devices and info is not None and info.accelerators:
         # The spec leaves the choice open: one accelerator, whichever is free first.
@@ -379,7 +379,7 @@ def claim_folder(parent: Path, names: Iterable[str], *, apart_from: Iterable[Pat
             return folder
     except OSError as error:
         raise _not_made(parent, error) from error
-    raise StorageError("A new job needs a name that is free.", received=f"none in {parent}", advice="Try again.")
+    raise StorageError(f"No name for a new job is free in {parent}.", advice="Try again.")
 
 
 def create_job(spec: Spec, path: Path) -> JobFolder:
@@ -395,8 +395,7 @@ def create_job(spec: Spec, path: Path) -> JobFolder:
     folder = JobFolder(path)
     if folder.spec.exists():
         raise JobError(
-            "A new job must get a folder of its own.",
-            received=f"{path} already contains a job",
+            f"{path} already contains a job; a new one must get a folder of its own.",
             advice=f"Go on with that one by: ziggurat resume {path}. Or choose another folder.",
         )
     complete = _complete(spec)
@@ -443,8 +442,7 @@ def _with_absolute_data(spec: TrainSpec) -> TrainSpec:
 
 def _not_made(path: Path, error: OSError) -> StorageError:
     return StorageError(
-        f"The job folder {path} must be made.",
-        received=f"{error.strerror} (errno {error.errno})",
+        f"The job folder {path} cannot be made: {error.strerror} (errno {error.errno}).",
         advice="Choose another folder, or mend the rights of this one.",
     )
 
@@ -458,8 +456,7 @@ def _with_network_text(spec: TrainSpec) -> TrainSpec:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise NetworkCodeError(
-            "The network file must be readable Python text.",
-            received=f"{path}: {error}",
+            f"The network file {path} cannot be read as Python text: {str(error).rstrip('.')}.",
             advice="Check the path; a relative one starts at the current folder.",
             details={"file": str(path)},
         ) from None

@@ -112,8 +112,7 @@ def check_password(password: str) -> None:
     """
     if not _SHORTEST <= len(password) <= _LONGEST:
         raise UsageError(
-            f"A password must have {_SHORTEST} to {_LONGEST} characters.",
-            received=f"{len(password)} of them",
+            f"The password has {len(password)} characters; it must have {_SHORTEST} to {_LONGEST}.",
             advice="Several words in a row make a good one.",
         )
 
@@ -258,7 +257,7 @@ def _network(address: str) -> str:
 def _too_many(wait_s: float) -> TooManyLoginsError:
     whole_s = max(1, math.ceil(wait_s))
     return TooManyLoginsError(
-        "After several failed tries to log in there is a wait before the next one.",
+        "Several tries to log in failed: there is a wait before the next one.",
         advice=f"Try again in {whole_s} s.",
         details={"retry_after_s": whole_s},
     )

@@ -66,7 +66,7 @@ def preview_dataset(
     _check("at_most", at_most, 1, 10_000_000)
     asked = parse_spec({"kind": "dataset", "version": 1, **spec}, source="the request")
     if not isinstance(asked, DatasetSpec):
-        raise SpecError("A dataset has a spec of kind dataset.", received=asked.kind)
+        raise SpecError(f"The spec is of kind {asked.kind}, and a dataset has one of kind dataset.")
     content = asked.model_copy(update={"source": stored_source(asked.source)}).model_dump(mode="json")
     with temporary_folder("preview") as folder:
         request = {
@@ -81,8 +81,7 @@ def preview_dataset(
             return tasks.preview_dataset(request, time_limit_s=time_limit_s + _GRACE_S)
         except NetworkCodeError as error:  # the word of tasks for one that does not end
             raise DataError(
-                "A source is looked at in the time that there is.",
-                received=f"`{asked.source}`, which took more than {time_limit_s + _GRACE_S:g} s",
+                f"`{asked.source}` takes too long to look at: more than {time_limit_s + _GRACE_S:g} s.",
                 advice="Make the dataset without a look at it, or name a part of the source.",
             ) from error
         except ConfigurationError as error:
@@ -99,7 +98,7 @@ def _as_spec_error(error: ConfigurationError) -> ConfigurationError:
 
 def _check(name: str, value: float, least: float, most: float) -> None:
     if not least <= value <= most:
-        raise UsageError(f"`{name}` is from {least:g} to {most:g}.", received=f"{value:g}")
+        raise UsageError(f"`{name}` is {value:g}, not from {least:g} to {most:g}.")
 
 
 def draft_of_training(spec: Mapping[str, Any]) -> TrainSpec:
@@ -113,7 +112,7 @@ def draft_of_training(spec: Mapping[str, Any]) -> TrainSpec:
     """
     whole = {"kind": "train", "version": 1, **spec}
     if whole["kind"] != "train":
-        raise SpecError("A training has a spec of kind train.", received=whole["kind"])
+        raise SpecError(f"The spec is of kind {whole['kind']}, and a training has one of kind train.")
     missing = {name: value for name, value in _PLACEHOLDERS.items() if not whole.get(name)}
     draft = parse_spec({**whole, **missing}, source="the request")
     assert isinstance(draft, TrainSpec)
@@ -137,9 +136,9 @@ def rate_curve(spec: Mapping[str, Any], *, points: int = 300, steps_per_epoch: i
         UsageError: where a number is out of its range.
     """
     if not 2 <= points <= MOST_POINTS:
-        raise UsageError(f"A curve has from 2 to {MOST_POINTS} points.", received=str(points))
+        raise UsageError(f"A curve of {points} points is asked for; it has from 2 to {MOST_POINTS}.")
     if steps_per_epoch is not None and steps_per_epoch < 1:
-        raise UsageError("An epoch has at least one step.", received=str(steps_per_epoch))
+        raise UsageError(f"`steps_per_epoch` is {steps_per_epoch}: an epoch has at least one step.")
     asked = draft_of_training(spec)
     schedule = make_schedule(asked.schedule.policy, **asked.schedule.model_dump(exclude={"policy"}))
     per_epoch = asked.steps_per_epoch or steps_per_epoch

@@ -417,9 +417,7 @@ def _recommended_network(data: KnownData, resized: tuple[int, int] | None, backe
 
 def _no_network(usable: Collection[str]) -> ConfigurationError:
     return ConfigurationError(
-        "A recipe must have a network that fits the data.",
-        received=f"none in {', '.join(usable) or 'any installed backend'}",
-        advice="Name a network.",
+        f"No network fits the data: none in {', '.join(usable) or 'any installed backend'}.", advice="Name a network."
     )
 
 

@@ -192,13 +192,15 @@ def end_server(
     except ProcessLookupError:
         pass
     except PermissionError:
-        raise JobError("Only the user who started a studio can stop it.", received=f"process {state.pid}") from None
+        raise JobError(
+            f"Process {state.pid} is a studio of another user, and only the user who started it can stop it."
+        ) from None
     waited_s = 0.0
     while state.is_alive:
         if waited_s >= time_limit_s:
             raise JobError(
-                "The studio must end when it is asked to.",
-                received=f"process {state.pid} is still there after {time_limit_s:.0f} s",
+                f"The studio did not end when it was asked to: process {state.pid} is still there after "
+                f"{time_limit_s:.0f} s.",
                 advice=f"Use `kill -9 {state.pid}`: nothing is lost, and workers go on.",
             )
         sleep(0.1)
@@ -226,8 +228,8 @@ class WorkspaceLock:
             self._file = path.open("ab")  # the descriptor is not handed on to workers
         except OSError as error:
             raise StorageError(
-                f"A studio locks its workspace by the file {path}.",
-                received=f"{error.strerror} (errno {error.errno})",
+                f"The file {path}, by which a studio locks its workspace, cannot be used: {error.strerror} "
+                f"(errno {error.errno}).",
                 advice="Mend the rights of the folder, or choose another --workspace.",
             ) from error
         waited_s = 0.0
@@ -397,11 +399,10 @@ def _refused(host: str, port: int, error: OSError) -> UsageError:
     if error.errno == errno.EADDRINUSE:
         free = free_port_after(host, port)
         advice = f"Use a free one: --port {free}." if free else "Use another --port."
-        return UsageError(f"Port {port} must be free.", received=f"it is taken by {port_owner(port)}", advice=advice)
+        return UsageError(f"Port {port} is not free: it is taken by {port_owner(port)}.", advice=advice)
     if error.errno == errno.EACCES:
         return UsageError(
-            f"Port {port} must be one that you may use.",
-            received="the system reserves ports below 1024",
+            f"You may not use port {port}: the system reserves ports below 1024.",
             advice="Use another one, such as --port 5000.",
         )
     return _not_here(host, error)

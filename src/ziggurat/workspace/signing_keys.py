@@ -115,7 +115,6 @@ class SigningKeys:
 
 def _unusable(path: Path, received: str) -> ConfigurationError:
     return ConfigurationError(
-        "The key that signs exports cannot be used.",
-        received=f"`{path}`: {received}",
+        f"The key that signs exports, `{path}`, cannot be used: {received}.",
         advice="Restore it from a backup, or make a new one: ziggurat settings rotate-key.",
     )

@@ -356,8 +356,7 @@ def _check_length(name: str, answer: IO[bytes]) -> None:
     size = os.fstat(answer.fileno()).st_size
     if size > _MOST_ANSWER_BYTES:
         raise NetworkCodeError(
-            f"The answer of the task `{name}` is too long: at most {as_bytes(_MOST_ANSWER_BYTES)} are read.",
-            received=as_bytes(size),
+            f"The answer of the task `{name}` has {as_bytes(size)}; at most {as_bytes(_MOST_ANSWER_BYTES)} are read.",
             advice="Look in the network file for code that writes to descriptors which it did not open.",
         )
 
@@ -365,8 +364,7 @@ def _check_length(name: str, answer: IO[bytes]) -> None:
 def _result(name: str, code: int, text: bytes) -> dict[str, Any]:
     if code < 0:
         raise JobError(
-            f"The process of the task `{name}` was killed.",
-            received=signal.Signals(-code).name,
+            f"The process of the task `{name}` was killed by {signal.Signals(-code).name}.",
             advice="Out of memory is the usual reason: use fewer or smaller samples, or free memory.",
         )
     try:

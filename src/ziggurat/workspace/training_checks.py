@@ -420,13 +420,14 @@ def _network_problems(spec: TrainSpec) -> Iterator[tuple[str, ZigguratError]]:
     if is_file and info is not None and not info.takes_network_files:
         names = " or ".join(f"`{each}`" for each in info.network_names)
         error = ConfigurationError(
-            f"The backend `{spec.backend}` trains {names}.", received=network.path, advice="Use another backend."
+            f"{network.path} is a network file; the backend `{spec.backend}` trains {names}.",
+            advice="Use another backend.",
         )
         yield "backend", error
     if is_file and network.text is None and not Path(network.path).is_file():
         advice = "Check the path; a relative one starts at the current folder."
-        rule = "The network file must be readable Python text."
-        yield "network.path", NetworkCodeError(rule, received=f"{network.path}: it is not there", advice=advice)
+        rule = f"The network file {network.path} cannot be read as Python text: it is not there."
+        yield "network.path", NetworkCodeError(rule, advice=advice)
 
 
 def _data_problems(spec: TrainSpec, data: KnownData) -> Iterator[tuple[str, ZigguratError]]:
@@ -566,7 +567,7 @@ def _of_manifest(folder: Path) -> KnownData:
     sizes = {split: note.count for split, note in manifest.splits.items()}
     kind, image = manifest.schema.kind, manifest.image
     if tasks_for(manifest.schema) and "train" not in sizes:
-        raise DataError("Training needs a training split.", received=f"splits {', '.join(sizes)} in `{folder}`")
+        raise DataError(f"`{folder}` has no training split, only {', '.join(sizes)}.")
     size = None if image is None or None in (image.height_px, image.width_px) else (image.height_px, image.width_px)
     return KnownData(
         kind=kind,
@@ -588,20 +589,17 @@ def _check_folder(source: str, folder: Path) -> None:
         nearest = [*(["digits"] if nearest_names(source, [DIGITS]) else []), *nearest]
         question = f"Did you mean {' or '.join(f'`{name}`' for name in nearest[:3])}? " if nearest else ""
         raise DataError(
-            "`data` must be `digits` or a folder.",
-            received=source,
+            f"`data` is {source!r}, neither `digits` nor a folder.",
             advice=f"{question}Check the path, or use `digits`.",
         )
     if JobFolder(folder).spec.is_file() and load_spec(JobFolder(folder).spec).kind == "dataset":
         raise DataError(
-            "A dataset is trained on when it is complete.",
-            received=f"{source}, which is not",
+            f"The dataset {source} is not complete, so it cannot be trained on.",
             advice=f"Finish it with: ziggurat resume {source}.",
         )
     if not any(folder.glob(_MNIST_FILES)) and not _has_class_images(folder):
         raise DataError(
-            "A folder of images must have a folder for each class, with the images in it.",
-            received=f"`{source}` without any",
+            f"`{source}` has no folder for each class with images in it.",
             advice=f"Images are files that end in {', '.join(sorted(IMAGE_SUFFIXES))}.",
         )
 

@@ -148,7 +148,7 @@ class Weights:
         new = checked(replace(new, name=new.name.strip() or name_of_file(file)))
         self.folder.check_free(new.name)
         if not file.is_file():
-            raise UsageError("A file of weights must exist.", received=f"`{file}`", advice="Check the path.")
+            raise UsageError(f"The file of weights `{file}` does not exist.", advice="Check the path.")
         digest = file_sha256(file)
         check_sha256(digest, new.sha256, file.name)
         return self._placed(file, digest, new, added_by)
@@ -232,8 +232,9 @@ class Weights:
         users = self._jobs.weights_users(f"weights:{name}", _IN_USE)
         if users and self.folder.has(name):
             raise JobError(
-                "Pretrained weights are kept while a training that waits or runs starts from them.",
-                received=f"`{name}`, used by {', '.join(f'{each.name} ({each.id})' for each in users[:5])}",
+                f"The weights `{name}` are used by "
+                f"{', '.join(f'{each.name} ({each.id})' for each in users[:5])}, so they cannot be "
+                "removed.",
                 advice="Wait for its end, or stop it first.",
                 details={"jobs": [each.id for each in users]},
             )
@@ -308,16 +309,14 @@ def checked(new: NewWeights) -> NewWeights:
     for name, text in texts.items():
         if len(text) > _LONGEST or not text.isprintable():
             raise UsageError(
-                f"`{name}` is one line of at most {_LONGEST} characters.",
-                received=repr(text[:50]),
-                details={"field": name},
+                f"`{name}` is {text[:50]!r}, not one line of at most {_LONGEST} characters.", details={"field": name}
             )
     if texts["network"] and texts["network"] not in weight_networks():
         raise UnknownNameError("standard network", texts["network"], weight_networks())
     if texts["sha256"] and not re.fullmatch(r"[0-9a-fA-F]{8,64}", texts["sha256"]):
         raise UsageError(
-            "A SHA-256 checksum has 64 hexadecimal digits; the first 8 or more may be given.",
-            received=repr(texts["sha256"][:80]),
+            f"`{texts['sha256'][:80]}` is no SHA-256 checksum: it has 64 hexadecimal digits; the first "
+            "8 or more may be given.",
             details={"field": "sha256"},
         )
     return replace(new, **texts)
@@ -378,7 +377,7 @@ def preprocessing_of(mean: str = "", std: str = "", size: str = "", color: str =
 def _color(text: str) -> str:
     if text.upper() not in ("RGB", "BGR", "GRAY"):
         raise UsageError(
-            "The order of the colors is `RGB`, `BGR` or `GRAY`.", received=repr(text[:20]), details={"field": "color"}
+            f"The order of the colors is {text[:20]!r}, not `RGB`, `BGR` or `GRAY`.", details={"field": "color"}
         )
     return text.upper()
 
@@ -395,7 +394,7 @@ def _numbers(name: str, text: str, *, most: int) -> list[float]:
 
 def _no_numbers(name: str, text: str) -> UsageError:
     what = "one or two whole numbers" if name == "size" else "one to four numbers with commas between them"
-    return UsageError(f"`{name}` is {what}.", received=repr(text[:80]), details={"field": name})
+    return UsageError(f"`{name}` is {text[:80]!r}, not {what}.", details={"field": name})
 
 
 def _check_classes(new: NewWeights, found: int) -> None:
@@ -403,14 +402,11 @@ def _check_classes(new: NewWeights, found: int) -> None:
     said = len(new.classes) or new.class_count
     if new.classes and new.class_count and new.class_count != len(new.classes):
         raise UsageError(
-            "The number of classes is that of their names.",
-            received=f"{new.class_count} classes, and {len(new.classes)} names",
-            details={"field": "classes"},
+            f"There are {new.class_count} classes, and {len(new.classes)} names.", details={"field": "classes"}
         )
     if said and found and said != found:
         raise CheckpointError(
-            "The classes of pretrained weights are those of their last layer.",
-            received=f"{said} classes, and a last layer for {found}",
+            f"There are {said} classes, and a last layer for {found}.",
             advice="Give the names in the order of the numbers, all of them.",
             details={"field": "classes"},
         )

@@ -88,8 +88,7 @@ def _copy(public: PublicWeights, target: Path) -> str:
         content = source.read_bytes()
     except OSError as error:
         raise DataError(
-            "Weights that come with Ziggurat are in its folder.",
-            received=f"`{source}`: {error.strerror}",
+            f"The weights `{source}` that come with Ziggurat cannot be read: {error.strerror}.",
             advice="Install Ziggurat again.",
         ) from None
     found = hashlib.sha256(content).hexdigest()
@@ -132,8 +131,7 @@ def _pointed_sha256(client: HTTPClient, public: PublicWeights, allowed: AllowedA
     match = _OID.search(text)
     if match is None:
         raise DataError(
-            "The publisher states the checksum of a file of weights.",
-            received=f"`{public.pointer_url}` has no line `oid sha256:…`",
+            f"`{public.pointer_url}` has no line `oid sha256:…`, by which the publisher states the checksum.",
             advice=_by_hand(public),
         )
     return match[1]
@@ -156,8 +154,7 @@ def _opened(client: HTTPClient, public: PublicWeights, url: str, allowed: Allowe
         ) from None
     except (OSError, ValueError) as error:
         raise DataError(
-            f"A download needs a connection to {public.host}, and there is none.",
-            received=str(error) or type(error).__name__,
+            f"There is no connection to {public.host} for the download: {str(error) or type(error).__name__}.",
             advice=_by_hand(public),
         ) from None
 

@@ -110,8 +110,7 @@ class AttendedWorker:
             raise KeyboardInterrupt
         if code < 0:
             raise JobError(
-                f"The worker of {self._folder} was killed.",
-                received=signal.Signals(-code).name,
+                f"The worker of {self._folder} was killed by {signal.Signals(-code).name}.",
                 advice=f"Go on from its last checkpoint with: ziggurat resume {self._folder}",
             )
         return code
@@ -163,8 +162,7 @@ def kill_worker(folder: JobFolder) -> None:
         return
     if heartbeat.host != socket.gethostname():
         raise JobError(
-            "A worker is killed on its own machine.",
-            received=f"{folder.path}, whose worker is on {heartbeat.host}",
+            f"The worker of {folder.path} is on {heartbeat.host}, and one is killed on its own machine.",
             advice=f"Call there: ziggurat stop {folder.path} --now",
         )
     with contextlib.suppress(psutil.NoSuchProcess):
@@ -181,7 +179,7 @@ def kill_worker(folder: JobFolder) -> None:
         _, left = psutil.wait_procs([awaited], _ENDS_WITHIN_S)
         if any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in left):
             raise JobError(
-                "A worker that is killed ends.",
-                received=f"process {heartbeat.pid} is still there: a disk or a driver holds it",
+                f"Process {heartbeat.pid} of the worker is still there after it was killed: a disk or a "
+                "driver holds it.",
                 advice="Look at that disk or driver; the process ends with what it waits for.",
             )

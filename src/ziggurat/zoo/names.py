@@ -74,8 +74,7 @@ def to_tensorflow(arrays: Mapping[str, Any], network: str = "") -> dict[str, np.
         bare = key.removeprefix(MODEL_SCOPE)
         if "/" in bare or not all(bare.split(".")):
             raise CheckpointError(
-                "A weight of PyTorch must have a name with dots, such as `layer1.0.conv1.weight`.",
-                received=key,
+                f"The weight {key} has no name with dots, as those of PyTorch: `layer1.0.conv1.weight`.",
                 advice="Give the content of a `state_dict`.",
             )
         if bare.rsplit(".", 1)[-1] == _COUNTER:
@@ -83,9 +82,7 @@ def to_tensorflow(arrays: Mapping[str, Any], network: str = "") -> dict[str, np.
         name = MODEL_SCOPE + (_slim_name(bare) if network in SLIM_NETWORKS else bare).replace(".", "/")
         if name in found:
             raise CheckpointError(
-                "A weight must come once.",
-                received=f"`{bare}` with and without `{MODEL_SCOPE}`",
-                advice="Leave one of them out.",
+                f"The weight `{bare}` comes twice, with and without `{MODEL_SCOPE}`.", advice="Leave one of them out."
             )
         found[name] = _turned(bare.rsplit(".", 1)[-1], _array(key, value), to_torch=False)
     return _known(found, "weight of PyTorch")
@@ -161,7 +158,7 @@ def _turned(last: str, array: np.ndarray, *, to_torch: bool) -> np.ndarray:
 def _array(name: str, value: Any) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.kind in "OUSV":
-        raise CheckpointError("A weight must be an array of numbers.", received=f"{name}: {type(value).__name__}")
+        raise CheckpointError(f"The weight {name} is a {type(value).__name__}, not an array of numbers.")
     return array
 
 

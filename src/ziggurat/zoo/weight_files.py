@@ -60,8 +60,8 @@ def check_weights_file(path: Path) -> WeightsContent:
             raise _damaged(path, f"an array named {name[:50]!r}")
         if header[name]["dtype"] not in _TYPES:
             raise CheckpointError(
-                "Arrays of pretrained weights have a type that NumPy knows, or are bfloat16.",
-                received=f"`{name}` of type {header[name]['dtype']} in `{path.name}`",
+                f"`{name}` in `{path.name}` is of the type {header[name]['dtype']}, which NumPy does not "
+                "know and which is not bfloat16.",
                 advice=f"Write them again with one of the types {', '.join(_TYPES)}.",
             )
     shapes = {name: tuple(header[name]["shape"]) for name in names}
@@ -128,7 +128,5 @@ def _as_float32(array: np.ndarray) -> np.ndarray:
 
 def _damaged(path: Path, received: str) -> CheckpointError:
     return CheckpointError(
-        "Pretrained weights are a whole file in the format safetensors.",
-        received=f"`{path.name}`: {received}",
-        advice=_ADVICE,
+        f"`{path.name}` is damaged, or is no file in the format safetensors: {received}.", advice=_ADVICE
     )

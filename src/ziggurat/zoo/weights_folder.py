@@ -61,16 +61,14 @@ class WeightsFolder:
         if not self.has(name):
             known = ", ".join(f"`{each.name}`" for each in self.all()[:20])
             raise MissingEntryError(
-                "There are no pretrained weights of that name in this workspace.",
-                received=f"`{name[:100]}`",
+                f"There are no pretrained weights `{name[:100]}` in this workspace.",
                 advice=f"Known: {known}." if known else "Add a file with `ziggurat weights add FILE`.",
             )
         found = self._read(name)
         if isinstance(found, PretrainedWeights):
             return found
         raise CheckpointError(
-            "The description of pretrained weights must be readable.",
-            received=f"`{self._files(name).entry}`: {found}",
+            f"The description of pretrained weights, `{self._files(name).entry}`, cannot be read: {found}.",
             advice=f"Remove them with `ziggurat weights remove {name}`, and add the file again.",
         )
 
@@ -88,8 +86,7 @@ class WeightsFolder:
             found = error.strerror or str(error)
         if found != entry.sha256:
             raise CheckpointError(
-                "The file of pretrained weights must be the one that was added: its checksum differs.",
-                received=f"`{path}`: {found}, and not {entry.sha256}",
+                f"The file `{path}` is not the one that was added: its checksum is {found}, and not {entry.sha256}.",
                 advice=f"Remove them with `ziggurat weights remove {name}`, and add the file again.",
             )
         return load_weights_file(path)
@@ -156,8 +153,7 @@ class WeightsFolder:
         check_weights_name(name)
         if (self.path / name).exists():
             raise UsageError(
-                "The name of pretrained weights must be their own.",
-                received=f"`{name}`, which exists",
+                f"There are pretrained weights of the name `{name}` already.",
                 advice="Choose another name, or remove the other weights first.",
                 details={"field": "name"},
             )
@@ -195,8 +191,8 @@ def check_weights_name(name: str) -> None:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            "The name of pretrained weights has 1 to 100 letters, digits, dots, dashes and underscores.",
-            received=repr(name[:100]),
+            f"{name[:100]!r} is no name of pretrained weights: it has 1 to 100 letters, digits, dots, "
+            "dashes and underscores.",
             advice="Begin with a letter or digit, as in `resnet18`.",
             details={"field": "name"},
         )

@@ -148,7 +148,7 @@ def test_what_cannot_be_evaluated_fails_with_a_sentence(tmp_path, pictures):
         (
             ({"split": "test"}, "`test` is not a known split of this data."),
             ({"checkpoint": "best"}, "There is no checkpoint `best`"),
-            ({"model": str(tmp_path / "gone")}, "must be a readable file"),
+            ({"model": str(tmp_path / "gone")}, "cannot be read: No such file"),
         )
     ):
         job = a_job(tmp_path / f"job{number}", **{"kind": "evaluate", "model": str(model), **fields})

@@ -96,9 +96,9 @@ def test_the_last_picture_is_asked_about_again_with_its_layers(
     [
         ({}, "Choose an image, or enter a path or URL."),
         ({"kept": "gone"}, "one that is not kept any more"),
-        ({"path": "/etc/passwd"}, "A path must lie in a folder that is allowed"),
+        ({"path": "/etc/passwd"}, "is in no folder that is allowed in this studio"),
         ({"path": "", "top": "0", "kept": "x"}, "This is a whole number from 1 to 100."),
-        ({"device": "../gpu"}, "<code>device</code> must be <code>cpu</code> or a number."),
+        ({"device": "../gpu"}, "<code>device</code> is <code>../gpu</code>; it must be <code>cpu</code> or a number."),
         ({"checkpoint": "nope", "path": "PICTURE"}, "There is no checkpoint <code>nope</code>"),
     ],
 )
@@ -130,7 +130,7 @@ def test_several_pictures_are_answered_at_once(browser: TestClient, made: dict[s
     assert [each.text for each in html_of(answer).all(".note.warning li code")] == ["bad.png"]
     none = browser.post(f"/models/{made['strong']}/test/few", data={"few-checkpoint": ""})
     assert none.status_code == 400
-    assert problems(none.text) == ["1 to 100 images are predicted at once. Received: 0."]
+    assert problems(none.text) == ["0 images are sent; 1 to 100 are predicted at once."]
 
 
 def test_a_short_video_is_predicted_frame_by_frame(
@@ -187,10 +187,13 @@ def test_an_archive_with_its_list_becomes_a_job_with_a_truth(
     ("form", "wrong"),
     [
         ({"source": ""}, "Send files, or name a folder, an archive or a list. Received: nothing."),
-        ({"source": "/etc"}, "A path must lie in a folder that is allowed"),
+        ({"source": "/etc"}, "<code>/etc</code> is in no folder that is allowed in this studio"),
         ({"source": "SOURCE", "top": "6"}, "This is a whole number from 1 to 5. Received: <code>6</code>."),
         ({"source": "SOURCE", "limit": "-1"}, "This is a whole number from 0 to"),
-        ({"source": "SOURCE", "image_folder": "/etc"}, "A path must lie in a folder that is allowed"),
+        (
+            {"source": "SOURCE", "image_folder": "/etc"},
+            "<code>/etc</code> is in no folder that is allowed in this studio",
+        ),
     ],
 )
 def test_a_job_that_cannot_be_is_not_made(
@@ -223,7 +226,7 @@ def test_a_split_is_measured_and_its_openings_are_said(
     assert (job["kind"], job["spec"]["split"], job["spec"]["checkpoint"]) == ("evaluate", "val", "latest")
     refused = browser.post(f"{place}/split", data={"split": "all"})
     assert refused.status_code == 400
-    assert "A split is <code>train</code>, <code>val</code> or <code>test</code>." in refused.text
+    assert "is not a split: these are <code>train</code>, <code>val</code> and <code>test</code>." in refused.text
 
 
 def test_a_job_of_another_kind_is_sent_on(browser: TestClient, made: dict[str, str]) -> None:

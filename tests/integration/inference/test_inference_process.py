@@ -97,7 +97,7 @@ def test_a_wrong_request_is_an_error_and_the_process_goes_on(warm: Served) -> No
         ("datapoint", 4),
     ]
     assert wrong[5]["error"]["message"] == (
-        "`labels` has a class number for each image, from 0 to 9. Received: [1, 10] for 2 images."
+        "`labels` is [1, 10] for 2 images, not a class number for each from 0 to 9."
     )
     assert "result" in warm.ask("ping")
 
@@ -189,6 +189,4 @@ def test_a_network_that_cannot_be_opened_is_the_first_message(tmp_path: Path) ->
 
 def test_a_device_that_is_none() -> None:
     with served(digits_job(), "--device", "gpu:0") as warm:
-        assert warm.first["error"]["message"] == (
-            "`--device` is `cpu` or the index of an accelerator. Received: gpu:0."
-        )
+        assert warm.first["error"]["message"] == "`--device` is 'gpu:0', not `cpu` or the index of an accelerator."

@@ -54,7 +54,7 @@ def test_warm_rows_are_those_of_the_shell(pool: InferencePool, priced: Path) -> 
     assert warm["predictions"] == cold["predictions"]
     assert [each["file"] for each in warm["predictions"]] == ["1", "2", "4"]
     assert [each["file"] for each in warm["failures"]] == ["3"]
-    with pytest.raises(UsageError, match="`texts` are for a network that takes texts"):
+    with pytest.raises(UsageError, match="`texts` are given to a network that takes "):
         pool.predict_values(priced, None, {"texts": ["x"]})
     with pytest.raises(ZigguratError, match="This needs a network that takes images"):
         pool.predict(priced, None, [("a.png", b"")])

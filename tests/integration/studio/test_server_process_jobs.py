@@ -124,7 +124,7 @@ def test_a_rate_is_set_and_follows_its_schedule_again(ziggurat, studio):
         code, out, _ = ziggurat("job", "rate", place, "--schedule", "--json")
         assert (code, json.loads(out)["rule"]) == (
             10,
-            "Only a hyperparameter that was set by hand goes back to its schedule.",
+            f"`learning_rate` of {place} was not set by hand, so it does not go back to its schedule.",
         )
         code, _, err = ziggurat("job", "rate", place, "0.5")
         assert code == 3
@@ -141,7 +141,7 @@ def test_a_rate_is_set_and_follows_its_schedule_again(ziggurat, studio):
     [
         ((), "The new learning rate is missing."),
         (("0.1", "--schedule"), "A rate and `--schedule` exclude each other."),
-        (("nan",), "A learning rate must be a number above 0. Received: nan."),
+        (("nan",), "nan is no learning rate: it must be a number above 0."),
         (("fast",), "'fast' is not a valid float"),
     ],
 )
@@ -195,9 +195,9 @@ def test_a_picture_is_sent_to_a_model(ziggurat, studio, tmp_path):
         (("job", "list", "--kind", "trains"), 3, "Did you mean `train`?"),
         (("job", "show", "../x"), 10, "'../x' is not the id or name of a job."),
         (("job", "show", "none"), 10, "none"),
-        (("job", "list", "--server", "http://127.0.0.1:9"), 2, "A studio must answer at http://127.0.0.1:9."),
+        (("job", "list", "--server", "http://127.0.0.1:9"), 2, "The studio at http://127.0.0.1:9 does not answer: "),
         (("job", "list", "--token", "a", "--token-file", "b"), 2, "exclude each other"),
-        (("job", "list", "--token-file", "no/such/file"), 2, "The file of a token must be readable."),
+        (("job", "list", "--token-file", "no/such/file"), 2, "The file of a token,"),
         (("--workspace", "/nonexistent", "job", "list"), 10, "Start one with `ziggurat up`"),
     ],
 )

@@ -120,7 +120,7 @@ def test_one_that_is_gone_is_a_page_that_says_what_to_do(make_site, name, below)
     answer = site.ask("GET", f"/models/graphs/{name}{below}", create_studio(site.studio), headers=PAGE)
     assert answer.status_code == 404
     assert "<h1" in answer.text
-    assert "this one is not there any more" in answer.text
+    assert "is not there any more: it is kept for a while only" in answer.text
     assert "Press Visualize on the page for a new model again." in answer.text
     assert site.boards.status() == []
 

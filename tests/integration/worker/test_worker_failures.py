@@ -77,7 +77,7 @@ def test_two_workers_in_one_folder(workers, new_job):
     second = workers.start(job)
     assert second.wait() == 10
     assert second.said == (
-        f"Error: One worker at a time trains in {job}. Received: process {first.pid} is at it. "
+        f"Error: Process {first.pid} trains in {job} already. "
         f"Wait for it to end, or ask it to with: ziggurat stop {job}.\n"
     )
     assert first.wait() == 0

@@ -35,8 +35,8 @@ def test_no_job_in_the_folder(workers, tmp_path):
 
 
 SPECS = {
-    "no JSON": ("{", "must be JSON."),
-    "no object": ("[1]", "must hold a JSON object."),
+    "no JSON": ("{", "is not JSON:"),
+    "no object": ("[1]", "holds a list, not a JSON object"),
     "newer": ({"kind": "train", "version": 99}, "version"),
     "unknown field": ({"epoch": 3}, "`epoch`"),
     "wrong value": ({"epochs": 0}, "`epochs`"),
@@ -49,7 +49,7 @@ SPECS = {
     ),
     "option of a plugin": (
         {"callbacks": [{"name": "test_draws", "options": {"often": 3}}]},
-        "The options of `test_draws` must fit.",
+        "The options of `test_draws` do not fit:",
     ),
 }
 

@@ -72,7 +72,7 @@ def test_pictures_of_what_is_not_there_are_refused(ask, studio, pets, train):
     assert ask("POST", "/api/v1/trainings/augmented", json={**body, "row": 8}).status_code == 400
     assert ask("POST", "/api/v1/trainings/augmented", json={**body, "dataset": train()["id"]}).status_code == 409
     assert ask("POST", "/api/v1/trainings/augmented", json={**body, "dataset": "nobody"}).status_code == 404
-    with pytest.raises(UsageError, match="From 1 to 100"):
+    with pytest.raises(UsageError, match="0 images are asked for; from 1 to 100"):
         studio.training.augmented(pets, {}, count=0)
     with pytest.raises(JobError, match="dataset that is done"):
         studio.training.augmented(train()["id"], {})

@@ -85,7 +85,7 @@ def test_a_test_batch_ends_at_its_limit(studio):
 
 def test_the_machine_keeps_its_memory(studio, monkeypatch):
     monkeypatch.setattr(studio.machine, "memory_bytes", 2**20)
-    with pytest.raises(TrainingError, match="must fit in the memory"):
+    with pytest.raises(TrainingError, match="The training takes too much memory:"):
         studio.training.test_batch(JobRequest(spec=_SPEC))
 
 

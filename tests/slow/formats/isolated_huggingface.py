@@ -38,11 +38,13 @@ def test_images_become_arrays():
 
 
 def test_wrong_uses_are_named():
-    with pytest.raises(UsageError, match=r"The columns are x, name. Received: label"):
+    with pytest.raises(UsageError, match="There is no column label; the columns are x, name"):
         from_huggingface(table(), ["label"])
-    with pytest.raises(UsageError, match=r'Received: splits train, test. Write `dataset\["train"\]`'):
+    with pytest.raises(
+        UsageError, match=r'several splits, train, test, and a flow is made of one. Write `dataset\["train"\]`'
+    ):
         from_huggingface(DatasetDict({"train": table(), "test": table()}))
-    with pytest.raises(UsageError, match="Received: IterableDataset"):
+    with pytest.raises(UsageError, match="The IterableDataset cannot be shuffled"):
         from_huggingface(table().to_iterable_dataset(), shuffle=True)
 
 

@@ -129,7 +129,7 @@ def test_a_worker_goes_on_where_it_was():
         assert begun + rest == as_list(numbers())[0::2]
     finally:
         torch.utils.data._utils.worker._worker_info = None
-    with pytest.raises(UsageError, match="Received: 1 workers for a state of 2"):
+    with pytest.raises(UsageError, match="The state is of 2 workers, and there are 1"):
         resumed.load_state(state)
         iter(resumed)
 
@@ -183,7 +183,7 @@ def test_an_iterable_data_set_and_a_loader_become_flows():
     assert [dp[1] for dp in flow] == [0, 1, 2, 3]
     batches = list(from_torch(DataLoader(Squares(), batch_size=4)))
     assert [batch[1].tolist() for batch in batches] == [[0, 1, 4, 9], [16, 25]]
-    with pytest.raises(UsageError, match="Received: Stream"):
+    with pytest.raises(UsageError, match="The Stream cannot be shuffled"):
         from_torch(Stream(), shuffle=True)
 
 

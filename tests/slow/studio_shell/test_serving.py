@@ -111,7 +111,7 @@ def test_requests_stand_in_the_access_log(start, tmp_path):
 def test_an_application_that_does_not_start_says_the_cause(start, tmp_path):
     process, _ = start("fails")
     _, err = process.communicate(timeout=90)
-    assert "ZigguratError: The application must start." in err
+    assert "ZigguratError: The application did not start." in err
     assert "the cause" in (tmp_path / "logs" / "server.log").read_text()
 
 

@@ -202,9 +202,9 @@ def test_a_finite_dataset_ends_the_training_with_a_reason():
 
 def test_batches_that_do_not_fit_are_refused():
     cases = {
-        r"The inputs of this model are x, y\..*1 component": [[np.zeros((4, 4), "f4")]],
-        r"`x` has shape \(None, 4\).*\(4, 3\)": [[np.zeros((4, 3), "f4"), np.zeros(4, "f4")]],
-        "`y` is of type float32": [[np.zeros((4, 4), "f4"), np.array(["a"] * 4)]],
+        r"1 component\(s\), and the inputs of this model are x, y\.": [[np.zeros((4, 4), "f4")]],
+        r"\(4, 3\) does not fit the input `x` of shape \(None, 4\)": [[np.zeros((4, 3), "f4"), np.zeros(4, "f4")]],
+        "the input `y` of type float32": [[np.zeros((4, 4), "f4"), np.array(["a"] * 4)]],
         "Give it y": [{"x": np.zeros((4, 4), "f4")}],
     }
     for message, batches in cases.items():
@@ -530,7 +530,7 @@ def test_a_remapped_source_feeds_the_named_inputs():
     assert isinstance(source, QueueInput)
     remapped = trained(lambda: source, cost=cost, inputs=wider)
     assert remapped.costs == trained(lambda: QueueInput(shuffled_batches())).costs
-    with pytest.raises(StateError, match="before it is set up"):
+    with pytest.raises(StateError, match="is remapped after it was set up"):
         remap_input_source(source, ["x"])
     with pytest.raises(ConfigurationError, match="Names of inputs differ"):
         remap_input_source(QueueInput([]), ["x", "x"])

@@ -379,7 +379,7 @@ def test_a_layer_of_ones_own() -> None:
     assert out.name == "mine/output:0"
     assert tf.global_variables()[0].op.name == "mine/factor"
     np.testing.assert_allclose(run(out)[0], 3 * image(), rtol=1e-6)
-    with pytest.raises(UsageError, match="The first argument of `Scaled` is its name"):
+    with pytest.raises(UsageError, match=r"`Scaled` got a .* where its first argument, the name, is expected"):
         Scaled(tf.constant(image()))
     with pytest.raises(UsageError, match="`Halved` has no name"):
         Halved("half", tf.constant(image()))

@@ -136,7 +136,7 @@ def test_two_layers_of_one_name_are_an_error_on_use() -> None:
     first()  # read again: the same layer
     assert LinearWrap(tf.ones([1])).Twice("fine")() is not None
     second()
-    with pytest.raises(ConfigurationError, match=r"One layer is registered as `Twice`.*first.*second"):
+    with pytest.raises(ConfigurationError, match=r"Several layers are registered as `Twice`.*first.*second"):
         LinearWrap(tf.ones([1])).Twice("conflict")
     with pytest.raises(ConfigurationError, match="functions of TensorFlow"):
         layer_register()(type("tf", (), {"__call__": lambda self: None}))

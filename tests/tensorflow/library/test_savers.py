@@ -199,7 +199,7 @@ def test_kill_between_run_state_and_files_loses_nothing(tmp_path: Path) -> None:
 
 def test_full_disks_end_the_training_with_that_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StorageError, match="must be written"):
+    with pytest.raises(StorageError, match="cannot be written"):
         train([ModelSaver(checkpoint_dir=tmp_path / "file")], folder=tmp_path / "log")
 
 

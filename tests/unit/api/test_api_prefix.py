@@ -54,5 +54,5 @@ def test_login_through_a_proxy_with_https(site, run):
 
 @pytest.mark.parametrize("prefix", ["/a b", "/a/../b", "/a//b", "/a?b", "/ä"])
 def test_a_prefix_is_a_plain_path(site, prefix):
-    with pytest.raises(UsageError, match=r"A prefix must be a plain path\. Received: .*\. Write it like `/ziggurat`\."):
+    with pytest.raises(UsageError, match="is not a plain path"):
         site.app(prefix=prefix)

@@ -56,7 +56,7 @@ def test_similar_samples_come_nearest_first(ask, studio, pets):
 
 def test_similar_samples_need_a_map_and_the_sample(ask, studio, pets):
     nothing = ask("GET", f"/api/v1/datasets/{pets}/similar?sample=train/0")
-    assert (nothing.status_code, nothing.json()["rule"]) == (404, "There is no map of this dataset.")
+    assert (nothing.status_code, nothing.json()["rule"].startswith("There is no map ")) == (404, True)
     add_map(studio, pets, limit=4)
     unknown = ask("GET", f"/api/v1/datasets/{pets}/similar?sample=train/99")
     assert unknown.status_code == 404

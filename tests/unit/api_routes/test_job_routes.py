@@ -184,17 +184,17 @@ def test_a_rate_that_learns_nothing_is_refused(ask, train, rate):
 
     answer = ask("POST", f"/api/v1/jobs/{train()['id']}/hyperparameters", json=body)
 
-    assert (answer.status_code, answer.json()["rule"]) == (422, "A learning rate must be a number above 0.")
+    assert answer.status_code == 422
+    assert answer.json()["rule"].endswith("is no learning rate: it must be a number above 0.")
 
 
 def test_a_hyperparameter_set_by_hand_goes_back_to_its_schedule(ask, studio, train):
     job_id = train()["id"]
     place = f"/api/v1/jobs/{job_id}/hyperparameters"
     refused = ask("DELETE", f"{place}/learning_rate")
-    assert (refused.status_code, refused.json()["rule"], refused.json()["received"]) == (
+    assert (refused.status_code, refused.json()["rule"]) == (
         409,
-        "A hyperparameter goes back to its schedule while a training runs.",
-        f"{job_id} is queued",
+        f"{job_id} is queued; a hyperparameter goes back to its schedule while a training runs.",
     )
     with Store.open(studio.root / "studio.db") as store:
         assert store.jobs.move(job_id, ("queued",), "running", started=10.0, health="alive")
@@ -209,8 +209,7 @@ def test_a_hyperparameter_set_by_hand_goes_back_to_its_schedule(ask, studio, tra
         assert (noted.action, noted.details) == ("job.hyperparameter", {"name": "learning_rate", "value": None})
     again = ask("DELETE", f"{place}/learning_rate")
     assert again.status_code == 409
-    assert again.json()["rule"] == "Only a hyperparameter that was set by hand goes back to its schedule."
-    assert again.json()["received"] == f"`learning_rate` of {job_id}, which is not set"
+    assert "was not set by hand, so it does not go back to its schedule" in again.json()["rule"]
     assert again.json()["advice"] == "Set by hand are: momentum."
     assert ask("DELETE", "/api/v1/jobs/20200101-000000-abcd/hyperparameters/learning_rate").status_code == 404
 

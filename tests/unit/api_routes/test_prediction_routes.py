@@ -50,9 +50,9 @@ def test_images_are_still_a_form(ask: Any, asked: list[Any]) -> None:
         ({"texts": [1]}, 422, "texts"),
         ({"row": []}, 422, "row"),
         ({"top": 0, "texts": ["x"]}, 422, "top"),
-        ({}, 400, "A prediction is for `rows` of a table, or for `texts`."),
-        ({"rows": [[1]], "texts": ["x"]}, 400, "both"),
-        ({"texts": ["x"] * 1001}, 400, "At most 1000"),
+        ({}, 400, "Neither `rows` nor `texts` are given to predict for."),
+        ({"rows": [[1]], "texts": ["x"]}, 400, "Both `rows` and `texts` are given"),
+        ({"texts": ["x"] * 1001}, 400, "1001 rows or texts are given; at most 1000"),
     ],
 )
 def test_what_cannot_be_predicted_for_is_said(ask: Any, body: Any, status: int, words: str) -> None:

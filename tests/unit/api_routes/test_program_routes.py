@@ -47,14 +47,18 @@ def test_an_uploaded_archive_becomes_a_job(ask):
 @pytest.mark.parametrize(
     ("body", "status", "rule"),
     [
-        ({}, 422, "A program is a Python script."),
+        ({}, 422, "No program is given: send a Python script"),
         ({"text": "x ="}, 422, "program.py, line 1: Syntax error: invalid syntax."),
         ({"text": " "}, 422, "`program.py` is empty."),
-        ({"text": SCRIPT, "source": "/tmp/x"}, 400, "A program is given as text or by its place."),
-        ({"source": "/etc"}, 400, "A path must lie in a folder that is allowed in this studio."),
+        ({"text": SCRIPT, "source": "/tmp/x"}, 400, "The program is given both as text and by its place"),
+        ({"source": "/etc"}, 400, "`/etc` is in no folder that is allowed in this studio"),
         ({"text": SCRIPT, "spec": {"script": "../x.py"}}, 422, "`script` must be a Python file below the folder"),
         ({"text": SCRIPT, "spec": {"argument": []}}, 422, "`argument` is not a field of this spec."),
-        ({"text": SCRIPT, "spec": {"kind": "train"}}, 422, "A program has a spec of kind program."),
+        (
+            {"text": SCRIPT, "spec": {"kind": "train"}},
+            422,
+            "The spec is of kind train, and a program has one of kind program",
+        ),
         ({"parent": "20200101-000000-abcd"}, 404, "There is no"),
     ],
 )

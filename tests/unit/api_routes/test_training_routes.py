@@ -108,7 +108,7 @@ def test_a_wrong_field_is_named(ask):
 def test_a_network_file_is_sent_with_its_text(ask):
     for network in ("/etc/passwd", "other.py", {"source": "file", "path": "/etc/passwd"}):
         answer = ask("POST", "/api/v1/trainings", json={"spec": {**_SPEC, "network": network}})
-        assert (answer.status_code, answer.json()["rule"]) == (400, "A network file is sent with its text.")
+        assert (answer.status_code, "is sent without its text" in answer.json()["rule"]) == (400, True)
     assert ask("POST", "/api/v1/trainings", json={"spec": {**_SPEC, "network": _NETWORK}}).status_code == 201
 
 
@@ -296,7 +296,7 @@ def test_a_clone_without_its_data_makes_no_job(ask, studio, train):
     answer = ask("POST", "/api/v1/trainings", json={name: again[name] for name in ("spec", "parent")})
 
     assert answer.status_code == 422
-    assert "must have a folder for each class" in answer.json()["rule"]
+    assert "has no folder for each class with images in it" in answer.json()["rule"]
 
 
 def test_data_that_failed_is_not_waited_for(ask, studio):
@@ -317,4 +317,4 @@ def test_data_that_failed_is_not_waited_for(ask, studio):
     answer = ask("POST", "/api/v1/trainings", json=body)
 
     assert answer.status_code == 422
-    assert answer.json()["rule"] == "A dataset is trained on when it is complete."
+    assert "is not complete, so it cannot be trained on" in answer.json()["rule"]

@@ -74,14 +74,13 @@ def test_digits_94_no_name_of_many_leads_out_of_the_upload(ask, studio):
 
 def test_files_of_no_upload_are_refused(ask):
     answer = ask("POST", "/api/v1/uploads/files?id=1234567890-0123456789abcdef", files=[("files", ("a.png", b"x"))])
-    assert (answer.status_code, answer.json()["rule"]) == (404, "There is no such upload.")
+    assert (answer.status_code, answer.json()["rule"].startswith("There is no upload")) == (404, True)
 
 
 def test_a_name_that_no_disk_takes_is_refused_as_a_name(ask):
     answer = ask("POST", "/api/v1/uploads", params={"name": f"cat/{'ä' * 150}.png"}, content=b"x")
     assert answer.status_code == 422
-    assert answer.json()["rule"] == "The name of a file or folder has at most 255 bytes."
-    assert "which has 304" in answer.json()["received"]
+    assert answer.json()["rule"].endswith("has 304 bytes; 255 is the most.")
 
 
 def test_what_a_kill_left_of_an_upload_is_removed(ask, studio):

@@ -62,7 +62,7 @@ def test_weights_follow_no_link_out_of_allowed_folders(ask, tmp_path):
     answer = ask("POST", "/api/v1/weights", json={"file": str(tmp_path / "allowed")})
 
     assert answer.status_code == 400
-    assert answer.json()["rule"] == "A path must lie in a folder that is allowed in this studio."
+    assert answer.json()["rule"].endswith("is in no folder that is allowed in this studio.")
 
 
 def test_weights_of_a_waiting_training_are_kept(ask, studio, train):
@@ -108,7 +108,7 @@ def test_a_download_without_a_network_fails_in_words(ask, studio, monkeypatch):
 
     assert begun.status_code == 202
     error = wait_until(failed)["error"]
-    assert error["rule"].startswith("A download needs a connection to download.pytorch.org")
+    assert error["rule"].startswith("There is no connection to download.pytorch.org")
     assert "ziggurat weights add FILE --name mobilenet_v2" in error["advice"]
     assert ask("DELETE", "/api/v1/weights-downloads/mobilenet_v2").status_code == 204
     assert ask("DELETE", "/api/v1/weights-downloads/mobilenet_v2").status_code == 404

@@ -133,8 +133,14 @@ INPUT = with_input((3, 9, 9), "")
         ),
         (INPUT + layer("x", "Pooling", "data", "pool: STOCHASTIC kernel_size: 2"), "A pooling is `MAX` or `AVE`"),
         (INPUT + layer("x", "Pooling", "data", "kernel_size: 2 pad: 2"), "at most half of its kernel"),
-        (INPUT + layer("x", "InnerProduct", "data", "num_output: 2000000"), "at most 268,435,456 weights"),
-        (INPUT + conv("x", "data", "num_output: 900000 kernel_size: 1"), "at most 67,108,864 numbers"),
+        (
+            INPUT + layer("x", "InnerProduct", "data", "num_output: 2000000"),
+            "488,000,000 weights and 2,000,000 numbers of an image, where 268,435,456",
+        ),
+        (
+            INPUT + conv("x", "data", "num_output: 900000 kernel_size: 1"),
+            "gives 72,900,000 numbers of an image; 67,108,864 is the most",
+        ),
         (
             INPUT + layer("x", "Pooling", "data", "kernel_size: 1 stride: 3"),
             "Each window of a pooling lies in the image",

@@ -90,10 +90,10 @@ def test_parts_of_a_batch_clip_and_seed_are_kept():
     ("text", "words"),
     [
         ("base_lr: 0.1", "a `max_iter` above 0"),
-        (BASE + 'lr_policy: "cyclic"', "Line 1: `lr_policy` is `fixed` or"),
+        (BASE + 'lr_policy: "cyclic"', "Line 1: `lr_policy` is 'cyclic', not `fixed` or"),
         (BASE + 'lr_policy: "step" gamma: 0.1', "a `stepsize`"),
         (BASE + 'regularization_type: "L1" weight_decay: 1', "of the type `L2`"),
-        (BASE + 'type: "LBFGS"', "`type` is `SGD` or"),
+        (BASE + 'type: "LBFGS"', "`type` is 'LBFGS', not `SGD` or"),
         (BASE + "rate: 1", "`rate` is not a field of the solver"),
         (BASE + "momentum: 1.5", "from 0 to below 1"),
     ],

@@ -54,7 +54,7 @@ def test_a_mean_is_an_image_of_channels(tmp_path):
         (b"\xa2\x06\xff", "an integer without an end"),
         (
             bytes_field(100, bytes_field(1, b"a") + bytes_field(7, bytes_field(7, bytes_field(1, b"\x05")))),
-            "0 numbers for the shape (5,)",
+            "An array has 0 numbers, which do not fit its shape (5,)",
         ),
         (b"layer { name: 1 }", ""),
     ],

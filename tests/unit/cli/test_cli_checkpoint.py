@@ -105,7 +105,7 @@ def test_remove_waits_for_the_worker_to_end(ziggurat, trained):
     write_heartbeat(trained / "heartbeat.json", beat)
     answer = ziggurat("checkpoint", "remove", trained, "step-00000010")
     assert answer.code == 10
-    assert "Checkpoints are removed while no worker is at the job." in answer.err
+    assert "; checkpoints are removed while no worker is at the job" in answer.err
     assert (trained / "checkpoints" / "step-00000010").is_dir()
 
 

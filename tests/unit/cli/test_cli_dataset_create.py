@@ -86,7 +86,11 @@ def test_an_address_is_kept_as_it_is_and_gives_a_name(ziggurat, address, name):
         (["--option", "seed"], 2, "`seed` is not NAME=VALUE, which `--option` takes. As in: --option seed=3."),
         (["--optoin", "seed=3"], 2, "Did you mean `--option`"),
         (["--encoding", "jpg"], 3, "Did you mean `jpeg`"),
-        (["--encoding", "reference", "--size", "8"], 3, "Images with encoding reference stay as they are."),
+        (
+            ["--encoding", "reference", "--size", "8"],
+            3,
+            "`encoding` is reference, with which images stay as they are, and `size` is set.",
+        ),
         (["--set", "splits.metod=stem"], 3, "`splits.metod` is not a field"),
         (["--val-share", "0.6", "--test-share", "0.4"], 3, "must leave something for training"),
     ],
@@ -122,7 +126,7 @@ def test_28_a_source_of_no_known_format_leaves_no_folder(ziggurat, tmp_path):
         ("--test-share", "none", "`splits.test_share` must be a number."),
         ("--quality", "0", "`quality` must be at least 1. Received: 0."),
         ("--quality", "101", "`quality` must be at most 100. Received: 101."),
-        ("--size", "0", "`size` is a number of pixels, or height and width, at least 1. Received: 0 x 0."),
+        ("--size", "0", ", not a number of pixels, or height and width, at least 1"),
         ("--channels", "2", "`channels` must be 1 or 3. Received:"),
         ("--seed", "-1", "`seed` must be at least 0. Received: -1."),
         ("--workers", "2.5", "`workers` must be a whole number. Received: 2.5."),
@@ -140,7 +144,7 @@ def test_51_unwritable_or_unreadable_is_said_before_resizing(ziggurat, flowers, 
     (tmp_path / "file").write_text("no folder")
     for out, code, said in (
         ("file", 10, "the folder holds `file`"),
-        ("file/set", 11, "must be made"),
+        ("file/set", 11, "cannot be made: Not a directory"),
         (".", 10, "holds"),
     ):
         answer = ziggurat("dataset", "create", flowers, "--size", "8", "--out", tmp_path / out)

@@ -6,7 +6,7 @@ from ziggurat.cli.server import Place
 def test_mistakes_are_told(ziggurat, tmp_path):
     answer = ziggurat("demo", "--out", tmp_path, "--epochs", "0")
     assert answer.code == 2
-    assert "`--epochs` must be at least 1" in answer.err
+    assert "; it must be at least 1" in answer.err
 
 
 def test_a_place_says_its_words_again():

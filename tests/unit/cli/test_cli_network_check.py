@@ -27,5 +27,5 @@ def test_the_file_must_be_text(ziggurat, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_bytes(b"\xff\xfe")
     said = ziggurat("network", "check", file)
-    assert "must be readable text in UTF-8" in said.err
+    assert "cannot be read as text in UTF-8:" in said.err
     assert said.code == 2

@@ -15,7 +15,7 @@ JOB = "20260101-000000-abcd"
     ("given", "words"),
     [
         (["0.7", "--clear"], "chosen or cleared"),
-        (["--evaluation", JOB], "needs a threshold"),
+        (["--evaluation", JOB], "No threshold is given"),
         (["--class", "cat"], "NAME=X"),
         (["--class", "cat=2"], "NAME=X"),
         (["7"], "0<=x<=1"),

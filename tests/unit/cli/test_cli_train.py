@@ -275,14 +275,14 @@ def test_a_network_file_is_taken_in(ziggurat, tmp_path):
     assert content == {"source": "file", "path": str(network), "text": "class UserModel: ...\n"}
     missing = ziggurat("train", "--network", tmp_path / "no.py", "--data", "digits", "--out", tmp_path / "other")
     assert missing.code == 5
-    assert missing.err.startswith("Error: The network file must be readable Python text. Received: ")
+    assert missing.err.startswith(f"Error: The network file {tmp_path / 'no.py'} cannot be read as Python text: ")
     assert not (tmp_path / "other").exists()
 
 
 def test_a_folder_with_a_job_is_not_taken_again(ziggurat, job):
     answer = ziggurat("train", *FLAGS, "--out", job)
     assert answer.code == 10
-    assert "A new job must get a folder of its own." in answer.err
+    assert "already contains a job; a new one must get a folder of its own" in answer.err
     assert f"Go on with that one by: ziggurat resume {job}." in answer.err
 
 
@@ -310,7 +310,7 @@ def test_a_training_that_diverged_is_no_success(ziggurat, tmp_path):
 def test_a_killed_worker_is_an_error_that_says_how_to_go_on(ziggurat, tmp_path):
     answer = ziggurat("train", *FLAGS, "--name", "is killed", "--out", tmp_path / "job")
     assert answer.code == 10
-    assert f"The worker of {tmp_path / 'job'} was killed. Received: SIGKILL." in answer.err
+    assert f"The worker of {tmp_path / 'job'} was killed by SIGKILL." in answer.err
     status = ziggurat("status", tmp_path / "job", "--json").content
     assert (status["state"], status["health"], status["can_resume"]) == ("failed", "lost", True)
 
@@ -321,7 +321,7 @@ def test_resume_goes_on_and_refuses_what_is_done(ziggurat, job):
     assert not (job / "stop.json").exists()
     again = ziggurat("resume", job)
     assert again.code == 10
-    assert f"A job that is complete or under way is not started again. Received: {job} is done." in again.err
+    assert f"{job} is done; a job that is complete or under way is not started again." in again.err
 
 
 def test_a_detached_job_is_watched_and_stopped_from_outside(ziggurat, tmp_path):

@@ -144,10 +144,10 @@ def test_every_other_change_is_found(export: Path, change: Any) -> None:
 
 def test_a_folder_without_manifest_and_a_wrong_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = verified(tmp_path, capsys)
-    assert (code, found["rule"]) == (3, "The folder has no manifest.")
+    assert (code, found["rule"].endswith("has no manifest.")) == (3, True)
     (tmp_path / "key.pem").write_text("no key")
-    assert verified(tmp_path, capsys, "--key", str(tmp_path / "key.pem"))[1]["rule"].startswith(
-        "The file has no public"
+    assert verified(tmp_path, capsys, "--key", str(tmp_path / "key.pem"))[1]["rule"].endswith(
+        "has no public Ed25519 key."
     )
     assert verified(tmp_path, capsys, "--key", str(tmp_path / "none.pem"))[0] == 2
 

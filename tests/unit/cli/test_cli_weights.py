@@ -45,7 +45,7 @@ def test_bad_files_and_names_end_with_one_error(call, tmp_path):
     (tmp_path / "bad.safetensors").write_bytes(b"x" * 100)
     answer = call("weights", "add", tmp_path / "bad.safetensors")
     assert answer.code == 7
-    assert answer.err.startswith("Error: Pretrained weights are a whole file in the format safetensors.")
+    assert answer.err.startswith("Error: `weights.safetensors` is damaged, or is no file in the format safetensors: ")
     assert call("weights", "add", weights_file(tmp_path), "--sha256", "00000000").code == 7
     assert call("weights", "add", weights_file(tmp_path), "--network", "resnet19").code == 3
 

@@ -59,6 +59,4 @@ def test_a_file_that_is_no_toml_is_named(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text("color = \n")
     text = error_of({}, file=file)
-    assert text.startswith(
-        f"The settings file {file} must be readable TOML. Received: Invalid value (at line 1, column"
-    )
+    assert text.startswith(f"The settings file {file} is not readable TOML: Invalid value (at line 1, column")

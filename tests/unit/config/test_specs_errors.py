@@ -119,5 +119,5 @@ def test_a_required_field_that_is_missing():
 
 
 def test_what_is_no_object_at_all():
-    with pytest.raises(SpecError, match=r"^A spec must be a JSON object\. Received: list\."):
+    with pytest.raises(SpecError, match=r"^The spec is a list, not a JSON object\."):
         parse_spec([])

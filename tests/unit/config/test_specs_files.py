@@ -45,9 +45,9 @@ def test_saving_replaces_the_file_or_leaves_it(tmp_path):
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        (None, r"must be a readable file\. Received: No such file or directory\."),
-        ("{", r"must be JSON\. Received: Expecting property name"),
-        ("[]", r"must hold a JSON object\. Received: list\."),
+        (None, r"cannot be read: No such file or directory\."),
+        ("{", "is not JSON: Expecting property name"),
+        ("[]", "holds a list, not a JSON object"),
     ],
 )
 def test_a_file_that_is_no_spec_is_named(tmp_path, text, error):

@@ -17,8 +17,8 @@ PRESENT = {
     "checkpoints": {"keep_last": 2, "keep_checkpoint_every_n_hours": 3.0},
 }
 TWICE = (
-    "A field is given once; `accumulate` is the former name of `gradient_accumulation_steps`. "
-    "Received: both `accumulate` and `gradient_accumulation_steps`. Leave out `accumulate`."
+    "Both `accumulate` and `gradient_accumulation_steps` are given, and `accumulate` is the former name of "
+    "`gradient_accumulation_steps`. Leave out `accumulate`."
 )
 
 

@@ -43,7 +43,7 @@ def test_a_newer_version_says_what_this_release_knows():
     with pytest.raises(SpecError) as caught:
         parse_spec({"kind": "train", "version": 2, "something": "new"})
     assert str(caught.value) == (
-        "This release of Ziggurat knows version 1 of a `train` spec and older. Received: version 2. "
+        "The `train` spec is of version 2; this release of Ziggurat knows version 1 and older. "
         "Use a newer release of Ziggurat."
     )
 
@@ -56,13 +56,13 @@ def test_a_version_that_no_step_leaves_is_refused():
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ({}, "A spec must say its `kind`. Known: `train`, `dataset`, `evaluate`, `infer`, `program`, `embed`."),
+        ({}, "The spec does not say its `kind`. Known: `train`, `dataset`, `evaluate`, `infer`, `program`, `embed`."),
         (
             {"kind": "trian"},
-            "`kind` must be a kind of job that this release knows. Received: trian. Did you mean `train`?",
+            "`trian` is not a kind of job that this release knows. Did you mean `train`?",
         ),
-        ({"kind": "train", "version": "new"}, "`version` must be a whole number from 0 on. Received: new."),
-        ({"kind": "train", "version": True}, "`version` must be a whole number from 0 on. Received: True."),
+        ({"kind": "train", "version": "new"}, "`version` is new; it must be a whole number from 0 on"),
+        ({"kind": "train", "version": True}, "`version` is True; it must be a whole number from 0 on"),
     ],
 )
 def test_kind_and_version_are_checked_first(content, text):

@@ -155,7 +155,7 @@ def test_made_up_copies_are_equal_but_share_no_memory():
 
 
 def test_made_up_data_wants_one_type_for_each_shape():
-    with pytest.raises(UsageError, match=r"one `dtype`, or one for each shape\. Received: 1 for 2 shapes"):
+    with pytest.raises(UsageError, match=r"`FakeData` got 1 of `dtype` for 2 shapes"):
         FakeData([[1], [1]], dtype=["uint8"])
 
 

@@ -228,7 +228,7 @@ def test_names_that_no_disk_can_hold(tmp_path):
     for number, names in enumerate((["a", "a/b"], ["a/b", "a"])):
         path = make_tar(tmp_path / f"{number}.tar", dict.fromkeys(names, b"1"))
         refuses(path, "An archive is whole and readable")
-    refuses(make_tar(tmp_path / "long.tar", {"x" * 300: b"1"}), "The name of a file or folder has at most 255 bytes")
+    refuses(make_tar(tmp_path / "long.tar", {"x" * 300: b"1"}), "has 300 bytes; 255 is the most")
 
 
 def test_encrypted_archives(tmp_path):

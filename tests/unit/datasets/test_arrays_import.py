@@ -80,7 +80,7 @@ def test_what_is_no_array_is_listed_and_never_executed(tmp_path):
 
 
 def test_a_folder_without_arrays_and_labels_that_are_none(tmp_path):
-    with pytest.raises(DataError, match="without any that can be read"):
+    with pytest.raises(DataError, match=r"has no `.npy` or `.npz` file that can be read"):
         read_back(ArraysImporter(), tmp_path)
     (tmp_path / "labels.csv").write_text("a.npy,many\n")
     with pytest.raises(DataError, match="Labels of arrays are a table"):

@@ -166,7 +166,7 @@ def test_boxes_as_in_the_dataset_are_no_correction(boxes):
         ([3, 1, 2, 4], "A box has an area"),
         ([1, 1, 9, 4], r"within its image.*right 9, bottom 4; the image is 8 x 6 px.*Cut it off"),
         ([-1, 1, 2, 4], "within its image"),
-        ([1, 1, 2], "An object has a `class`"),
+        ([1, 1, 2], "and perhaps a `source`:"),
         ([1, 1, 2, float("nan")], "A box has an area"),
     ],
 )

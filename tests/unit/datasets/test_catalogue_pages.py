@@ -243,7 +243,7 @@ def explained(path, query):
 
 
 def test_a_file_that_is_no_catalogue_is_refused(tmp_path):
-    with pytest.raises(DataError, match="which is not there"):
+    with pytest.raises(DataError, match="does not exist"):
         Catalogue(tmp_path / "none.sqlite")
     (tmp_path / "text.sqlite").write_text("no database" * 100)
     with pytest.raises(DataError, match="read as it was written"):

@@ -194,7 +194,7 @@ def test_predictions_are_read_from_csv_by_key_or_by_row(mislabelled, tmp_path):
     ("text", "message"),
     [
         ("name,a,b,c\nt3.txt,0,0,1\n", "its heading starts with"),
-        ("key,a,b\nt3.txt,0,1\n", r"1 sample, \(1, 2\) probabilities, 3 classes"),
+        ("key,a,b\nt3.txt,0,1\n", r"1 sample and \(1, 2\) probabilities for 3 classes"),
         ("key,a,b,c\nt3.txt,0,x,1\n", "could not convert"),
         ("key,a,b,c\nt3.txt,0,1\nt4.txt,0,0,1\n", "Predictions are a probability for each class"),
         ("key,a,b,c\nt3.txt,nan,0,1\n", r"Probabilities are from 0 to 1\."),

@@ -112,9 +112,12 @@ def test_an_id_of_two_images_loses_the_second_and_counts_it(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"caption": "A cat."}, "COCO captions: no task learns from these yet."),
-        ({"keypoints": [1, 2, 2], "num_keypoints": 1}, "COCO key points without boxes: no task learns from these yet."),
-        ({"category_id": 3}, "COCO labels of whole images: they are not read from JSON."),
+        ({"caption": "A cat."}, "The source has COCO captions: no task learns from these yet."),
+        (
+            {"keypoints": [1, 2, 2], "num_keypoints": 1},
+            "The source has COCO key points without boxes: no task learns from these yet.",
+        ),
+        ({"category_id": 3}, "The source has COCO labels of whole images: they are not read from JSON."),
     ],
 )
 def test_files_without_any_box_are_refused_by_name(tmp_path, fields, said):

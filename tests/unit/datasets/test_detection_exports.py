@@ -193,7 +193,7 @@ def test_pictures_are_written_as_they_are_stored(tmp_path):
 def test_an_export_needs_a_new_folder_and_objects(tmp_path, name):
     export, _ = FORMATS[name]
     save_text(tmp_path / "used/1.txt", "")
-    with pytest.raises(StorageError, match="is not empty"):
+    with pytest.raises(StorageError, match="is not empty: it holds"):
         export(PETS, tmp_path / "used")
     pictures = type(PETS)(Schema(kind="image-classification"), {})
     with pytest.raises(DataError, match=f"The format {name} holds datasets of the kind detection"):

@@ -100,7 +100,7 @@ def test_48_prebuilt_stores_are_named_by_options(tmp_path):
 
 @pytest.mark.parametrize("options", [{"train_images": "nowhere"}, {}])
 def test_48_a_bad_path_is_refused(tmp_path, options):
-    with pytest.raises(DataError, match=r"LMDB stores of Caffe's `Datum`|folder with the file `data\.mdb`"):
+    with pytest.raises(DataError, match=r"has no LMDB store of Caffe's `Datum`|folder with the file `data\.mdb`"):
         read_back(DigitsLMDBImporter(), tmp_path, **options)
     with pytest.raises(UsageError, match="belongs to a store of samples"):
         read_back(DigitsLMDBImporter(), tmp_path, train_labels="x")
@@ -120,7 +120,7 @@ def test_47_one_shape_passes_and_mixed_ones_only_where_allowed(tmp_path):
 def test_labels_and_samples_are_as_many(tmp_path):
     store(tmp_path / "x", {"a": raw(RGB), "b": raw(RGB)})
     store(tmp_path / "y", {"a": floats([[[1]]])})
-    with pytest.raises(DataError, match="more in `x`"):
+    with pytest.raises(DataError, match="`x` has more"):
         read_back(DigitsLMDBImporter(), tmp_path, train_images="x", train_labels="y")
 
 

@@ -171,8 +171,8 @@ def test_nothing_in_a_batch_is_run(tmp_path, monkeypatch):
     ("content", "said"),
     [
         ({b"data": np.zeros((4, 3000), np.uint8), b"labels": [0] * 4}, "uint8 of (4, 3000)"),
-        ({b"data": np.zeros((4, 3072), np.uint8), b"labels": [0] * 3}, "4 images, 3 labels"),
-        ({b"data": np.zeros((4, 3072), np.uint8)}, "4 images, no labels"),
+        ({b"data": np.zeros((4, 3072), np.uint8), b"labels": [0] * 3}, "4 images and 3 labels"),
+        ({b"data": np.zeros((4, 3072), np.uint8)}, "4 images and no labels"),
         ([1, 2], "list"),
     ],
 )

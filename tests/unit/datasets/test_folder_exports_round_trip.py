@@ -93,7 +93,7 @@ def test_an_export_may_be_edited_afterwards(tmp_path):
         "val/none yet/new.png": "none yet",
     }
     tmp_path.joinpath("ziggurat-classes.json").write_text("[]")
-    with pytest.raises(DataError, match=r"`ziggurat-classes.json` lists the classes of an export"):
+    with pytest.raises(DataError, match=r"ziggurat-classes.json` does not list the classes of an export"):
         Scanned(ClassFolders(), tmp_path)
 
 

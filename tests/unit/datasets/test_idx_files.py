@@ -87,7 +87,7 @@ def test_other_idx_files_are_arrays(tmp_path):
     assert list(found.samples) == ["waves/00000", "waves/00001"]
     assert found.samples["waves/00001"][1][0].tolist() == [3, 4, 5]
     assert found.samples["waves/00001"][1][0].dtype == np.float32
-    with pytest.raises(DataError, match="without any"):
+    with pytest.raises(DataError, match="has no idx files"):
         read_back(MNISTFilesImporter(), tmp_path.parent)
 
 

@@ -145,10 +145,10 @@ def test_a_manifest_of_another_release_is_named(manifest, tmp_path):
     manifest.save(tmp_path)
     path = tmp_path / MANIFEST_NAME
     path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "version": 2}), "utf-8")
-    with pytest.raises(DataError, match=r"reads manifests of version 1\. Received: version 2 in"):
+    with pytest.raises(DataError, match=r"is of version 2; this release reads version 1\."):
         Manifest.load(tmp_path)
     path.write_text("[]")
-    with pytest.raises(DataError, match="Received: version None in"):
+    with pytest.raises(DataError, match="is of version None; this release reads version 1"):
         Manifest.load(tmp_path)
 
 

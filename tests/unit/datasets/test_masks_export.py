@@ -70,7 +70,7 @@ def test_another_kind_and_a_folder_in_use_are_refused(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/letter.txt").write_text("mine")
     masked = dataset_with(tmp_path / "set", {"train": [("a.jpg", (JPEG, mask(0)), None)]}, SCHEMA)
-    with masked, pytest.raises(StorageError, match="is not empty"):
+    with masked, pytest.raises(StorageError, match="is not empty: it holds"):
         export_masks(masked, tmp_path / "out")
     classified = dataset_with(tmp_path / "other", {"train": [("a.jpg", (JPEG,), 0)]}, "image-classification")
     with classified, pytest.raises(DataError, match="holds datasets of kind segmentation"):

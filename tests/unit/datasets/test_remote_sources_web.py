@@ -98,7 +98,9 @@ def test_a_file_that_breaks_off_is_asked_for_again(tmp_path, web):
 def test_what_came_is_kept_and_the_next_try_goes_on(tmp_path, web):
     put(tmp_path / "web", *(f"set/{number}.png" for number in range(5)))
     web[0].broken += ["/set/3.png"] * 3
-    with pytest.raises(DataError, match=r"`3.png` of `http://.*/set/`: 4 of 1000 bytes came \(3 tries\)"):
+    with pytest.raises(
+        DataError, match=r"`3.png` of `http://.*/set/` did not come whole in 3 tries: 4 of 1000 bytes came"
+    ):
         fetched(tmp_path, f"{web[1]}/set/")
     came = {path.name for path in tmp_path.glob("cache/*/content/*")}
     assert "3.png" not in came
@@ -143,7 +145,7 @@ def test_38_a_server_that_is_not_there(tmp_path):
 
 
 def test_38_a_folder_that_is_not_there_or_empty(tmp_path, web):
-    with pytest.raises(DataError, match=r"`http://.*/gone/`: the server answered 404 Not Found"):
+    with pytest.raises(DataError, match=r"`http://.*/gone/` cannot be read: the server answered 404 Not Found"):
         fetched(tmp_path, f"{web[1]}/gone/")
     tmp_path.joinpath("web/empty").mkdir()
     with pytest.raises(DataError, match=r"holds files. Received: `http://.*/empty/`, which is there and is empty"):

@@ -75,7 +75,7 @@ def test_a_class_of_one_picture_has_only_others(tmp_path):
 
 
 def test_no_pairs_at_all(tmp_path):
-    with pytest.raises(DataError, match="without any valid line or pair of classes"):
+    with pytest.raises(DataError, match="has neither a valid line"):
         scan(tmp_path)
     with pytest.raises(ConfigurationError, match="`pairs_per_sample` is 1 or more"):
         scan(tmp_path, pairs_per_sample=0)

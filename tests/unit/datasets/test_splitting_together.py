@@ -56,7 +56,7 @@ def test_a_group_that_is_too_large_is_said(tmp_path):
 
 
 def test_one_group_cannot_be_divided_and_no_group_is_none(tmp_path):
-    with pytest.raises(DataError, match=r"needs a group for each split at least\. Received: 1 for 2 splits\."):
+    with pytest.raises(DataError, match=r"The samples have 1 group\(s\), too few for 2 splits by the method `group`\."):
         assigned(tmp_path, [sample(f"{n}.png", group="a") for n in range(9)], method="group")
     (tmp_path / "scan.sqlite").unlink()
     with pytest.raises(DataError, match=r"The method `group` needs samples with a group\. Received: no group"):
@@ -171,7 +171,7 @@ def test_clusters_need_hashes_and_more_than_one_cluster(tmp_path):
     with pytest.raises(DataError, match=r"need the perceptual hashes of images\. Received: no hash"):
         assigned(tmp_path, samples, method="cluster")
     (tmp_path / "scan.sqlite").unlink()
-    with pytest.raises(DataError, match="needs a cluster for each split at least"):
+    with pytest.raises(DataError, match=r"The samples have 1 cluster\(s\), too few for 2 splits"):
         assigned(tmp_path, samples, np.full(6, 3), method="cluster")
 
 
@@ -204,7 +204,7 @@ def test_without_a_list_training_gets_the_rest(tmp_path):
     ("content", "message"),
     [
         (b"2.jpg\n", r"A sample is in one split only\. Received: 1 sample .* for val and .* such as `2\.jpg`"),
-        (b"", r"A list names samples of the source, for val\. Received: .*which names none"),
+        (b"", r"The list .* for val names no sample of the source"),
         (b"\xff\xfe1\x00\n\x00", r"text file in UTF-8 with a name a line"),
         (None, r"text file in UTF-8 with a name a line\. Received: .*No such file"),
     ],

@@ -227,14 +227,14 @@ def test_a_picture_that_is_listed_twice(tmp_path):
 def test_a_wrong_folder_is_found_before_its_pictures_miss(tmp_path):
     put(tmp_path, "a.png")
     tmp_path.joinpath("list.txt").write_text("".join(f"gone/{number}.png 0\n" for number in range(200)))
-    with pytest.raises(DataError, match=r"the first 100 are missing, such as `gone/0.png` below `.*/pictures`"):
+    with pytest.raises(DataError, match=r"the first 100, such as `gone/0.png`, are not below `.*/pictures`"):
         Scanned(TextList(), tmp_path / "list.txt", folder="pictures")
     tmp_path.joinpath("list.txt").write_text("gone/0.png 0\na.png 0\n")
     assert list(Scanned(TextList(), tmp_path / "list.txt").labels) == ["gone/0.png", "a.png"]
 
 
 def test_no_list_at_all(tmp_path):
-    with pytest.raises(DataError, match=r"A source of lists is a list, or a folder with train.txt"):
+    with pytest.raises(DataError, match="is no list, and has no train"):
         Scanned(TextList(), tmp_path)
     with pytest.raises(DataError, match="cannot be read: No such file"):
         Scanned(TextList(), tmp_path, train="gone.txt")

@@ -53,15 +53,15 @@ def test_no_warm_up_changes_nothing():
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: Cosine(final_factor=2), "`final_factor` must be in [0, 1]. Received: 2."),
-        (lambda: Cosine(cycles=0), "`cycles` must be at least 1. Received: 0."),
-        (lambda: Cosine(cycle_growth=0), "`cycle_growth` must be above 0. Received: 0."),
-        (lambda: OneCycle(peak_percent=100), "`peak_percent` must be in (0, 100). Received: 100."),
-        (lambda: OneCycle(start_factor=-1), "`start_factor` must be in [0, 1]. Received: -1."),
-        (lambda: Linear(final_factor=-1), "`final_factor` must be in [0, 1]. Received: -1."),
-        (lambda: Piecewise([]), "`points` must be (percent, factor) pairs with rising percentages"),
-        (lambda: Piecewise([(50, 1), (50, 0)]), "Received: [(50, 1), (50, 0)]."),
-        (lambda: WarmUp(Fixed(), warm_up_percent=101), "`warm_up_percent` must be in [0, 100]. Received: 101."),
+        (lambda: Cosine(final_factor=2), "`final_factor` is 2; it must be in [0, 1]."),
+        (lambda: Cosine(cycles=0), "`cycles` is 0; it must be at least 1."),
+        (lambda: Cosine(cycle_growth=0), "`cycle_growth` is 0; it must be above 0."),
+        (lambda: OneCycle(peak_percent=100), "`peak_percent` is 100; it must be in (0, 100)."),
+        (lambda: OneCycle(start_factor=-1), "`start_factor` is -1; it must be in [0, 1]."),
+        (lambda: Linear(final_factor=-1), "`final_factor` is -1; it must be in [0, 1]."),
+        (lambda: Piecewise([]), "`points` is []; it must be (percent, factor) pairs with rising percentages"),
+        (lambda: Piecewise([(50, 1), (50, 0)]), "`points` is [(50, 1), (50, 0)]; it must be"),
+        (lambda: WarmUp(Fixed(), warm_up_percent=101), "`warm_up_percent` is 101; it must be in [0, 100]."),
     ],
 )
 def test_bad_parameters_say_the_rule(make, text):

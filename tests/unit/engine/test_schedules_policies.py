@@ -78,14 +78,14 @@ def test_a_steep_sigmoid_ends_at_zero():
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: Step(step_percent=0), "`step_percent` must be in (0, 100]. Received: 0."),
-        (lambda: Step(gamma=-1), "`gamma` must be above 0. Received: -1."),
-        (lambda: MultiStep(at_percent=[]), "`at_percent` must be at least one number, each in [0, 100]. Received: []."),
-        (lambda: MultiStep(at_percent=[101]), "Received: [101]."),
-        (lambda: Exponential(gamma=1.5), "`gamma` must be in (0, 1]. Received: 1.5."),
-        (lambda: Inverse(power=0), "`power` must be above 0. Received: 0."),
-        (lambda: Polynomial(power=math.nan), "`power` must be above 0. Received: nan."),
-        (lambda: Sigmoid(step_percent=120), "`step_percent` must be in [0, 100]. Received: 120."),
+        (lambda: Step(step_percent=0), "`step_percent` is 0; it must be in (0, 100]."),
+        (lambda: Step(gamma=-1), "`gamma` is -1; it must be above 0."),
+        (lambda: MultiStep(at_percent=[]), "`at_percent` is []; it must be at least one number, each in [0, 100]."),
+        (lambda: MultiStep(at_percent=[101]), "`at_percent` is [101]; it must be"),
+        (lambda: Exponential(gamma=1.5), "`gamma` is 1.5; it must be in (0, 1]."),
+        (lambda: Inverse(power=0), "`power` is 0; it must be above 0."),
+        (lambda: Polynomial(power=math.nan), "`power` is nan; it must be above 0."),
+        (lambda: Sigmoid(step_percent=120), "`step_percent` is 120; it must be in [0, 100]."),
     ],
 )
 def test_bad_parameters_say_the_rule(make, text):

@@ -112,7 +112,9 @@ def test_a_newer_format_is_told_apart_from_damage(store):
     files.state.write_text(json.dumps({**json.loads(files.state.read_text()), "format": 2}))
     with pytest.raises(CheckpointError) as caught:
         store.load("step-00000001")
-    assert str(caught.value).startswith("This release reads checkpoints of format 1 and older. Received: format 2")
+    assert str(caught.value).startswith(
+        f"The checkpoint {store.folder / 'step-00000001'} has the format 2; this release reads 1 and older."
+    )
     assert str(caught.value).endswith("Use a newer release of Ziggurat.")
 
 

@@ -69,5 +69,5 @@ def test_a_model_without_checkpoint_is_refused_like_no_model(studio, tmp_path):
     for choose in (chosen_checkpoint, lambda job: studio.evaluations.create(job.id)):
         with pytest.raises(CheckpointError, match=r"has no checkpoint yet.*Let it train first\."):
             choose(waiting)
-        with pytest.raises(JobError, match="This needs a job of kind train"):
+        with pytest.raises(JobError, match="; this needs a job of kind train"):
             choose(dataset)

@@ -192,14 +192,16 @@ def test_differences_without_labels_have_no_accuracy(tmp_path, samples):
 
 
 def test_another_split_is_not_compared(found, tmp_path, samples):
-    with pytest.raises(JobError, match=r"have the same split\. Received: val and test"):
+    with pytest.raises(JobError, match=", and evaluations of the same split are compared"):
         differences(found, write(tmp_path / "second", *samples, split="test"))
 
 
 def test_other_data_is_compared_where_it_is_a_dataset(found, tmp_path, samples):
     fewer = [part[:-1] for part in samples]
     for second in (write(tmp_path / "one", *samples, data="cars"), write(tmp_path / "two", *fewer)):
-        with pytest.raises(JobError, match="both are of datasets that are still there"):
+        with pytest.raises(
+            JobError, match="is not there any more, so evaluations of different data cannot be compared"
+        ):
             differences(found, second)
 
 
@@ -261,14 +263,14 @@ def test_results_are_replaced_whole(tmp_path, samples):
 
 
 def test_wrong_questions_are_said(found, tmp_path):
-    with pytest.raises(UsageError, match=r"A class has a number from 0 to 5\. Received: 6"):
+    with pytest.raises(UsageError, match=r"There is no class 6: they have numbers from 0 to 5"):
         found.curves(6, 10)
-    with pytest.raises(UsageError, match="A class has a number from 0 to 5"):
+    with pytest.raises(UsageError, match="There is no class 9: they have numbers from 0 to 5"):
         found.select(SampleFilter(label=9))
-    with pytest.raises(UsageError, match="A row is that of a sample"):
+    with pytest.raises(UsageError, match="is of no sample that was predicted for"):
         found.place_of_row(1)
     assert found.place_of_row(4) == 2
-    with pytest.raises(StorageError, match="must be readable"):
+    with pytest.raises(StorageError, match=r"The results in .* cannot be read"):
         Predictions(tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"gives a probability for each class of its data.*\(1, 3\) for 2 classes"):
         SampleResults(context_of(2), 1, 5).add([0], ["a"], {"probabilities": np.zeros((1, 3))}, {"y": np.array([0])})

@@ -83,7 +83,7 @@ def test_boxes_on_the_grid_hold_the_box_and_are_hardly_larger(width, height, den
 
 @pytest.mark.parametrize("wrong", [{"area": (0, 1)}, {"area": (0.5, 0.2)}, {"aspect": (2, 1)}, {"size": 0}])
 def test_impossible_crops_are_refused(wrong):
-    with pytest.raises(UsageError, match="Received: "):
+    with pytest.raises(UsageError, match=r"are no ranges|Received: "):
         RandomResizedCrop(**wrong)
 
 

@@ -57,9 +57,9 @@ def test_batches_are_gathered(path, shuffle):
     ("names", "text"),
     [
         (["data", "short"], "Received: 10 in `data`, 3 in `short`."),
-        (["nothing"], "Received: `nothing`. `"),
-        (["single"], "Received: `single`."),
-        (["group"], "Received: `group`."),
+        (["nothing"], "`nothing` is no dataset of the file"),
+        (["single"], "`single` is no dataset of the file"),
+        (["group"], "`group` is no dataset of the file"),
         ([], "Received: no dataset."),
     ],
 )

@@ -96,7 +96,7 @@ def test_a_decoder_maps_and_drops_records(tmp_path):
 
 def test_a_missing_store_is_named(tmp_path):
     for source in (LMDBData, TFRecordData, LMDBDataPoint, LMDBSerializer.load):
-        with pytest.raises(DataError, match=r"`.*nothing`, which is not there"):
+        with pytest.raises(DataError, match=r"There is no store at `.*nothing`"):
             source(tmp_path / "nothing")
 
 
@@ -221,7 +221,7 @@ def test_records_that_no_serializer_wrote_are_named(tmp_path):
 def test_a_wrong_size_of_a_tfrecord_file_is_refused(tmp_path):
     path = save_points(TFRecordSerializer, tmp_path / "store")
     assert len(TFRecordSerializer.load(path, 20)) == 20
-    with pytest.raises(DataError, match=r"Received: 19 for `.*store` with 20"):
+    with pytest.raises(DataError, match=r"`size` is 19, and `.*store` has 20 datapoints"):
         TFRecordSerializer.load(path, 19)
 
 

@@ -345,7 +345,9 @@ def test_encoding_alpha():
     "image", [SMOOTH.astype(np.float32), HALF, SMOOTH[..., :2], SMOOTH[0, 0], SMOOTH[:0], SMOOTH[None]]
 )
 def test_what_a_jpeg_cannot_hold_is_refused(image):
-    with pytest.raises(UsageError, match=r"An image for jpeg is uint8, \(H, W\), \(H, W, 1\) or \(H, W, 3\)"):
+    with pytest.raises(
+        UsageError, match=r"cannot be written as jpeg: it is not uint8, \(H, W\), \(H, W, 1\) or \(H, W, 3\)"
+    ):
         encode_image(image)
 
 

@@ -93,7 +93,7 @@ def test_a_folder_linked_into_itself_is_read_once(folder):
 
 
 def test_folders_without_images_are_refused(tmp_path):
-    with pytest.raises(DataError, match="with 0 class folders and no image"):
+    with pytest.raises(DataError, match="has 0 class folders and no image"):
         ImageFolder(tmp_path)
     with pytest.raises(DataError, match="No such file or directory"):
         ImageFolder(tmp_path / "nowhere")
@@ -120,7 +120,7 @@ def test_a_list_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(DataError, match="No such file"):
         ImageList(tmp_path / "list.txt")
     (tmp_path / "list.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="a text file in UTF-8"):
+    with pytest.raises(DataError, match="cannot be read as text in UTF-8"):
         ImageList(tmp_path / "list.txt")
 
 

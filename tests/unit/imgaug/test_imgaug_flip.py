@@ -78,5 +78,8 @@ def test_wrong_arguments():
 
 
 def test_another_image_of_another_size_is_refused():
-    with pytest.raises(ValueError, match=r"Received: 3 x 3 \(height x width\) instead of 2 x 3. Give all images"):
+    with pytest.raises(
+        ValueError,
+        match=r"An array is 3 x 3 \(height x width\), and the FlipTransform was drawn for 2 x 3. Give all images",
+    ):
         FlipTransform(2, 3).apply_image(np.zeros((3, 3), np.uint8))

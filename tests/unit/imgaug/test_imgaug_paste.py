@@ -68,9 +68,9 @@ def test_a_users_filler_may_keep_its_canvas():
 
 
 def test_errors():
-    with pytest.raises(ImageError, match=r"CenterPaste needs images that fit on the canvas. Received: 2 x 3"):
+    with pytest.raises(ImageError, match=r"An image of 2 x 3 .* does not fit on the canvas of CenterPaste"):
         CenterPaste(2).augment(IMAGE)
-    with pytest.raises(UsageError, match=r"Received: \(5, 5, 3\) for \(4, 4\) .* Correct `Kept.fill`"):
+    with pytest.raises(UsageError, match=r"shape \(5, 5, 3\), not of \(4, 4\) .* Correct `Kept.fill`"):
         CenterPaste(4, Kept((5, 5, 3))).augment(IMAGE)
     with pytest.raises(NotImplementedError, match=r"BackgroundFiller does not define `fill`"):
         CenterPaste(4, BackgroundFiller()).augment(IMAGE)

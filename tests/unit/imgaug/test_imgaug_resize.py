@@ -136,5 +136,5 @@ def test_wrong_arguments():
         Resize(10, mode="halfcrop")
     with pytest.raises(UsageError, match=r"both in pixels .* or both ratios .* Received: xrange=\(1, 2\), y"):
         RandomResize((1, 2), (1.0, 2.0))
-    with pytest.raises(ImageError, match=r"Received: 4 x 5 \(height x width\) instead of 2 x 2"):
+    with pytest.raises(ImageError, match=r"4 x 5 \(height x width\), and the ResizeTransform was drawn for 2 x 2"):
         ResizeTransform(2, 2, 4, 4).apply_mask(np.zeros((4, 5), int))

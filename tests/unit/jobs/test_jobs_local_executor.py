@@ -165,5 +165,5 @@ def test_executor_ends_a_worker_that_kills_its_shim(tmp_path):
 
 def test_a_command_that_is_not_there_is_an_error(tmp_path):
     (tmp_path / "job").mkdir()
-    with pytest.raises(StorageError, match=r"A worker is started by /nowhere/python.*No such file"):
+    with pytest.raises(StorageError, match=r"The worker could not be started by /nowhere/python.*No such file"):
         start(LocalExecutor(("/nowhere/python",), ENVIRONMENT), tmp_path / "job")

@@ -110,7 +110,7 @@ def test_what_is_wrong_is_named():
     with pytest.raises(SpecError) as wrong:
         rate_curve({"schedule": {"policy": "step", "gamma": -1}})
     assert wrong.value.details["field"] == "schedule.gamma"
-    with pytest.raises(UsageError, match="from 2 to 10000 points"):
+    with pytest.raises(UsageError, match="A curve of 1 points is asked for; it has from 2 to 10000"):
         rate_curve({}, points=1)
     with pytest.raises(SpecError, match="kind train"):
         rate_curve({"kind": "dataset", "source": "x", "network": "mlp"})

@@ -124,13 +124,13 @@ def test_a_changed_export_is_refused(exports: Path, serve: Serve, tmp_path: Path
 
 
 def test_what_is_no_model_is_refused(exports: Path, serve: Serve, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="There is no such folder"):
+    with pytest.raises(UsageError, match="There is no folder"):
         serve(tmp_path / "none")
     with pytest.raises(UnknownNameError):
         serve("animals")
-    with pytest.raises(ConfigurationError, match="The folder has no manifest"):
+    with pytest.raises(ConfigurationError, match="has no manifest"):
         serve(tmp_path)
-    with pytest.raises(UsageError, match="Two models have the same name"):
+    with pytest.raises(UsageError, match="Two models have the name"):
         serve(exports / "rows", exports / "rows")
 
 

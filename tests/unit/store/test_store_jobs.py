@@ -57,7 +57,7 @@ def test_a_job_that_is_not_there(store: Store) -> None:
 def test_an_id_is_given_once_and_a_name_often(store: Store) -> None:
     store.jobs.add(new_job("a", name="same"))
     store.jobs.add(new_job("b", name="same"))
-    with pytest.raises(JobError, match="id of a job must be its own"):
+    with pytest.raises(JobError, match="There is a job with the id"):
         store.jobs.add(new_job("a"))
 
 

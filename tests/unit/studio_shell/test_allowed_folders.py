@@ -32,7 +32,9 @@ def test_an_error_names_the_command_that_allows_a_path(paths: Paths, tmp_path: P
     assert caught.value.details == {"reason": NOT_ALLOWED, "command": f"ziggurat settings allow '{place}'"}
     with pytest.raises(UsageError) as missing:
         paths.allowed(str(place / "nothing"))
-    assert missing.value.rule == caught.value.rule  # of what is outside, it is not said whether it exists
+    assert (
+        missing.value.rule.replace("/nothing", "") == caught.value.rule
+    )  # of what is outside, it is not said whether it exists
 
 
 def test_a_file_stands_for_its_folder(paths: Paths, tmp_path: Path) -> None:
@@ -41,13 +43,13 @@ def test_a_file_stands_for_its_folder(paths: Paths, tmp_path: Path) -> None:
     assert paths.chosen == (str(tmp_path),)
     assert paths.allow(str(tmp_path)) == str(tmp_path)
     assert paths.chosen == (str(tmp_path),)  # it is not listed twice
-    with pytest.raises(UsageError, match="A path must lead to a file"):
+    with pytest.raises(UsageError, match="does not exist"):
         paths.allowed(str(tmp_path / "nothing"))
 
 
 @pytest.mark.parametrize("path", ["/", "relative", "/nowhere/at/all", "~nobody-of-this-name"])
 def test_some_paths_cannot_be_allowed(paths: Paths, path: str) -> None:
-    with pytest.raises(UsageError, match="An allowed folder must be"):
+    with pytest.raises(UsageError, match="cannot be an allowed folder"):
         paths.allow(path)
 
 
@@ -56,7 +58,7 @@ def test_a_link_is_allowed_as_what_it_leads_to(paths: Paths, tmp_path: Path) -> 
     (tmp_path / "link").symlink_to(tmp_path / "real")
     assert paths.allow(str(tmp_path / "link")) == str(tmp_path / "real")
     (tmp_path / "real" / "out").symlink_to("/etc")
-    with pytest.raises(UsageError, match="must lie in a folder that is allowed"):
+    with pytest.raises(UsageError, match="is in no folder that is allowed in this studio"):
         paths.allowed(str(tmp_path / "real" / "out" / "passwd"))
     assert [each.name for each in paths.listing(str(tmp_path / "real")).entries] == []
 
@@ -68,7 +70,7 @@ def test_a_folder_is_removed_however_it_is_written(paths: Paths, tmp_path: Path)
     paths.choose([f"{tmp_path}/a/", str(tmp_path / "b"), str(tmp_path / "c")])
     paths.disallow(str(tmp_path / "link"))
     assert paths.chosen == (str(tmp_path / "b"), str(tmp_path / "c"))
-    with pytest.raises(UsageError, match="Only a folder that is in the list"):
+    with pytest.raises(UsageError, match="is not in the list, so it cannot be removed from it"):
         paths.disallow(str(tmp_path / "a"))
 
 
@@ -113,7 +115,7 @@ def test_the_shell_allows_lists_and_removes_folders(ziggurat: Any, tmp_path: Pat
     assert str(place) not in ziggurat("settings", "disallow", place, "--json").content["folders"]
     wrong = ziggurat("settings", "disallow", place)
     assert wrong.code == 2
-    assert "Only a folder that is in the list can be removed" in wrong.err
+    assert "is not in the list, so it cannot be removed from it" in wrong.err
 
 
 def test_a_mistyped_workspace_is_not_made(ziggurat: Any, tmp_path: Path) -> None:
@@ -129,12 +131,12 @@ def test_a_tilde_is_the_home_of_the_user_who_runs_the_studio(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home" / "pets" / "cats").mkdir(parents=True)
-    with pytest.raises(UsageError, match="must lie in a folder that is allowed"):
+    with pytest.raises(UsageError, match="is in no folder that is allowed in this studio"):
         paths.allowed("~/pets")
     assert paths.folder_to_allow("~/pets") == str(tmp_path / "home" / "pets")
     assert paths.allow("~/pets") == str(tmp_path / "home" / "pets")
     assert paths.allowed("~/pets/cats") == tmp_path / "home" / "pets" / "cats"
     assert paths.suggestions("~/pets/c") == ["~/pets/cats/"]
-    with pytest.raises(UsageError, match="must lie in a folder that is allowed"):
+    with pytest.raises(UsageError, match="is in no folder that is allowed in this studio"):
         paths.allowed("~/pets/../other")
     assert stored_source("~/pets") == str(tmp_path / "home" / "pets")

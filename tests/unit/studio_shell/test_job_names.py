@@ -90,7 +90,7 @@ def test_conditions_that_mean_something(text: str, conditions: Any) -> None:
         ("> 0.01", "A name is missing before `>`.", None),
         ("learning_rate", "A condition is a name, an operator and a value.", None),
         ("epoch > 1 or epoch < 0", "Conditions are joined by `and`; several values of one name by `|`.", None),
-        ("state = failed |", "A value is missing beside `|`.", None),
+        ("state = failed |", "A value is missing beside `|` in `state = failed |`.", None),
         ("epoch ~ 3", "`~` looks for a part of a text, and `epoch` is none.", None),
         ("created > someday", "`someday` is no time.", None),
         ("best > 0.9", "The column `best` shows another metric in each row.", "accuracy"),

@@ -201,7 +201,7 @@ def test_the_summary_counts_jobs_and_makes_nothing(settings, tmp_path):
 
 def test_a_server_of_another_version_keeps_its_database(settings):
     write_server(settings.workspace, make_server_state("http://127.0.0.1:5000/", "0.0.9", now=1.0))
-    with pytest.raises(JobError, match="must be of one version"):
+    with pytest.raises(JobError, match=", and the studio that runs of"):
         studio_summary(settings)
     with pytest.raises(JobError, match="Call `ziggurat down`"), open_people(settings):
         pass

@@ -139,7 +139,7 @@ def test_a_box_may_be_found_as_several_classes():
 
 
 def test_best_detections_of_another_shape_are_an_error():
-    with pytest.raises(UsageError, match=r"Received: shape \(2, 4\)"):
+    with pytest.raises(UsageError, match=r"The output of the network has shape \(2, 4\);"):
         best_detections(np.zeros((2, 4)), least_score=0.1)
 
 

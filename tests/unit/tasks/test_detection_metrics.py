@@ -148,7 +148,7 @@ def test_many_classes_have_no_confusion_matrix():
 
 
 def test_an_output_of_other_classes_is_an_error():
-    with pytest.raises(UsageError, match="rows of 7 numbers for 4 classes"):
+    with pytest.raises(UsageError, match="rows of 7 numbers, not a box and a score for each of 4 classes"):
         _make().update({"output": np.zeros((2, 5, 7), np.float32)}, {"y": headers(2)})
 
 

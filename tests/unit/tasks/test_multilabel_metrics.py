@@ -119,7 +119,7 @@ def test_a_multilabel_metric_begins_empty():
         (np.full((2, 4), 3.5), np.ones((2, 4)), r"from 0 to 1\. Received: 3\.5\. Apply a sigmoid"),
         (np.ones((2, 4)), np.full((2, 4), 2.0), r"1, 0, or NaN where it is not known\. Received: 2\.0"),
         (np.ones((2, 4)), np.full((2, 4), -1.0), r"1, 0, or NaN where it is not known\. Received: -1\.0"),
-        (np.ones((2, 3)), np.ones((2, 3)), r"shape \(2, 3\) for 4 classes"),
+        (np.ones((2, 3)), np.ones((2, 3)), r"shape \(2, 3\) are not one for each of 4 classes"),
         (np.ones((2, 4)), np.ones((3, 4)), r"output \(2, 4\) for target \(3, 4\)"),
     ],
 )
@@ -129,5 +129,5 @@ def test_labels_of_another_form_are_refused(output, target, text):
 
 
 def test_multilabel_states_of_other_classes_are_refused():
-    with pytest.raises(UsageError, match=r"shape \(0, 1\) for 4 classes"):
+    with pytest.raises(UsageError, match=r"shape \(0, 1\) are not one for each of 4 classes"):
         _make().merge(MultiLabelMetric(["one"]).state())

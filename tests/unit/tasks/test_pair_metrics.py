@@ -130,7 +130,9 @@ def test_pairs_of_another_form_are_refused():
         measured(PairMetric, {"output": ones, "output_1": ones}, {"y": np.ones(3)})
     with pytest.raises(UsageError, match=r"Embeddings are .* Received: shape \(2,\)"):
         pair_distances(np.ones(2), np.ones(2))
-    with pytest.raises(UsageError, match=r"labels \(3,\) for embeddings \(2, 3\)"):
+    with pytest.raises(
+        UsageError, match=r"Labels of shape \(3,\) are not one for each of the embeddings, which have shape \(2, 3\)"
+    ):
         nearest_neighbor_accuracy(ones, np.ones(3))
 
 

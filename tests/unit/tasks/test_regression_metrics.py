@@ -120,7 +120,7 @@ def test_without_known_targets_there_are_no_figures():
 
 
 def test_values_of_another_number_are_refused():
-    with pytest.raises(UsageError, match=r"output of a regression .*shape \(4, 2\) for 3 values"):
+    with pytest.raises(UsageError, match=r"The output has shape \(4, 2\), not one number for each of 3 values"):
         measured(_make, {"output": np.ones((4, 2))}, {"y": np.ones((4, 3))})
     with pytest.raises(UsageError, match=r"output \(4, 3\) for target \(5, 3\)"):
         measured(_make, {"output": np.ones((4, 3))}, {"y": np.ones((5, 3))})

@@ -84,7 +84,7 @@ def test_an_area_that_is_none_is_said(visit: Any, studio: Studio, pets: str, are
     add_map(studio, pets)
     answer = visit.get(f"/datasets/{pets}/explore", params={"area": area})
     assert answer.status_code == 400
-    assert "An area of a map" in html_of(answer).one(".note.error").text
+    assert "is no area of a map: a projection and its corners" in html_of(answer).one(".note.error").text
 
 
 def test_similar_samples_are_listed_with_their_cosine(visit: Any, studio: Studio, pets: str) -> None:

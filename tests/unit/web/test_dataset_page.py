@@ -266,7 +266,10 @@ def test_all_that_a_filter_leaves_are_left_out(visit: Any, studio: Studio, pets:
     [
         ({"what": "exclude", "name": "x"}, "Choose at least one sample."),
         ({"what": "exclude", "samples": "train/0", "name": " "}, "A version has a name of 1 to 200 characters."),
-        ({"what": "relabel", "samples": "train/0", "name": "x"}, "Choose the label that the samples are to get."),
+        (
+            {"what": "relabel", "samples": "train/0", "name": "x"},
+            "Choose the label that the samples are to get.",
+        ),
         ({"what": "burn", "samples": "train/0", "name": "x"}, "Samples are given another label, or left out."),
     ],
 )

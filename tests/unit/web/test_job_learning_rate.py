@@ -35,7 +35,7 @@ def test_a_learning_rate_that_is_none_is_refused_at_its_field(visit, studio, beg
     page = visit.post(f"/jobs/{job.id}/learning-rate", data={"value": value})
 
     assert page.status_code == 422
-    assert html_of(page).one("#job-rate-problem .problem").text.startswith("A learning rate must be a number above 0.")
+    assert "is no learning rate: it must be a number above 0" in html_of(page).one("#job-rate-problem .problem").text
     assert not html_of(page).has("#job-said .note"), "it is said once"
     assert studio.jobs.hyperparameters(job.id) == {}
 
@@ -104,8 +104,8 @@ def test_a_rate_not_set_by_hand_is_not_given_back(visit, begun):
 
     assert page.status_code == 409
     text = _text(page)
-    assert "Only a hyperparameter that was set by hand goes back to its schedule." in text
-    assert f"learning_rate of {job.id}, which is not set" in text
+    assert "was not set by hand, so it does not go back to its schedule" in text
+    assert f"learning_rate of {job.id} was not set by hand" in text
     assert "There is nothing to do: it follows it." in text
 
 
@@ -119,7 +119,7 @@ def test_a_rate_set_by_hand_stays_so_in_a_job_that_was_stopped(visit, store, stu
     assert not page.has("#rate-schedule")
     refused = visit.post(f"/jobs/{job.id}/learning-rate/schedule")
     assert refused.status_code == 409
-    assert "A hyperparameter goes back to its schedule while a training runs." in _text(refused)
+    assert "; a hyperparameter goes back to its schedule while a training runs" in _text(refused)
     assert studio.jobs.hyperparameters(job.id) == {"learning_rate": 0.002}
 
 

@@ -151,7 +151,7 @@ def test_an_htmx_request_is_sent_on_by_a_header(visit: Any, folder: Path) -> Non
         ("size", "[" * 20000, "Size must be"),
         ("options.min_per_class", "[" * 20000, "Min per class must be a whole number."),
         ("options.min_per_class", "few", "Min per class must be a whole number."),
-        ("splits.lists.val", "/etc/passwd", "A path must lie in a folder that is allowed in this studio."),
+        ("splits.lists.val", "/etc/passwd", "/etc/passwd is in no folder that is allowed in this studio"),
         ("format", "cocoa", "cocoa is not a known"),
     ],
 )
@@ -188,12 +188,14 @@ def test_a_folder_of_several_tables_asks_for_one(visit: Any, tmp_path: Path) -> 
 def test_an_error_of_making_it_stands_at_its_field(visit: Any, folder: Path) -> None:
     answer = visit.post(PAGE, data={"source": str(folder), "encoding": "original", "size": "28"})
     assert answer.status_code == 422
-    assert problem(answer.text, "encoding").startswith("Images with encoding original stay as they are.")
+    assert problem(answer.text, "encoding").startswith(
+        "encoding is original, with which images stay as they are, and size is set."
+    )
 
 
 def test_a_missing_source_is_said_while_it_is_typed(visit: Any, tmp_path: Path) -> None:
     page = html_of(visit.post(f"{PAGE}/form", data={"source": str(tmp_path / "nothing")}))
-    assert page.one("#source-problem").text.startswith("A path must lead to a file or folder that exists.")
+    assert page.one("#source-problem").text.endswith("/nothing does not exist. Check it.")
     assert page.one("#source")["aria-describedby"] == "source-problem"
     assert not html_of(visit.post(f"{PAGE}/form", data={"source": ""})).has("#source-problem")
 

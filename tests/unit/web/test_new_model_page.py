@@ -236,7 +236,7 @@ def test_a_path_that_may_not_be_named_is_refused_at_its_field(visit: Any, studio
     sent = {**SMALL, "method": "custom", "network_text": CODE, "pretrained": "/etc/passwd"}
     answer = visit.post("/models/new", data=sent)
     assert answer.status_code == 422
-    assert "A path must lie in a folder that is allowed in this studio." in answer.text
+    assert "is in no folder that is allowed in this studio" in answer.text
     assert 'href="#pretrained"' in answer.text
     assert _jobs(studio) == []
 

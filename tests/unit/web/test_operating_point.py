@@ -186,7 +186,7 @@ def test_a_checkpoint_that_was_written_again_is_another_one(visit: Any, studio: 
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
-        ({}, 400, "needs a threshold"),
+        ({}, 400, "No threshold is given"),
         ({"threshold": 1.5}, 422, "threshold"),
         ({"threshold": "NaN"}, 422, "threshold"),
         ({"thresholds": {"owl": 0.5}}, 422, "owl"),
@@ -204,7 +204,7 @@ def test_an_evaluation_of_another_model_is_refused(visit: Any, studio: Any, eval
     first, second = evaluate(), evaluate()
     body = {"threshold": 0.5, "evaluation": second}
     answer = rest(visit, "PUT", studio.jobs.get(first).parent, json=body)
-    assert (answer.status_code, answer.json()["rule"]) == (409, "The evaluation is of another model.")
+    assert (answer.status_code, "is of another model" in answer.json()["rule"]) == (409, True)
 
 
 def test_a_damaged_file_is_an_error_and_not_ignored(visit: Any, studio: Any, evaluate: Any) -> None:

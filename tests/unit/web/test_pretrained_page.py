@@ -101,7 +101,7 @@ def test_a_rejected_form_keeps_what_was_typed(visit, studio, tmp_path, typed, na
 def test_a_damaged_file_is_told_at_its_field(visit, studio):
     answer = visit.post("/pretrained/add", files={"file": ("a.safetensors", b"x" * 50)})
     assert answer.status_code == 409
-    assert "whole file in the format safetensors" in html_of(answer).one("#file-problem").text
+    assert "is damaged, or is no file in the format safetensors:" in html_of(answer).one("#file-problem").text
 
 
 def test_weights_are_deleted_unless_a_training_waits(visit, studio, small, train):
@@ -151,7 +151,7 @@ def test_a_download_that_fails_is_told_in_the_list(visit, studio, monkeypatch):
     assert visit.post("/pretrained/resnet50/download").status_code == 303
     wait_until(lambda: studio.weights_downloads.all() and studio.weights_downloads.all()[0].state == "failed")
     page = html_of(visit.part("/pretrained", "weights-lists"))
-    assert "A download needs a connection to download.pytorch.org" in page.one("#failed-resnet50").text
+    assert "There is no connection to download.pytorch.org" in page.one("#failed-resnet50").text
     assert page.one("#download-resnet50").text.startswith("Try again")
     assert visit.post("/pretrained/resnet50/cancel").status_code == 303
     assert not html_of(visit.get("/pretrained")).has("#failed-resnet50")

@@ -40,7 +40,7 @@ def test_a_script_from_the_editor_is_submitted(visit, studio):
 @pytest.mark.parametrize(
     ("fields", "file", "said"),
     [
-        ({"origin": "file"}, None, "A program is a Python script"),
+        ({"origin": "file"}, None, "No program is given: send a Python script"),
         ({"origin": "file"}, ("empty.py", ""), "is empty"),
         ({"origin": "file"}, ("notes.txt", "hello"), "Choose a file that ends in"),
         ({"origin": "file"}, ("x.py", "x = 1\ny = ="), "x.py, line 2: Syntax error"),

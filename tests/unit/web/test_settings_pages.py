@@ -202,7 +202,7 @@ def test_a_token_needs_a_name_and_is_ones_own(visit_as, studio):
     refused = viewer.post("/settings/tokens", data={"name": " ", "scope": "write", "expires": "never"})
 
     assert refused.status_code == 422
-    assert "A token has a name of 1 to 200 characters." in _text(refused)
+    assert "The name of the token has 0 characters, not 1 to 200." in _text(refused)
     assert '<option value="write" selected>' in refused.text
     assert viewer.post(f"/settings/tokens/{other.id}/revoke").status_code == 404
     assert "theirs" not in viewer.get("/settings/tokens").text
@@ -217,7 +217,7 @@ def test_a_new_password_is_typed_twice_and_logs_out(visit_as, studio):
     done = viewer.post("/account/password", data={**sent, "again": sent["new_password"]})
 
     assert (unequal.status_code, wrong.status_code) == (422, 401)
-    assert "Both new passwords must be the same." in _text(unequal)
+    assert "The two new passwords differ." in _text(unequal)
     assert (done.status_code, done.headers["location"]) == (303, "/login")
     assert viewer.get("/account").headers["location"].startswith("/login")
     assert studio.people.login("viewer", sent["new_password"], address="here").user.name == "viewer"

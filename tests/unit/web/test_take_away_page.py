@@ -308,7 +308,7 @@ def test_a_model_is_published_offered_kept_and_withdrawn(visit, studio, model):
 
     assert done.status_code == 303
     assert (twice.status_code, nameless.status_code) == (400, 422)
-    assert "The name of a published model must be its own." in _text(twice)
+    assert "There is a published model of the name" in _text(twice)
     assert ">kept text</textarea>" in twice.text
     assert 'id="name-problem"' in nameless.text
     (published,) = studio.published.all()
@@ -318,7 +318,7 @@ def test_a_model_is_published_offered_kept_and_withdrawn(visit, studio, model):
 
     with pytest.raises(JobError, match=r"published as LeNet <1>.*Withdraw it first"):
         studio.jobs.delete(model.id, force=True)
-    with pytest.raises(JobError, match=r"step-00000004, published as LeNet <1>"):
+    with pytest.raises(JobError, match=r"step-00000004 is published as LeNet <1>"):
         studio.outputs.remove_checkpoint(model.id, "step-00000004")
 
     assert visit.post(f"{place}/withdraw", data={"name": "LeNet <1>"}).status_code == 303

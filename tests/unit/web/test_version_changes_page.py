@@ -127,8 +127,8 @@ def test_chosen_samples_alone_are_relabeled(visit: Any, studio: Any, evaluated: 
     ("change", "words"),
     [
         ({"scope": "chosen"}, "Choose at least one sample"),
-        ({"to": ""}, "Choose the label"),
-        ({"to": "owl"}, "Choose the label"),
+        ({"to": ""}, "No label is chosen: choose the label that the samples are to get"),
+        ({"to": "owl"}, "is no class of the dataset: choose the label that the samples are to get"),
         ({"version_name": " "}, "A version has a name"),
     ],
 )
@@ -187,7 +187,7 @@ def test_retraining_leads_to_a_page_that_waits(visit: Any, studio: Any, evaluate
 def test_a_retraining_that_is_refused_shows_the_page(visit: Any, studio: Any, version: str) -> None:
     answer = visit.post(f"/datasets/{version}/retrain")
 
-    assert "A training is repeated that is done" in errors_of(answer)[0]
+    assert "There is no finished training of a version that" in errors_of(answer)[0]
     assert html_of(answer).has("#made-of")
     assert not html_of(answer).has("#retrain")
     assert studio.jobs.counts()["queued"] == 0

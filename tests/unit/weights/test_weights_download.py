@@ -88,7 +88,7 @@ def test_a_missing_file_and_no_network_are_told(server, content, tmp_path):
     port = free.server_address[1]
     free.server_close()
     unreachable = entry_of(server, content, url=f"http://127.0.0.1:{port}/x")
-    with pytest.raises(DataError, match=f"needs a connection to 127.0.0.1:{port}") as raised:
+    with pytest.raises(DataError, match=f"There is no connection to 127.0.0.1:{port}") as raised:
         download_file(unreachable, tmp_path / "x")
     assert "on another machine" in raised.value.advice
 
@@ -119,7 +119,9 @@ def test_a_package_that_is_not_installed_is_named(tmp_path):
 
 def test_another_file_in_the_package_is_refused(tmp_path):
     entry = replace(public_weights("efficientnet_lite0"), package="numpy", packaged_file="numpy/version.py")
-    with pytest.raises(CheckpointError, match=r"version\.py` is not the file that .*, expected 579344248a"):
+    with pytest.raises(
+        CheckpointError, match=r"version\.py` is not the file that its publisher states: .*, expected 579344248a"
+    ):
         download_file(entry, tmp_path / "x")
     assert not (tmp_path / "x").exists()
 

@@ -53,7 +53,7 @@ def test_a_download_becomes_an_entry(weights, downloads, server):
     assert (entry.added_by, entry.source) == ("ann", server.url("/small.safetensors"))
     assert entry.preprocessing == {"color": "RGB"}
     assert entry.source_sha256 == hashlib.sha256(server.files["/small.safetensors"]).hexdigest()
-    with pytest.raises(UsageError, match="their own"):
+    with pytest.raises(UsageError, match="There are pretrained weights of the name"):
         downloads.start("first")
 
 
@@ -92,7 +92,7 @@ def test_a_download_that_failed_is_begun_again(weights, downloads, server):
     content = server.files.pop("/small.safetensors")
     downloads.start("first")
     failed = wait_until(lambda: next((each for each in downloads.all() if each.state == "failed"), None))
-    assert "404 Not Found" in failed.error["message"]
+    assert "404 Not Found" in failed.error["rule"]
     server.files["/small.safetensors"] = content
     downloads.start("first")
     wait_until(lambda: not downloads.all())

@@ -65,7 +65,7 @@ def test_what_a_kill_left_goes_after_a_day(tmp_path):
 
 def test_a_name_is_taken_once(tmp_path):
     folder = add_entry(tmp_path)
-    with pytest.raises(UsageError, match="their own"):
+    with pytest.raises(UsageError, match="There are pretrained weights of the name `small` already"):
         add_entry(tmp_path)
     assert [each.name for each in folder.all()] == ["small"]
 
@@ -88,7 +88,7 @@ def test_a_changed_file_is_not_used(tmp_path):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    with pytest.raises(CheckpointError, match="its checksum differs"):
+    with pytest.raises(CheckpointError, match="is not the one that was added: its checksum is"):
         folder.arrays("small")
     path.unlink()
     with pytest.raises(CheckpointError, match="No such file"):

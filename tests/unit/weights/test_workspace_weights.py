@@ -93,7 +93,7 @@ def test_other_files_are_refused(workspace, tmp_path):
     (tmp_path / "a.txt").write_text("x")
     with pytest.raises(UsageError, match=r"`\.safetensors`, `\.pth`, `\.pt`"):
         workspace.weights.add(tmp_path / "a.txt", NewWeights())
-    with pytest.raises(UsageError, match="must exist"):
+    with pytest.raises(UsageError, match="does not exist"):
         workspace.weights.add(tmp_path / "gone.safetensors", NewWeights())
 
 
@@ -232,7 +232,8 @@ def test_a_file_with_another_checksum_is_not_added(workspace, root):
     (entry,) = (each for each in workspace.weights.public if each.name == "convnet-fashion")
     workspace.weights.public = (dataclasses.replace(entry, sha256="0" * 64),)
     with pytest.raises(
-        CheckpointError, match=f"{entry.packaged_file}` is not the file .* {entry.sha256}, expected 0000"
+        CheckpointError,
+        match=f"{entry.packaged_file}` is not the file .*: its SHA-256 is {entry.sha256}, expected 0000",
     ):
         workspace.weights.add_named("weights:convnet-fashion")
     assert not workspace.weights.all()

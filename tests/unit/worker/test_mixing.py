@@ -159,7 +159,9 @@ def test_data_that_cannot_be_mixed_is_not_prepared():
         prepare_data(source, options, free)
     context = new_context(source, options, task("classification"))
     assert prepare_data(source, options, context).mixes_labels
-    with pytest.raises(DataError, match=r"must have two or more. Received: `batch_size` 1"):
+    with pytest.raises(
+        DataError, match="`batch_size` is 1: Mixup and CutMix mix the samples of a batch, so it must have two or more"
+    ):
         prepare_data(source, replace(options, batch_size=1), context)
     check_mixing(Augmentation(), 1, free)
 

@@ -190,5 +190,5 @@ def test_images_with_a_value_that_is_no_number_are_counted(value):
 
 def test_a_split_without_any_value_is_refused():
     points = [[np.zeros((SIDE, SIDE, 1), np.uint8), np.array([np.nan], np.float32)]] * 4
-    with pytest.raises(DataError, match="no sample with a value"):
+    with pytest.raises(DataError, match="No sample of the training split has a value to learn"):
         pipeline_of(source_of(points, "image-regression", in_memory=True), "regression")

@@ -297,7 +297,7 @@ def upload_files(
     upload_id = id
     for file in files:
         if not file.filename:
-            raise UsageError("Each file that is sent has a name.", received="one without")
+            raise UsageError("A file that was sent has no name.")
         with studio.uploads.add(file.filename, upload_id) as incoming:
             while block := file.file.read(_BLOCK_BYTES):
                 incoming.write(block)

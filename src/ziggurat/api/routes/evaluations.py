@@ -81,7 +81,7 @@ class _Samples(PageQuery):
         pairs = [each.partition("=") for each in self.choose]
         for name, sign, _ in pairs:
             if not sign:
-                raise UsageError("`choose` is NAME=VALUE.", received=name, advice="Such as `choose=errors=missed`.")
+                raise UsageError(f"`choose` is `{name}`, not NAME=VALUE.", advice="Such as `choose=errors=missed`.")
         return {**self.model_dump(exclude={"choose"}), "asked": {name: value for name, _, value in pairs}}
 
 

@@ -90,7 +90,11 @@ def compare(
 def act(studio: StudioDep, who: TrainerUser, body: BulkBody) -> Response:
     """Do the same with many jobs: with those of ``ids``, or with all that ``filter`` leaves."""
     if (body.ids is None) == (body.filter is None):
-        raise UsageError("Jobs are chosen by `ids` or by `filter`.", received="both or neither")
+        raise UsageError(
+            "Both `ids` and `filter` are given: choose jobs by one of them."
+            if body.ids is not None
+            else "Neither `ids` nor `filter` is given: choose jobs by one of them."
+        )
     chosen = body.filter.chosen() if body.filter else body.ids or []
     change = body.change.change() if body.change else None
     return answer({"results": jobs.act(studio, who, body.action, chosen, change=change, force=body.force)})

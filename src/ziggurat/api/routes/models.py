@@ -192,7 +192,7 @@ def activations(
 ) -> Response:
     """Return what each layer makes of an image: shape, mean, deviation, histogram, and small images."""
     if len(pictures) != 1:
-        raise UsageError("Activations are those of one image.", received=str(len(pictures)))
+        raise UsageError(f"{len(pictures)} images were sent; activations are shown for one.")
     return answer(studio.models.activations(job_id, pictures[0], checkpoint=checkpoint))
 
 

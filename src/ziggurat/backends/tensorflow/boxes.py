@@ -82,8 +82,8 @@ def roi_align(
     x, boxes = tf.convert_to_tensor(x), tf.convert_to_tensor(boxes)
     if x.shape.rank != 4 or boxes.shape.rank != 2 or not boxes.shape[-1:].is_compatible_with([5]):
         raise UsageError(
-            "`digits.roi_align` takes features (N, H, W, C) and boxes (R, 5): image, left, top, right, bottom.",
-            received=f"shapes {x.shape} and {boxes.shape}",
+            f"`digits.roi_align` got shapes {x.shape} and {boxes.shape}, not features (N, H, W, C) and "
+            "boxes (R, 5): image, left, top, right, bottom.",
             advice="Put the number of its image before each box.",
         )
     height, width = (output_size, output_size) if isinstance(output_size, int) else output_size

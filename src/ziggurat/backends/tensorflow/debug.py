@@ -225,8 +225,7 @@ def debug_network(
     """
     if not tf.executing_eagerly():
         raise StateError(
-            "A network is debugged in a process in which TensorFlow runs eagerly.",
-            received="graph mode",
+            "TensorFlow is in graph mode here, and a network is debugged in eager mode.",
             advice="Use `ziggurat debug NETWORK.py`, which starts such a process.",
         )
     calls = _Calls(path)

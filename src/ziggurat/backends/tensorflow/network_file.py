@@ -180,8 +180,7 @@ def _user_model(names: Mapping[str, Any], path: str) -> type[Tower]:
     for name in ("inference", "loss"):
         if not hasattr(found, name):
             raise NetworkCodeError(
-                f"`UserModel` defines `{name}` as a `@model_property`.",
-                received=f"a class without `{name}` in {path}",
+                f"`UserModel` in {path} has no `{name}`, which it defines as a `@model_property`.",
                 advice=f"Add it: @model_property, then `def {name}(self):`.",
                 details={"file": path},
             )

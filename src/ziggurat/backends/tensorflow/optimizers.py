@@ -105,7 +105,7 @@ def make_optimizer(name: str, options: Mapping[str, Any], rate: Any, momentum: A
         return maker(rate, **chosen)
     except (ValueError, TypeError) as error:
         raise ConfigurationError(
-            f"The optimizer {name} takes other parameters.", received=str(error), advice="Look at its reference page."
+            f"The optimizer {name} refuses a parameter: {str(error).rstrip('.')}.", advice="Look at its reference page."
         ) from error
 
 

@@ -401,8 +401,8 @@ class TensorFlowProgram(LinearHeadProgram):
     def _fed(self, batch: Any, feeds: Sequence[Placeholder]) -> list[np.ndarray]:
         if len(batch) < len(feeds):
             raise ConfigurationError(
-                f"A batch of this network is {' and '.join(f'{feed.noun}s' for feed in feeds)}.",
-                received=f"{len(batch)} component(s)",
+                f"The batch has {len(batch)} component(s); this network takes "
+                f"{' and '.join(f'{feed.noun}s' for feed in feeds)}.",
                 advice="Give it one array for each.",
             )
         # The first look is the whole check of nearly every part; the feed converts, and says what is wrong.

@@ -92,8 +92,8 @@ def _choose_graph_mode(graph_mode: Any) -> None:
         graph_mode.enable_resource_variables()
     except ValueError as error:
         raise StateError(
-            "The TensorFlow backend needs a process in which TensorFlow has not run eagerly yet.",
-            received=str(error),
+            "TensorFlow has run eagerly in this process already, so the backend cannot start: "
+            f"{str(error).rstrip('.')}.",
             advice="Start it in a process of its own, as a worker does.",
         ) from error
 

@@ -275,8 +275,7 @@ def inference_feeds(tower: BuiltTower, x: Any, given: Mapping[str, Any]) -> dict
     for name, tensor in known.items():
         if name not in given and tensor.op.type != "PlaceholderWithDefault":
             raise ConfigurationError(
-                f"The input `{name}` of this network is missing: it predicts from that, and not from samples.",
-                received="samples alone",
+                f"The input `{name}` of this network is missing: it predicts from that, and not from samples alone.",
                 advice=f"Say how many predictions to make from noise (`--count`), or give `{name}` with rows of shape "
                 f"{tuple(tensor.shape.as_list()[1:])}.",
             )
@@ -386,8 +385,7 @@ def _outputs(output: Any, path: str) -> list[Any]:
     outputs = list(output) if isinstance(output, list | tuple) else [output]
     if not outputs or not all(isinstance(each, tf.Tensor) for each in outputs):
         raise NetworkCodeError(
-            "`inference` returns a tensor, or a list of tensors.",
-            received=type(output).__name__,
+            f"`inference` returned a {type(output).__name__}, not a tensor or a list of tensors.",
             advice="Return the output of the last layer.",
             details={"file": path},
         )

@@ -211,7 +211,7 @@ def _options(request: ProgramRequest) -> ProgramOptions:
     patience_s = options.get("device_timeout_s", _DEVICE_TIMEOUT_S)
     if not isinstance(patience_s, int | float) or not patience_s > 0:
         raise ConfigurationError(
-            "`device_timeout_s` is above 0, in seconds.", received=patience_s, advice="300 is the default."
+            f"`device_timeout_s` is {patience_s}, not a number of seconds above 0.", advice="300 is the default."
         )
     device = device_of(request)
     threads = int(options.get("intra_threads", 0)) or request.threads

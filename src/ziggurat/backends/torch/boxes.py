@@ -68,8 +68,8 @@ def roi_align(
     """
     if boxes.ndim != 2 or boxes.shape[1] != 5 or x.ndim != 4:
         raise UsageError(
-            "`digits.roi_align` takes features (N, C, H, W) and boxes (R, 5): image, left, top, right, bottom.",
-            received=f"shapes {tuple(x.shape)} and {tuple(boxes.shape)}",
+            f"`digits.roi_align` got shapes {tuple(x.shape)} and {tuple(boxes.shape)}, not features (N, C, "
+            "H, W) and boxes (R, 5): image, left, top, right, bottom.",
             advice="Put the number of its image before each box.",
         )
     samples = {"spatial_scale": spatial_scale, "sampling_ratio": sampling_ratio}

@@ -40,10 +40,12 @@ def run_converted(
     try:
         missing, unexpected = module.load_state_dict(tensors, strict=False)
     except RuntimeError as error:
-        raise CheckpointError("Weights have the shapes of the network.", received=str(error)[:300]) from None
+        raise CheckpointError(
+            f"The weights have other shapes than the network: {str(error)[:300].rstrip('.')}."
+        ) from None
     if missing or unexpected:
         names = ", ".join([*missing, *unexpected][:6])
-        raise CheckpointError("Weights have the names of the network.", received=names)
+        raise CheckpointError(f"The weights have other names than the network: {names}.")
     module.eval()
     inside: dict[str, torch.Tensor] = {}
     for name, layer in module.named_modules():

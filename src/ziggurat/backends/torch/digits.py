@@ -99,8 +99,7 @@ def scalar(tag: str, value: torch.Tensor) -> Summary:
     """
     if value.numel() != 1:
         raise UsageError(
-            "`digits.scalar` takes one number.",
-            received=f"shape {tuple(value.shape)}",
+            f"`digits.scalar` got a tensor of shape {tuple(value.shape)}, not one number.",
             advice="Reduce it with `.mean()`.",
         )
     return Summary("scalar", tag, value.reshape(()))

@@ -96,7 +96,7 @@ class Ftrl(_DualAveraging):
         l2: float = 0.0,
     ) -> None:
         if learning_rate_power > 0:
-            raise ConfigurationError("`learning_rate_power` is at most 0.", received=learning_rate_power)
+            raise ConfigurationError(f"`learning_rate_power` is {learning_rate_power}, above 0.")
         _check_not_negative(lr=lr, initial_accumulator_value=initial_accumulator_value, l1=l1, l2=l2)
         super().__init__(
             params,
@@ -160,7 +160,7 @@ class AdagradDA(_DualAveraging):
     ) -> None:
         _check_not_negative(lr=lr, l1=l1, l2=l2)
         if initial_accumulator_value <= 0:
-            raise ConfigurationError("`initial_accumulator` is above 0.", received=initial_accumulator_value)
+            raise ConfigurationError(f"`initial_accumulator` is {initial_accumulator_value}, not above 0.")
         super().__init__(params, {"lr": lr, "initial_accumulator_value": initial_accumulator_value, "l1": l1, "l2": l2})
 
     def _move(self, group: Mapping[str, Any], parameters: list[Any], gradients: list[Any]) -> None:
@@ -179,8 +179,7 @@ class AdagradDA(_DualAveraging):
 def _dense(gradient: torch.Tensor) -> torch.Tensor:
     if gradient.is_sparse:
         raise ConfigurationError(
-            "This optimizer takes dense gradients.",
-            received="a sparse one",
+            "A gradient is sparse, and this optimizer takes dense ones.",
             advice="Make embeddings with `sparse=False`, which is the default.",
         )
     return gradient

@@ -591,22 +591,19 @@ def _usual_loss(output: Any, y: torch.Tensor | None, target: ArraySpec | None, p
         if len(output) == 2 and target is not None and target.is_class_number:
             return digits.contrastive_loss(output[0], output[1], _needed(y))
         raise NetworkCodeError(
-            "Of a list of outputs, `UserModel` says what is minimized.",
-            received=f"{len(output)} outputs and no method `loss`",
+            f"The network has {len(output)} outputs, and `UserModel` has no method `loss` that says what is minimized.",
             advice="Write `def loss(self, output, y):`.",
             details={"file": path},
         )
     if target is None or y is None:
         raise NetworkCodeError(
-            "Where the data has no target, `UserModel` says what is minimized.",
-            received="no method `loss`",
+            "The data has no target, and `UserModel` has no method `loss` that says what is minimized.",
             advice="Write `def loss(self, output, y):`.",
             details={"file": path},
         )
     if target.has_objects:
         raise NetworkCodeError(
-            "Of a detector, `UserModel` says what is minimized.",
-            received="no method `loss`",
+            "`UserModel` of a detector has no method `loss` that says what is minimized.",
             advice="Write `def loss(self, output, y):`, or take `digits.detection_loss` in a `Tower`.",
             details={"file": path},
         )

@@ -65,8 +65,8 @@ def load_network(text: str, path: str) -> type[nn.Module]:
     for name in ("inference", "loss") if issubclass(found, Tower) else ():
         if not hasattr(found, name):
             raise NetworkCodeError(
-                f"A `UserModel(Tower)` defines `{name}` as a `@model_property`.",
-                received=f"a class without `{name}` in {path}",
+                f"The `UserModel` in {path} has no `{name}`, which a `UserModel(Tower)` defines as a "
+                "`@model_property`.",
                 advice=f"Add it: @model_property, then `def {name}(self):`.",
                 details={"file": path},
             )

@@ -87,7 +87,7 @@ def make_optimizer(
         return maker([each for each in groups if each["params"]], lr=rate, **chosen)
     except (ValueError, TypeError) as error:
         raise ConfigurationError(
-            f"The optimizer {name} takes other parameters.", received=str(error), advice="Look at its reference page."
+            f"The optimizer {name} refuses a parameter: {str(error).rstrip('.')}.", advice="Look at its reference page."
         ) from error
 
 

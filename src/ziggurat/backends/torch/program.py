@@ -404,8 +404,7 @@ def _compiled(network: Network) -> Callable[..., Results]:
     compiler = os.environ.get("CXX", "g++")
     if shutil.which(compiler) is None:
         raise ConfigurationError(
-            "`compile` needs a C++ compiler.",
-            received=f"no `{compiler}` on the path",
+            f"There is no C++ compiler `{compiler}` on the path, which `compile` needs.",
             advice="Install g++ (on Debian and Ubuntu the package `g++`), name another one in the variable CXX, or "
             "leave `compile` off.",
         )

@@ -57,8 +57,7 @@ def read_pth(path: Path) -> dict[str, np.ndarray]:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise CheckpointError(
-            "A file of PyTorch weights has tensors and plain values only.",
-            received=f"`{path.name}`{_unwanted(error)}",
+            f"`{path.name}` is not a file of plain PyTorch weights{_unwanted(error)}.",
             advice="Save it again with `torch.save(model.state_dict(), path)`.",
         ) from None
     except (RuntimeError, OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, IndexError) as error:
@@ -118,8 +117,7 @@ def _array(tensor: torch.Tensor, name: str) -> np.ndarray:
         return np.asarray((plain.float() if plain.dtype == torch.bfloat16 else plain).numpy(), order="C")
     except (TypeError, RuntimeError) as error:  # quantized, sparse, float8
         raise CheckpointError(
-            "Tensors of pretrained weights are dense, of a type that NumPy knows.",
-            received=f"`{name}`, {plain.dtype}: {_first_line(error)}",
+            f"The tensor `{name}` cannot be used: {plain.dtype}, {_first_line(error).rstrip('.')}.",
             advice="Save the model again in float32.",
         ) from None
 
@@ -136,7 +134,6 @@ def _unwanted(error: BaseException) -> str:
 
 def _damaged(path: Path, received: str) -> CheckpointError:
     return CheckpointError(
-        "A file of PyTorch weights is whole, as `torch.save` wrote it.",
-        received=f"`{path.name}`: {received}",
+        f"`{path.name}` is damaged, or is no file that `torch.save` wrote: {received.rstrip('.')}.",
         advice="Download it again.",
     )

@@ -203,9 +203,7 @@ class Replicas:
         found = [_last_words(each, until) for each in self._replicas]
         error = min(found, key=lambda each: each[0])[1] if found else None
         self.close(within_s=0.0)
-        return error or TrainingError(
-            "The processes of a training reach each other.", received=lost, advice="Resume the job."
-        )
+        return error or TrainingError(f"A process of the training cannot be reached: {lost}.", advice="Resume the job.")
 
     def close(self, within_s: float) -> None:
         """End them; closing twice does nothing.
@@ -317,8 +315,7 @@ def _error_of(replica: _Replica, fault: Fault) -> BaseException:
     error = fault.exception()
     if not isinstance(error, ZigguratError):
         error = TrainingError(
-            "Every device computes its part of each step.",
-            received=f"on {replica.device}: {fault.failure.sentence()}",
+            f"A step failed on {replica.device}: {fault.failure.sentence().rstrip('.')}.",
             advice="Its traceback is in the log of the job.",
         )
     error.__cause__ = ReplicaTraceback(fault.failure.traceback)
@@ -338,8 +335,7 @@ def _ended(replica: _Replica) -> TrainingError:
     if code == -signal.SIGKILL:
         advice += " Where it happens again, the machine may be out of memory: make `batch_size` smaller."
     error = TrainingError(
-        "Every device of a training has a process, which lives as long as the training.",
-        received=f"on {replica.device}, {how}",
+        f"The process of the training on {replica.device} has ended: {how}.",
         advice=advice,
         details={"device": replica.device},
     )
@@ -350,8 +346,7 @@ def _ended(replica: _Replica) -> TrainingError:
 
 def _hung(replica: _Replica, stack: str) -> TrainingError:
     error = TrainingError(
-        "Every device takes part in each step.",
-        received=f"the process on {replica.device} did not answer",
+        f"The process on {replica.device} did not answer.",
         advice="Where its part takes that long, set `device_timeout_s` in `backend_options`.",
         details={"device": replica.device},
     )

@@ -155,8 +155,7 @@ def give_weights(module: Any, arrays: Mapping[str, np.ndarray]) -> None:
     ]
     if problems:
         raise CheckpointError(
-            "A checkpoint is opened by the network that it was saved from.",
-            received="; ".join(problems[:10]),
+            f"The checkpoint is of another network: {'; '.join(problems[:10])}.",
             advice="Give the network file that the job was trained with.",
             details={"problems": problems},
         )

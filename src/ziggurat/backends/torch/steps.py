@@ -459,8 +459,7 @@ class StepProgram(ABC):
 
     def _too_large(self, error: BaseException) -> TrainingError:
         return TrainingError(
-            f"A step must fit into the memory of {self._steps.device}.",
-            received=str(error).splitlines()[0],
+            f"A step does not fit into the memory of {self._steps.device}: {str(error).splitlines()[0].rstrip('.')}.",
             advice="Make `batch_size` or the images smaller, raise `gradient_accumulation_steps`, or use bf16.",
         )
 

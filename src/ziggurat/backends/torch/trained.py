@@ -184,8 +184,8 @@ class TrainedTorch:
                 yield
             except torch.OutOfMemoryError as error:
                 raise TrainingError(
-                    f"A batch must fit into the memory of {self._device}.",
-                    received=str(error).splitlines()[0],
+                    f"A batch does not fit into the memory of {self._device}: "
+                    f"{str(error).splitlines()[0].rstrip('.')}.",
                     advice="Make the batch smaller.",
                 ) from error
 

@@ -35,8 +35,7 @@ def read_caffemodel(path: Path) -> dict[str, list[np.ndarray]]:
     content = _content(path)
     if content[:8] == _HDF5:
         raise CaffeError(
-            "Weights are read from a `.caffemodel` in the binary format of protocol buffers.",
-            received=f"`{path.name}`, an HDF5 file",
+            f"`{path.name}` is an HDF5 file, not a `.caffemodel` in the binary format of protocol buffers.",
             advice="Save it with `snapshot_format: BINARYPROTO`.",
         )
     found: dict[str, list[np.ndarray]] = {}
@@ -47,12 +46,12 @@ def read_caffemodel(path: Path) -> dict[str, list[np.ndarray]]:
                 continue
             count += 1
             if count > _MOST_LAYERS:
-                raise CaffeError(f"A network has at most {_MOST_LAYERS:,} layers.", received=f"`{path.name}`")
+                raise CaffeError(f"`{path.name}` has more than {_MOST_LAYERS:,} layers, the most that are read.")
             name, blobs = _layer(as_message(value), number == _OLD_LAYER)
             if blobs:
                 found[name] = blobs
     except WireFormatError as error:
-        raise _damaged(path, error.received or "") from None
+        raise _damaged(path, (error.received or error.rule).rstrip(".")) from None
     if not found:
         raise _damaged(path, f"{count} layers, none with weights")
     return found
@@ -67,7 +66,7 @@ def read_mean(path: Path) -> np.ndarray:
     try:
         mean = _blob(memoryview(_content(path)))
     except WireFormatError as error:
-        raise _damaged(path, error.received or "") from None
+        raise _damaged(path, (error.received or error.rule).rstrip(".")) from None
     while mean.ndim > 3 and mean.shape[0] == 1:
         mean = mean[0]
     if mean.ndim != 3 or not mean.size or not np.isfinite(mean).all():
@@ -79,7 +78,7 @@ def _content(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > _MOST_BYTES:
-            raise CaffeError("A file of Caffe is read up to 4 GiB.", received=f"`{path.name}` of {size:,} bytes")
+            raise CaffeError(f"`{path.name}` has {size:,} bytes; files of Caffe are read up to 4 GiB.")
         return path.read_bytes()
     except OSError as error:
         raise CaffeError("The file must be readable.", received=f"`{path}`: {error.strerror}") from None
@@ -101,7 +100,7 @@ def _layer(message: memoryview, is_old: bool) -> tuple[str, list[np.ndarray]]:
                 elif inner == 50:
                     blobs.append(as_message(content))
         if len(blobs) > _MOST_BLOBS:
-            raise CaffeError(f"A layer has at most {_MOST_BLOBS} arrays.", received=f"`{name[:60]}`")
+            raise CaffeError(f"The layer `{name[:60]}` has more than {_MOST_BLOBS} arrays, the most that are read.")
     return name, [_blob(each) for each in blobs]
 
 
@@ -122,16 +121,12 @@ def _blob(message: memoryview) -> np.ndarray:
     if shape is None and not any(old):
         axes = [data.size]
     if len(axes) > _MOST_AXES or any(axis < 0 for axis in axes) or math.prod(axes) != data.size:
-        raise WireFormatError(
-            "An array has as many numbers as its shape says.",
-            received=f"{data.size:,} numbers for the shape {tuple(axes[:8])}",
-        )
+        raise WireFormatError(f"An array has {data.size:,} numbers, which do not fit its shape {tuple(axes[:8])}.")
     return data.reshape(axes)
 
 
 def _damaged(path: Path, received: str) -> CaffeError:
     return CaffeError(
-        "The file is not a whole one in the binary format of protocol buffers.",
-        received=f"`{path.name}`: {received}",
+        f"`{path.name}` is damaged, or not in the binary format of protocol buffers: {received}.",
         advice="Copy it again; weights end in `.caffemodel`, a mean in `.binaryproto`.",
     )

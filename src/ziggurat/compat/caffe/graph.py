@@ -252,9 +252,7 @@ def _until(walk: _Walk, until: str) -> list[Node]:
     last = next((node for node in walk.nodes if node.layer.name == until), None)
     if last is None:
         known = ", ".join(f"`{node.layer.name}`" for node in walk.nodes[:40])
-        raise CaffeError(
-            "The layer of --until is one of the network.", received=f"`{until[:60]}`", advice=f"Known: {known}."
-        )
+        raise CaffeError(f"The layer `{until[:60]}` of --until is not in the network.", advice=f"Known: {known}.")
     return _needed(walk, last.outputs[:1])
 
 
@@ -332,7 +330,7 @@ def _without_softmax(graph: Graph) -> None:
 
 def _shapes(graph: Graph, shape: Shape) -> dict[int, Shape]:
     if not shape or not all(0 < axis <= 1 << 16 for axis in shape) or math.prod(shape) > 1 << 27:
-        raise CaffeError("An image has a shape such as 3x224x224.", received="x".join(map(str, shape)))
+        raise CaffeError(f"{'x'.join(map(str, shape))} is not the shape of an image, such as 3x224x224.")
     shapes: dict[int, Shape] = {graph.image: tuple(shape)}
     numbers = weights = 0
     for node in graph.nodes:
@@ -346,9 +344,9 @@ def _shapes(graph: Graph, shape: Shape) -> dict[int, Shape]:
         for number, each in zip(node.outputs, found):
             if not each or math.prod(each) > _MOST_OF_LAYER:
                 raise CaffeError(
-                    f"A layer gives at most {_MOST_OF_LAYER:,} numbers of an image.",
+                    f"The layer `{node.layer.name[:60]}` gives {math.prod(each):,} numbers of an image; "
+                    f"{_MOST_OF_LAYER:,} is the most.",
                     line=node.layer.line,
-                    received=f"{math.prod(each):,} at `{node.layer.name[:60]}`",
                 )
             shapes[number] = each
         numbers += sum(math.prod(each) for each in found)
@@ -370,9 +368,9 @@ def check_size(layer: Layer, numbers: int, weights: int) -> None:
     """
     if numbers > _MOST_NUMBERS or weights > _MOST_WEIGHTS:
         raise CaffeError(
-            f"A network has at most {_MOST_WEIGHTS:,} weights, and gives {_MOST_NUMBERS:,} numbers of an image.",
+            f"The network is too large up to `{layer.name[:60]}`: {weights:,} weights and {numbers:,} "
+            f"numbers of an image, where {_MOST_WEIGHTS:,} and {_MOST_NUMBERS:,} are the most.",
             line=layer.line,
-            received=f"{weights:,} and {numbers:,} up to `{layer.name[:60]}`",
         )
 
 

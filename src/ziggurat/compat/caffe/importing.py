@@ -244,7 +244,7 @@ def parse_shape(text: str) -> Shape:
     """
     if not re.fullmatch(r"\d{1,4}x\d{1,5}x\d{1,5}", text) or "0" in text.split("x"):
         raise UsageError(
-            "--input is CHANNELSxHEIGHTxWIDTH.", received=repr(text[:40]), advice="Write it as in --input 1x28x28."
+            f"--input is {text[:40]!r}, not CHANNELSxHEIGHTxWIDTH.", advice="Write it as in --input 1x28x28."
         )
     channels, height, width = map(int, text.split("x"))
     return channels, height, width
@@ -261,7 +261,7 @@ def read_text(path: Path) -> str:
     """
     try:
         if path.stat().st_size > _MOST_TEXT_BYTES:
-            raise CaffeError("A text is read up to 8 MiB.", received=f"`{path.name}` of {path.stat().st_size:,} bytes")
+            raise CaffeError(f"`{path.name}` has {path.stat().st_size:,} bytes; texts are read up to 8 MiB.")
         return path.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff")
     except OSError as error:
         raise CaffeError("The file must be readable.", received=f"`{path}`: {error.strerror}") from None
@@ -322,7 +322,10 @@ def _prepared(
         notes.append(f"{source.kind} `{source.name}` became the dataset of the training.")
     if values and len(values) not in (1, channels):
         line = source.transform.line_of("mean_value") if source else 0
-        raise CaffeError(f"`mean_value` is given once, or {channels} times.", line=line, received=f"{len(values)}")
+        raise CaffeError(
+            f"`mean_value` is given {len(values)} times, not once or {channels} times.",
+            line=line,
+        )
     values = values * channels if len(values) == 1 else values
     mean_image = None
     if mean is not None:
@@ -345,8 +348,7 @@ def cut_mean(mean: np.ndarray, shape: Shape) -> np.ndarray:
     """Return the part of a mean image that a centered crop sees."""
     if mean.shape[0] != shape[0]:
         raise CaffeError(
-            "The mean has as many channels as the images.",
-            received=f"{mean.shape[0]} and {shape[0]}",
+            f"The mean has {mean.shape[0]} channels, and the images have {shape[0]}.",
             advice="Give the mean of this network's dataset.",
         )
     if mean.shape[1:] == (1, 1):

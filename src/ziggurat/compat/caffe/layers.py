@@ -248,7 +248,7 @@ def read_network(text: str) -> NetworkText:
         raise CaffeError("A network has `layer` or `layers`, not both.", line=root.line_of("layers"))
     messages = [*root.messages("layer"), *root.messages("layers")]
     if len(messages) > _MOST_LAYERS:
-        raise CaffeError(f"A network has at most {_MOST_LAYERS:,} layers.", received=f"{len(messages):,}")
+        raise CaffeError(f"The network has {len(messages):,} layers; {_MOST_LAYERS:,} is the most.")
     is_old = root.has("layers")
     layers = _padded([_layer(_upgraded(each) if is_old else each, is_old) for each in messages])
     return NetworkText(root.text("name"), tuple(layers), _inputs(root), text)
@@ -278,7 +278,10 @@ def _inputs(root: Message) -> dict[str, tuple[int, ...] | None]:
     names, dims = root.texts("input"), root.integers("input_dim", 0, 1 << 20)
     shapes = [_shape(each) for each in root.messages("input_shape")]
     if dims and len(dims) != 4 * len(names):
-        raise CaffeError("Each `input` has four `input_dim`.", line=root.line_of("input_dim"), received=f"{len(dims)}")
+        raise CaffeError(
+            f"There are {len(dims)} `input_dim`, not four for each `input`.",
+            line=root.line_of("input_dim"),
+        )
     if shapes and len(shapes) != len(names):
         raise CaffeError("Each `input` has one `input_shape`.", line=root.line_of("input_shape"))
     if dims:
@@ -294,7 +297,10 @@ def _layer(message: Message, is_old: bool) -> Layer:
     name = message.text("name")
     kind = message.text("type")
     if not kind:
-        raise CaffeError("A layer has a `type`.", line=message.line, received=f"the layer `{name[:60]}`")
+        raise CaffeError(
+            f"The layer `{name[:60]}` has no `type`.",
+            line=message.line,
+        )
     bottoms, tops = message.texts("bottom"), message.texts("top")
     if len(bottoms) > _MOST_BLOBS or len(tops) > _MOST_BLOBS:
         raise CaffeError(f"A layer has at most {_MOST_BLOBS} bottoms and tops.", line=message.line)

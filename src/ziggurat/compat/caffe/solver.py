@@ -131,7 +131,8 @@ def _schedule(root: Message, steps: int, notes: list[str]) -> dict[str, Any]:
     elif policy == "exp":
         if gamma > 1:
             raise CaffeError(
-                "The policy `exp` has a `gamma` up to 1.", line=root.line_of("gamma"), received=f"{gamma:g}"
+                f"The policy `exp` has a `gamma` of {gamma:g}, above 1.",
+                line=root.line_of("gamma"),
             )
         found["gamma"] = max(gamma ** (steps / 100), 1e-300)
     elif policy == "inv":

@@ -190,7 +190,7 @@ def _status(path: Path) -> Any:
     if not path.is_file():
         return {}
     if path.stat().st_size > _MOST_STATUS_BYTES:
-        raise CaffeError("`status.pickle` is read up to 256 MiB.", received=f"{path.stat().st_size:,} bytes")
+        raise CaffeError(f"`status.pickle` has {path.stat().st_size:,} bytes; it is read up to 256 MiB.")
     return load_status(path.read_bytes())
 
 

@@ -191,7 +191,7 @@ def parse_text(text: str) -> Message:
         CaffeError: where it is not in the text format, names the line; or is too large or too deep.
     """
     if len(text) > _MOST_BYTES:
-        raise CaffeError(f"A text is read up to {_MOST_BYTES:,} characters.", received=f"{len(text):,}")
+        raise CaffeError(f"The text has {len(text):,} characters; {_MOST_BYTES:,} is the most.")
     return _Parser(text).message()
 
 
@@ -358,4 +358,7 @@ def _number(entry: Entry) -> float:
 
 def _wrong(entry: Entry, wanted: str) -> CaffeError:
     received = quoted(entry.value.text) if isinstance(entry.value, Scalar) else "a message"
-    return CaffeError(f"`{entry.name}` is {wanted}.", line=entry.line, received=received)
+    return CaffeError(
+        f"`{entry.name}` is {received}, not {wanted}.",
+        line=entry.line,
+    )

@@ -87,7 +87,7 @@ def _picture(studio: Studio, form: Form) -> tuple[str, bytes]:
     if url or path.lower().startswith(_WEB):  # DIGITS took an address as path
         return studio.web_pictures.fetch(url or path)
     if not path:
-        raise UsageError("A request has `image_file`, `image_path` or `image_url`.", received="none")
+        raise UsageError("The request has no image: neither `image_file` nor `image_path` nor `image_url`.")
     return read_pictures(studio.paths, [path])[0]
 
 
@@ -105,7 +105,7 @@ def _many(studio: Studio, form: Form, top: int) -> Iterator[_Row]:
 def _listed(form: Form) -> list[str]:
     content = form.content("image_list")
     if content is None:
-        raise UsageError("A request has the file `image_list`.", received="none")
+        raise UsageError("The request has no file `image_list`.")
     lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines() if line.strip()]
     names = [found[1] if (found := _LINE.fullmatch(line)) else line for line in lines]
     limit = form.values.get("num_test_images", "")
@@ -128,7 +128,7 @@ def _model(studio: Studio, form: Form) -> tuple[str, str]:
 
 def _percent(row: dict[str, Any]) -> list[tuple[str, float]]:
     if "classes" not in row:
-        raise UsageError("Only a classifier classifies.", advice="Use the routes below /models/images/generic.")
+        raise UsageError("The model is no classifier.", advice="Use the routes below /models/images/generic.")
     return [(each["class"], round(100 * each["probability"], 2)) for each in row["classes"]]
 
 

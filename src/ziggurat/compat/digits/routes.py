@@ -229,7 +229,7 @@ def edit(studio: StudioDep, who: TrainerUser, job_id: str, form: Posted) -> Resp
     """Change ``job_name`` or ``job_notes``, each by itself."""
     name, notes = form.values.get("job_name"), form.values.get("job_notes")
     if name is None and notes is None:
-        raise UsageError("An edit has `job_name` or `job_notes`.", received="neither")
+        raise UsageError("The edit has neither `job_name` nor `job_notes`.")
     jobs.change_job(studio, who, job_id, JobChange(name=name, notes=notes))
     return _said(f"{'Name' if name is not None else 'Notes'} updated.")
 

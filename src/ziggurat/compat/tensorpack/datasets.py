@@ -218,7 +218,8 @@ class BSDS500(RNGDataFlow):
         self._truth = root / "groundTruth" / name
         if not self._images:
             raise DataError(
-                "The images of BSDS500 are in `BSR/BSDS500/data/images`.", received=str(root), advice="Put them there."
+                f"There are no images of BSDS500 in `{root}`: they are in `BSR/BSDS500/data/images`.",
+                advice="Put them there.",
             )
         self._read: dict[int, list[np.ndarray]] = {}
 
@@ -244,7 +245,7 @@ class BSDS500(RNGDataFlow):
         people = loadmat(str(self._truth / f"{path.stem}.mat"))["groundTruth"][0]
         edges = np.mean([each["Boundaries"][0][0] for each in people], axis=0, dtype=np.float32)
         if image is None or sorted(image.shape[:2]) != sorted(_EDGES_SHAPE) or edges.shape != image.shape[:2]:
-            raise DataError("Images of BSDS500 have 321 x 481 pixels.", received=str(path), advice="Fetch it again.")
+            raise DataError(f"`{path}` is no image of BSDS500 with edges, 321 x 481 pixels.", advice="Fetch it again.")
         if image.shape[0] > image.shape[1]:
             image, edges = image.transpose(1, 0, 2), edges.T
         return [np.ascontiguousarray(image), np.ascontiguousarray(edges)]

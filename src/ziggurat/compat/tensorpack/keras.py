@@ -91,7 +91,9 @@ class KerasModelCaller:
             before = backup_collection([tf.GraphKeys.TRAINABLE_VARIABLES, tf.GraphKeys.UPDATE_OPS])
             model = self._get_model(*input_tensors)
             if not isinstance(model, tf_keras.Model):
-                raise ConfigurationError("The function of a Keras model returns one.", received=type(model).__name__)
+                raise ConfigurationError(
+                    f"The function of a Keras model returned a {type(model).__name__}, not a Keras model."
+                )
             restore_collection(before)
             # What Keras adds to the collections is not always what the model trains.
             for variable in model.trainable_weights:
@@ -139,8 +141,7 @@ def setup_keras_trainer(
         outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
         if not len(outputs) == len(targets) == len(loss):
             raise ConfigurationError(
-                "Each output has a target and a loss.",
-                received=f"{len(outputs)} outputs, {len(targets)} targets, {len(loss)} losses",
+                f"There are {len(outputs)} outputs, {len(targets)} targets and {len(loss)} losses, not one of each."
             )
         # Outside of the scopes of the loss: callbacks find the values by these names.
         parts = [

@@ -90,7 +90,8 @@ def ImageSample(  # noqa: N802 - Tensorpack's name
     image, places = inputs
     if borderMode not in ("repeat", "constant"):
         raise UsageError(
-            "Outside of an image is its edge, or 0.", received=borderMode, advice="`repeat` or `constant`."
+            f"`borderMode` is {borderMode!r}, not `repeat` (the edge) or `constant` (0).",
+            advice="`repeat` or `constant`.",
         )
     height, width = (tf.shape(image)[axis] for axis in (1, 2))
     last = tf.cast(tf.stack([height - 1, width - 1]), tf.float32)

@@ -57,7 +57,7 @@ class DataSet:
         seed: int | None = None,
     ) -> None:
         if len(images) != len(labels):
-            raise DataError("Every image has a label.", received=f"{len(images)} images and {len(labels)} labels")
+            raise DataError(f"There are {len(images)} images and {len(labels)} labels.")
         self._random: Any = np.random if seed is None else np.random.RandomState(seed)
         self._fake, self._one_hot = fake_data, one_hot
         flat = images.reshape(len(images), math.prod(images.shape[1:])) if reshape else images
@@ -148,7 +148,7 @@ def read_data_sets(
         UsageError: where ``validation_size`` is more than there are, or there are other arguments.
     """
     if unknown := source.keys() - {"source_url"}:
-        raise UsageError("`read_data_sets` has other arguments.", received=", ".join(sorted(unknown)))
+        raise UsageError(f"`read_data_sets` has no argument {', '.join(sorted(unknown))}.")
     options = {"fake_data": fake_data, "one_hot": one_hot, "dtype": dtype, "reshape": reshape, "seed": seed}
     if fake_data:
         nothing = DataSet(np.zeros((0, 28, 28, 1), np.uint8), np.zeros(0, np.uint8), **options)
@@ -158,7 +158,7 @@ def read_data_sets(
     test_images, test_labels = _arrays(paths[2], paths[3], one_hot)
     if not 0 <= validation_size <= len(images):
         raise UsageError(
-            f"The validation split has 0 to {len(images)} of the training images.", received=str(validation_size)
+            f"`validation_size` is {validation_size}, not 0 to {len(images)}, the number of training images."
         )
     return Datasets(
         train=DataSet(images[validation_size:], labels[validation_size:], **options),

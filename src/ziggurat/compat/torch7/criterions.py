@@ -81,7 +81,8 @@ def add_loss(record: Mapping[str, Any], graph: Graph) -> None:
     elif kind in _PAIRS:
         if len(graph.outputs) != 2:
             raise TorchError(
-                f"`nn.{kind}` compares two outputs of the network.", line=line, received=f"{len(graph.outputs)}"
+                f"The network has {len(graph.outputs)} output(s), and `nn.{kind}` compares two.",
+                line=line,
             )
         parts, target = (kind, (*graph.outputs, LABEL)), graph.label
         if target == "y":

@@ -56,12 +56,12 @@ def convert_torch(
         raise TorchError(
             error.rule.removeprefix(f"Line {error.line}: "),
             line=error.line,
-            received=error.received or "",
             advice=error.advice.replace("--until LAYER", "a shorter file"),
+            **({} if error.received is None else {"received": error.received}),
         ) from None
     except BROKEN as error:
         raise TorchError(
-            "The file changes its modules in a way that is not known to an import.", received=str(error)[:100]
+            f"The file changes its modules in a way that is not known to an import: {str(error)[:100].rstrip('.')}."
         ) from None
     if labels and graph.class_count and len(labels) != graph.class_count:
         conversion.warnings.append(f"{len(labels)} class names, and {graph.class_count} classes in the network.")
@@ -209,6 +209,6 @@ def _mean(path: Path, shape: Shape) -> np.ndarray:
     except (OSError, cv2.error):
         image = None
     if image is None:
-        raise TorchError("The mean is an image, such as `mean.jpg`, or a `.binaryproto`.", received=f"`{path.name}`")
+        raise TorchError(f"`{path.name}` is no mean: it is neither an image, such as `mean.jpg`, nor a `.binaryproto`.")
     found = image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
     return cut_mean(np.ascontiguousarray(found, np.float32), shape)

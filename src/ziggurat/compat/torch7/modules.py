@@ -60,7 +60,7 @@ def build_torch_graph(record: Mapping[str, Any], shape: Shape) -> tuple[Graph, d
         return _built(record, shape)
     except BROKEN as error:
         raise TorchError(
-            "The file changes its modules in a way that is not known to an import.", received=str(error)[:100]
+            f"The file changes its modules in a way that is not known to an import: {str(error)[:100].rstrip('.')}."
         ) from None
 
 
@@ -134,7 +134,8 @@ class _Walk:
         for each, shape in zip(outputs, shapes):
             if not shape or math.prod(shape) > _MOST_OF_LAYER or min(shape) < 1:
                 raise TorchError(
-                    "A layer gives from one to 67 million numbers of an image.", line=line, received=f"{shape}"
+                    f"A layer gives an image of shape {shape}, which is not from one to 67 million numbers.",
+                    line=line,
                 )
             self.shapes[each] = shape
         self._numbers += sum(math.prod(shape) for shape in shapes)

@@ -92,7 +92,7 @@ class _Recorder:
     def module(self, saved: Any, depth: int) -> dict[str, Any]:
         """Return the record of a module; ``saved`` in it is the object with its arrays."""
         if not isinstance(saved, TorchObject) or depth > _DEEPEST:
-            raise TorchError("A saved network has modules of nn in its containers.", received=type(saved).__name__)
+            raise TorchError(f"The saved network has a {type(saved).__name__} where a module of nn is expected.")
         library, _, kind = saved.kind.rpartition(".")
         kind, fields = _RENAMED.get(kind, kind), saved.fields
         inside = [self.module(each, depth + 1) for each in _list(fields.get("modules"))]

@@ -27,17 +27,17 @@ def from_huggingface(dataset: Any, columns: Sequence[str] | None = None, *, shuf
     known = getattr(dataset, "column_names", None)
     if isinstance(known, dict):
         raise UsageError(
-            "A flow is made of one split.", received=f"splits {', '.join(known)}", advice='Write `dataset["train"]`.'
+            f"The data has several splits, {', '.join(known)}, and a flow is made of one.",
+            advice='Write `dataset["train"]`.',
         )
     missing = [name for name in columns or () if known and name not in known]
     if missing:
-        raise UsageError(f"The columns are {', '.join(known or ())}.", received=", ".join(missing))
+        raise UsageError(f"There is no column {', '.join(missing)}; the columns are {', '.join(known or ())}.")
     if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
         return _FromTable(dataset, columns, shuffle=shuffle)
     if shuffle:
         raise UsageError(
-            "Only a `datasets.Dataset` has rows with numbers, which can be shuffled.",
-            received=type(dataset).__name__,
+            f"The {type(dataset).__name__} cannot be shuffled: only the rows of a `datasets.Dataset` have numbers.",
             advice="Call its own `shuffle()`, or use `LocallyShuffleData`.",
         )
     return _FromStream(dataset, columns)

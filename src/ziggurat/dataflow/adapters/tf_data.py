@@ -62,8 +62,7 @@ def from_tf_dataset(dataset: Any) -> DataFlow:
     """
     if not _require_tensorflow().executing_eagerly():
         raise UsageError(
-            "A `tf.data.Dataset` becomes a flow where eager execution is on.",
-            received="eager execution is off",
+            "Eager execution is off, and a `tf.data.Dataset` becomes a flow only where it is on.",
             advice="Make the flow in another process, or use the dataset itself as the input source.",
         )
     return _FromTensorFlow(dataset)
@@ -119,8 +118,7 @@ def _first_datapoint(df: DataFlow) -> Datapoint:
         return next(items)
     except StopIteration:
         raise DataError(
-            "The first datapoint tells the signature of a `tf.data.Dataset`.",
-            received="a flow without datapoints",
+            "The flow has no datapoints, so the signature of a `tf.data.Dataset` is not known.",
             advice="Give `output_signature`.",
         ) from None
     finally:

@@ -64,8 +64,7 @@ def from_torch(dataset: Any, *, shuffle: bool = False) -> DataFlow:
         return _FromMapDataset(dataset, shuffle=shuffle)
     if shuffle:
         raise UsageError(
-            "Only a dataset with numbered items can be shuffled.",
-            received=type(dataset).__name__,
+            f"The {type(dataset).__name__} cannot be shuffled: its items have no numbers.",
             advice="Leave `shuffle` out, and use `LocallyShuffleData` behind it.",
         )
     return _FromIterableDataset(dataset)
@@ -117,10 +116,7 @@ class _FlowDataset:
         worker = _worker_info()
         number_of_workers = worker.num_workers if worker else 1
         if self._expected_workers not in (None, number_of_workers):
-            raise UsageError(
-                "A state is loaded into as many workers as it was saved in.",
-                received=f"{number_of_workers} workers for a state of {self._expected_workers}",
-            )
+            raise UsageError(f"The state is of {self._expected_workers} workers, and there are {number_of_workers}.")
         if worker is None:
             return map(self._mapped, iter(self.flow))
         return _renamed_errors(self._share(worker))

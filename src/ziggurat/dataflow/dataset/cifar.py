@@ -73,7 +73,7 @@ class CifarBase(ArraySet):
             if name == as_text:
                 return data.decode().split()
             return [label.decode() for label in _plain(data, Path(name))[key]]
-        raise DataError("The names of the classes come with the set.", received=f"no `{as_text}` in `{self._folder}`")
+        raise DataError(f"`{self._folder}` has no `{as_text}`, which names the classes.")
 
     def get_per_pixel_mean(self, names: Sequence[str] = ("train", "test")) -> np.ndarray:
         """Return the mean image of the given splits, (32, 32, 3) float64 RGB, from 0 to 255."""
@@ -114,8 +114,8 @@ class CifarBase(ArraySet):
             labels.append(numbers)
         if len(images) != len(parts):
             raise DataError(
-                f"`{type(self).__name__}` reads {', '.join(parts)}.",
-                received=f"{len(images)} of them in `{self._folder}`",
+                f"`{self._folder}` has {len(images)} of {len(parts)} parts: `{type(self).__name__}` reads "
+                f"{', '.join(parts)}."
             )
         return np.ascontiguousarray(np.concatenate(images)), np.concatenate(labels)
 

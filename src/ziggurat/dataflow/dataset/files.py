@@ -57,8 +57,7 @@ def set_folder(reader: str, given: str | os.PathLike[str] | None, *names: str) -
         return Path(given)
     if _default_root is None:
         raise UsageError(
-            f"`{reader}` reads its files from a folder that you name.",
-            received="no folder",
+            f"`{reader}` was given no folder to read its files from.",
             advice=f'Write `{reader}(…, dir="…")`, or call `set_data_folder("…")` once; '
             f"the files are then expected in `{names[0]}` below it.",
         )
@@ -107,8 +106,7 @@ def find_files(
         advice = f"Put the missing files there{f' (from {source})' if source else ''}"
         advice += ", or fetch them with `download=True`." if downloads else "."
         raise DataError(
-            f"`{reader}` reads {', '.join(f'`{names[0]}`' for names in wanted)}.",
-            received=f"folder `{folder}` without {', '.join(f'`{name}`' for name in missing)}",
+            f"The folder `{folder}` has no {', '.join(f'`{name}`' for name in missing)}, which `{reader}` reads.",
             advice=advice,
             details={"folder": str(folder), "missing": missing},
         )
@@ -134,8 +132,7 @@ def fetch(item: Download, folder: Path, *, opener: Callable[..., Any] = urllib.r
         digest = _copy(item, target.path, opener)
         if digest != item.sha256:
             raise DataError(
-                f"The SHA-256 of `{item.name}` is {item.sha256}.",
-                received=f"{digest} from {item.url}",
+                f"`{item.name}` from {item.url} has the SHA-256 {digest}, not {item.sha256}.",
                 advice="The file was changed or cut off on the way: try again later.",
             )
         target.publish()
@@ -166,7 +163,6 @@ def _copy(item: Download, path: Path, opener: Callable[..., Any]) -> str:
 
 def _not_fetched(item: Download, error: OSError) -> DataError:
     return DataError(
-        f"`{item.name}` is fetched from {item.url}.",
-        received=str(error) or type(error).__name__,
+        f"`{item.name}` could not be fetched from {item.url}: {str(error) or type(error).__name__}.",
         advice="Try again later, or bring the file there by other means and pass its folder.",
     )

@@ -207,8 +207,7 @@ def _pairs(
 ) -> Iterable[tuple[str, int]]:
     if not folder.is_dir():
         raise DataError(
-            "ILSVRC12 stands in the folders `train`, `val` and `test`.",
-            received=f"`{folder}`, which is not there",
+            f"The folder `{folder}` of ILSVRC12 does not exist.",
             advice="Get the images from https://image-net.org, and pass the folder that holds these three.",
         )
     if structure is None:
@@ -224,8 +223,7 @@ def _pairs(
     missing = [file for file, _label in pairs[:_CHECKED_FILES] if not (folder / file).is_file()]
     if missing:
         raise DataError(
-            f'With the structure "{structure}", the files of the list stand in `{folder}`.',
-            received=f"no {missing[0]}",
+            f"`{missing[0]}` is not in `{folder}`, where the list has it with the structure {structure!r}.",
             advice="Check `dir` and `dir_structure`.",
         )
     return pairs
@@ -242,5 +240,7 @@ def _first_box(path: Path) -> np.ndarray | None:
             return None
         corners = [float(box.findtext(corner, "")) for corner in ("xmin", "ymin", "xmax", "ymax")]
     except (ElementTree.ParseError, ValueError) as error:
-        raise DataError("A bounding box is an XML file of ImageNet.", received=f"`{path}`: {error}") from error
+        raise DataError(
+            f"`{path}` is no XML file of ImageNet with bounding boxes: {str(error).rstrip('.')}."
+        ) from error
     return np.clip(np.array(corners, np.float32) / np.array(numbers * 2, np.float32), 0, 1)

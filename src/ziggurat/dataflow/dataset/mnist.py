@@ -84,8 +84,7 @@ class Mnist(ArraySet):
         images, labels = read_idx(self._paths[0], dimensions=3), read_idx(self._paths[1], dimensions=1)
         if len(images) != len(labels):
             raise DataError(
-                "Every image has a label.",
-                received=f"{len(images)} images in `{self._paths[0]}` and {len(labels)} labels in `{self._paths[1]}`",
+                f"There are {len(images)} images in `{self._paths[0]}` and {len(labels)} labels in `{self._paths[1]}`."
             )
         return images, labels
 

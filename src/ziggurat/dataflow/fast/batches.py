@@ -194,7 +194,7 @@ class JpegCropBatches(ProxyDataFlow):
 
 def _positive(name: str, value: int) -> int:
     if value < 1:
-        raise UsageError(f"`{name}` is 1 or more.", received=value)
+        raise UsageError(f"`{name}` is {value}, not 1 or more.")
     return int(value)
 
 

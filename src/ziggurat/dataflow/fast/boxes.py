@@ -77,8 +77,8 @@ class RandomResizedCrop:
         _check_size(self.size)
         if not (0 < self.area[0] <= self.area[1] <= 1 and 0 < self.aspect[0] <= self.aspect[1]):
             raise UsageError(
-                "`area` is (smallest, largest) within (0, 1], `aspect` (smallest, largest) above 0.",
-                received=f"area={self.area}, aspect={self.aspect}",
+                f"area={self.area} and aspect={self.aspect} are no ranges: `area` is (smallest, largest) "
+                "within (0, 1], `aspect` (smallest, largest) above 0."
             )
 
     @property

@@ -142,7 +142,7 @@ class _Tile:
     def __post_init__(self) -> None:
         _check_short_side(self.short_side)
         if self.quality is not None and not 1 <= self.quality <= 100:
-            raise UsageError("`quality` is from 1 to 100.", received=self.quality)
+            raise UsageError(f"`quality` is {self.quality}, not from 1 to 100.")
 
     def __call__(self, point: Any) -> list[Any]:
         image, *others = point

@@ -128,8 +128,7 @@ def _length(file: HDF5File, name: str) -> int:
     root = file.root
     if name not in root or not getattr(root[name], "shape", ()):
         raise DataError(
-            "A component is a dataset of the file, with a row for each datapoint.",
-            received=f"`{name}`",
+            f"`{name}` is no dataset of the file with a row for each datapoint.",
             advice=f"`{file.path}` has: {', '.join(root) or 'none'}.",
         )
     return root[name].shape[0]

@@ -37,7 +37,7 @@ class PickledDataError(DataError):
 
     def __init__(self, key: Any) -> None:
         super().__init__(
-            "A pickle can run any code that its author chose, so it is read only on request.",
+            "A record holds a pickle, which can run any code that its author chose, so it is read only on request.",
             received=f"a pickled value in record {_text(key)!r}, as Tensorpack writes them",
             advice="If you trust the file, pass `allow_pickle=True`, and save the flow anew to be rid of the pickles.",
         )

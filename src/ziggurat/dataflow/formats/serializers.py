@@ -103,8 +103,7 @@ class TFRecordSerializer:
         flow = SavedFlow(TFRecordReader(path), shuffle=shuffle, allow_pickle=allow_pickle)
         if size is not None and size != len(flow):
             raise DataError(
-                "`size` is the number of datapoints in the file.",
-                received=f"{size} for `{os.fspath(path)}` with {len(flow)}",
+                f"`size` is {size}, and `{os.fspath(path)}` has {len(flow)} datapoints.",
                 advice="Leave it out; use `FixedSizeData` for passes of another length.",
             )
         return flow

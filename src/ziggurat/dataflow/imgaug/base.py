@@ -326,8 +326,8 @@ def ranged(values: Any, name: str, *, least: float | None = None, most: float | 
     if not ordered or (least is not None and pair[0] < least) or (most is not None and pair[1] > most):
         limits = f", from {'-∞' if least is None else f'{least:g}'} to {'∞' if most is None else f'{most:g}'}"
         raise UsageError(
-            f"`{name}` is a range (low, high){limits if least is not None or most is not None else ''}.",
-            received=repr(values),
+            f"`{name}` is {values!r}, not a range (low, "
+            f"high){limits if least is not None or most is not None else ''}.",
             advice="Give two numbers, the smaller one first.",
         )
     return pair[0], pair[1]

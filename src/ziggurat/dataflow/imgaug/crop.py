@@ -232,8 +232,8 @@ class PasteTransform(Transform):
         canvas = self.background_filler.fill(self.background_shape, img)
         if canvas.shape != (*self.background_shape, *img.shape[2:]):
             raise UsageError(
-                "A background filler returns a canvas of the size that it was asked for, with the image's channels.",
-                received=f"{canvas.shape} for {self.background_shape} and an image {img.shape}",
+                f"The background filler returned a canvas of shape {canvas.shape}, not of "
+                f"{self.background_shape} with the channels of an image {img.shape}.",
                 advice=f"Correct `{type(self.background_filler).__name__}.fill`.",
             )
         # A user's filler may keep its canvas.
@@ -292,8 +292,8 @@ def _check_paste(img: Array, shape: tuple[int, int], by: Any) -> tuple[int, int]
     room_y, room_x = shape[0] - img.shape[0], shape[1] - img.shape[1]
     if room_y < 0 or room_x < 0:
         raise ImageError(
-            f"{type(by).__name__} needs images that fit on the canvas.",
-            received=f"{img.shape[0]} x {img.shape[1]} (height x width) for a canvas of {shape[0]} x {shape[1]}",
+            f"An image of {img.shape[0]} x {img.shape[1]} (height x width) does not fit on the canvas of "
+            f"{type(by).__name__}, {shape[0]} x {shape[1]}.",
             advice="Put a `Resize` before it, or make the canvas larger.",
         )
     return room_y, room_x

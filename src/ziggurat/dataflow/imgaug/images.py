@@ -83,8 +83,8 @@ def check_size(array: Array, height: int, width: int, transform: object) -> None
     """
     if array.shape[:2] != (height, width):
         raise ImageError(
-            f"A {type(transform).__name__} moves images of the size that it was drawn for.",
-            received=f"{array.shape[0]} x {array.shape[1]} (height x width) instead of {height} x {width}",
+            f"An array is {array.shape[0]} x {array.shape[1]} (height x width), and the "
+            f"{type(transform).__name__} was drawn for {height} x {width}.",
             advice="Give all images and masks of a datapoint the same size.",
         )
 

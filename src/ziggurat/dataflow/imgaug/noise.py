@@ -98,7 +98,9 @@ class JpegNoise(PhotometricAugmentor):
     def __init__(self, quality_range: Sequence[int] = (40, 100)) -> None:
         self.quality_range = span(quality_range, "quality_range")
         if self.quality_range[1] > 100:
-            raise UsageError("JPEG's quality is from 0 to 100.", received=quality_range, advice="Lower it.")
+            raise UsageError(
+                f"`quality_range` is {quality_range}: JPEG's quality is from 0 to 100.", advice="Lower it."
+            )
 
     def _get_augment_params(self, img: Array) -> int:
         return int(self.rng.randint(self.quality_range[0], self.quality_range[1] + 1))

@@ -247,8 +247,7 @@ class RandomCropRandomShape(ImageAugmentor):
         self.max_aspect_ratio = None if max_aspect_ratio is None else positive(max_aspect_ratio, "max_aspect_ratio")
         if max_aspect_ratio is not None and max_aspect_ratio < 1:
             raise UsageError(
-                "`max_aspect_ratio` is the longer side by the shorter one: at least 1.",
-                received=max_aspect_ratio,
+                f"`max_aspect_ratio` is {max_aspect_ratio}, below 1: it is the longer side divided by the shorter one.",
                 advice="Give 1 for squares, or None for any ratio.",
             )
 

@@ -312,7 +312,7 @@ class ProcessWorkerPool(WorkerPool):
     def __init__(self, name: str, program: Program, settings: ProcessSettings) -> None:
         super().__init__(name, settings.workers)
         if not 0 < settings.workers <= WORKERS_AT_MOST:
-            raise UsageError(f"A stage has 0 to {WORKERS_AT_MOST} workers.", received=settings.workers)
+            raise UsageError(f"`workers` is {settings.workers}; a stage has 0 to {WORKERS_AT_MOST}.")
         self._arena = Arena(settings.buffer_bytes)
         self._cells = np.frombuffer(self._arena.window.view(0, HEADER_BYTES), np.int64)
         self._resources = WorkerResources(self._arena.file)

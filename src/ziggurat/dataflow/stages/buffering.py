@@ -202,7 +202,7 @@ class LocallyShuffleData(HoldingFlow):
             ("shuffle_interval", shuffle_interval),
         ):
             if value < 1:
-                raise UsageError(f"`{name}` is 1 or more.", received=value)
+                raise UsageError(f"`{name}` is {value}, not 1 or more.")
         self.buffer_size = int(buffer_size)
         self.num_reuse = int(num_reuse)
         self.shuffle_interval = int(shuffle_interval)

@@ -23,7 +23,7 @@ class RepeatedData(ProxyDataFlow):
     def __init__(self, ds: DataFlow, num: int) -> None:
         super().__init__(ds)
         if num < -1:
-            raise UsageError("`num` is the number of passes, or -1 for no end.", received=num)
+            raise UsageError(f"`num` is {num}, not a number of passes or -1 for no end.")
         self.num = int(num)
         self._done = 0
         self._share: Any = None
@@ -86,7 +86,7 @@ class RepeatedDataPoint(HoldingFlow):
     def __init__(self, ds: DataFlow, num: int) -> None:
         super().__init__(ds)
         if num < 1:
-            raise UsageError("`num` is 1 or more.", received=num)
+            raise UsageError(f"`num` is {num}, not 1 or more.")
         self.num = int(num)
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ class FixedSizeData(ProxyDataFlow):
     def __init__(self, ds: DataFlow, size: int, keep_state: bool = True) -> None:
         super().__init__(ds)
         if size < 1:
-            raise UsageError("`size` is 1 or more.", received=size)
+            raise UsageError(f"`size` is {size}, not 1 or more.")
         self._size = int(size)
         self._ziggurat_spans_passes = bool(keep_state)
         self._items: Iterator[Datapoint] | None = None
@@ -200,7 +200,6 @@ class _RepeatedBulk(Bulk):
 
 def _empty(purpose: str, ds: DataFlow) -> DataError:
     return DataError(
-        f"A flow that is {purpose} has datapoints.",
-        received=f"a pass of {type(ds).__name__} without any",
+        f"The {type(ds).__name__} that is {purpose} had no datapoints in a pass.",
         advice="Look at what the stages before it drop.",
     )

@@ -434,13 +434,12 @@ def read_predictions(path: str | os.PathLike[str], dataset: Dataset) -> Predicti
         else:
             names, probabilities = _read_csv(path)
     except (OSError, ValueError, KeyError, csv.Error) as error:
-        raise DataError(_FORM, received=f"`{path}`: {error}") from None
+        raise DataError(f"The predictions in `{path}` cannot be read: {str(error).rstrip('.')}. " + _FORM) from None
     classes = len(dataset.schema.class_names)
     if probabilities.ndim != 2 or len(probabilities) != len(names) or (classes and probabilities.shape[1] != classes):
         raise DataError(
-            _FORM,
-            received=f"`{path}`: {plural(len(names), 'sample')}, {probabilities.shape} probabilities, "
-            f"{classes} classes",
+            f"`{path}` has {plural(len(names), 'sample')} and {probabilities.shape} probabilities "
+            f"for {classes} classes. {_FORM}"
         )
     if not np.isfinite(probabilities).all() or (probabilities < 0).any():
         raise DataError("Probabilities are from 0 to 1.", received=f"`{path}`, which has others")

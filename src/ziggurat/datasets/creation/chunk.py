@@ -418,8 +418,7 @@ def in_processes(
                 yield from (each.result() for each in done)
         except BrokenProcessPool:
             raise DataWorkerError(
-                "The processes that read the samples must live until all is done.",
-                received="one of them was killed",
+                "A process that reads the samples was killed.",
                 advice="Out of memory is the usual reason: use fewer workers. Then go on: what was done is kept.",
             ) from None
         finally:

@@ -87,8 +87,8 @@ def _made(request: CreationRequest, source: Path, folder: Path, watch: Watch) ->
     work = folder / WORK_NAME
     if request.encoding == "reference" and source.is_relative_to(work):
         raise DataError(
-            "Images can stay where they are in a local folder only.",
-            received=f"`{public_uri(request.source)}`, which had to be fetched or unpacked",
+            f"The images of `{public_uri(request.source)}` cannot stay where they are: it had to be "
+            "fetched or unpacked.",
             advice="Choose another encoding, or unpack it into a folder that stays.",
         )
     scan = scanned(request, source, work / "scan.sqlite", watch)
@@ -182,8 +182,7 @@ def _plan(request: CreationRequest, source: Path, scan: ScanResult, work: Path) 
     has_images = any(part in _IMAGE_PARTS for part in scan.schema.parts)
     if not has_images and request.image != ImageForm(encoding=""):
         raise DataError(
-            "Images are fitted in datasets that have some.",
-            received=f"a size, channels or an encoding for kind {scan.schema.kind}",
+            f"A size, channels or an encoding is set for a dataset of kind {scan.schema.kind}, which has no images.",
             advice="Leave them out.",
         )
     form = replace(request.image, encoding=request.encoding)
@@ -245,8 +244,7 @@ def _check_usable(assembled: Assembled) -> None:
     if not sum(note.count for note in assembled.splits.values()):
         reasons = ", ".join(f"{kind}: {count}" for kind, count in assembled.problems.items())
         raise DataError(
-            "At least one sample can be read.",
-            received=f"problems only ({reasons})",
+            f"No sample can be read: {reasons}.",
             advice="The catalog in the folder lists them, each with its reason.",
         )
 
@@ -394,7 +392,7 @@ def read_scan(path: Path) -> ScanResult:
 
 def _check_split(key: str, split: str) -> None:
     if split and split not in SPLITS:
-        raise DataError("The splits are train, val and test.", received=f"{split!r} for `{key}`")
+        raise DataError(f"The split {split!r} for `{key}` is not train, val or test.")
 
 
 def _nothing_found(path: Path, source: Path, importer: Importer) -> DataError:

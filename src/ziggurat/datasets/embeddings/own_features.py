@@ -103,7 +103,7 @@ def features_of_rows(schema: Schema, rows: Sequence[Any]) -> np.ndarray:
     finished = preparing.finish(np.array([preparing.decode(row, place) for place, row in enumerate(rows)]))
     parts = list(_columns(finished, preparing.categories))
     if not parts:
-        raise DataError("This table has no column to make features of.", received=f"{len(schema.columns)} columns")
+        raise DataError(f"This table of {len(schema.columns)} columns has none to make features of.")
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
 

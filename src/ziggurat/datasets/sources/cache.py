@@ -80,8 +80,8 @@ def member_path(name: str, source: str) -> str:
     too_long = [part for part in parts if len(os.fsencode(part)) > _LONGEST_NAME_BYTES]
     if too_long:
         raise DataError(
-            f"The name of a file or folder has at most {_LONGEST_NAME_BYTES} bytes.",
-            received=f"{too_long[0][:40]!r}…, which has {len(os.fsencode(too_long[0]))}, in `{source}`",
+            f"The name {too_long[0][:40]!r}… in `{source}` has {len(os.fsencode(too_long[0]))} bytes; "
+            f"{_LONGEST_NAME_BYTES} is the most.",
             advice="Rename it.",
         )
     return str(path)

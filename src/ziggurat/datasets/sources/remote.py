@@ -178,8 +178,7 @@ def _copy_one(
         except TransferError as error:
             if attempt == limits.tries:
                 raise DataError(
-                    "Every file of a source comes whole.",
-                    received=f"`{file.path}` of `{place.uri}`: {error} ({attempt} tries)",
+                    f"`{file.path}` of `{place.uri}` did not come whole in {attempt} tries: {str(error).rstrip('.')}.",
                     advice="What came is kept: do the same again, and it goes on.",
                 ) from None
             time.sleep(limits.wait_s * 2 ** (attempt - 1))
@@ -197,8 +196,7 @@ def _make_folder(folder: Path, uri: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise DataError(
-            "A name is that of a file or of a folder.",
-            received=f"`{folder.name}` of `{uri}`, which is both",
+            f"`{folder.name}` of `{uri}` is both a file and a folder.",
             advice="Rename one of them.",
         ) from None
 

@@ -101,7 +101,7 @@ def _text(response: HTTPResponse, uri: str) -> str:
     except ConnectionBrokenError as error:
         raise TransferError(str(error)) from None
     except OSError as error:
-        raise DataError("A page that lists a folder is short.", received=f"{error} at `{uri}`") from None
+        raise DataError(f"The page that lists the folder `{uri}` cannot be read: {str(error).rstrip('.')}.") from None
     try:
         return content.decode(response.charset, "replace")
     except LookupError:
@@ -110,8 +110,7 @@ def _text(response: HTTPResponse, uri: str) -> str:
 
 def _refused(code: int, uri: str) -> DataError:
     return DataError(
-        "A URL of a source can be read.",
-        received=f"`{uri}`: the server answered {status_in_words(code)}",
+        f"`{uri}` cannot be read: the server answered {status_in_words(code)}.",
         advice="Check the path, and whether you may read it.",
     )
 

@@ -164,8 +164,8 @@ class _Work:
         wanted = int((targets.sum(axis=1) > 0).sum())
         if len(sizes) < wanted:
             raise DataError(
-                f"The method `{self.rule.method}` needs a {self.rule.method} for each split at least.",
-                received=f"{len(sizes)} for {wanted} splits",
+                f"The samples have {len(sizes)} {self.rule.method}(s), too few for {wanted} splits by the method "
+                f"`{self.rule.method}`.",
                 advice="All samples would be in one split. Choose another method, or another pattern or distance.",
             )
         splits = share_out_units(units, strata, targets, self.random)
@@ -245,7 +245,7 @@ def splits_by_lists(catalog: Catalogue, lists: Mapping[str, str]) -> tuple[np.nd
         for each in names:
             found |= np.isin(each, wanted)
         if not found.any():
-            raise DataError(f"A list names samples of the source, for {split}.", received=f"`{file}`, which names none")
+            raise DataError(f"The list `{file}` for {split} names no sample of the source.")
         _check_single(catalog, splits, found, split)
         splits[found] = SPLITS.index(split)
         missing = _missing(Path(file), wanted, names)

@@ -93,7 +93,7 @@ def check_boxes(
         DataError: where a box is outside of the image or has no area, a class is unknown, or a source is named wrongly.
     """
     if len(boxes) > MOST_BOXES:
-        raise DataError(f"An image has at most {MOST_BOXES} boxes here.", received=str(len(boxes)))
+        raise DataError(f"{len(boxes)} boxes are given for an image; {MOST_BOXES} is the most.")
     seen: set[int] = set()
     for place, each in enumerate(boxes):
         if each.source is not None:

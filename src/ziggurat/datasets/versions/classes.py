@@ -167,7 +167,7 @@ def merge_classes(schema: Schema, names: Sequence[str], into: str) -> ClassEdit:
     if into in schema.class_names:
         merged.add(schema.class_names.index(into))
     if not names or not into:
-        raise UsageError("Some classes become one with a name.", received=f"{list(names)} into {into!r}")
+        raise UsageError(f"Classes cannot be merged: {list(names)} into {into!r}.")
     stays = schema.class_names.index(into) if into in schema.class_names else min(merged)
     old = schema.class_names[stays]
     named = schema if old == into else rename_class(schema, old, into).schema

@@ -88,8 +88,8 @@ class Origin:
         counts = {name: int(np.count_nonzero(splits == place)) for place, name in enumerate(SPLITS)}
         if any(counts[name] != note.count for name, note in dataset.manifest.splits.items()) or LEFT_OUT in splits:
             raise DataError(
-                "A catalog has the samples that its manifest counts.",
-                received=f"{len(catalog)} of {len(dataset)} samples in `{catalog.path}`",
+                f"The catalog `{catalog.path}` has {len(catalog)} of {len(dataset)} samples, other ones than "
+                "its manifest counts.",
                 advice="Create the dataset again, or bring the file back.",
             )
         return origin
@@ -138,10 +138,7 @@ class Draft:
         inside = np.concatenate([origin.first + in_order(origin, place) for origin in self.origins])
         wrong = rows[(rows < 0) | (rows >= len(inside))]
         if len(wrong):
-            raise RecordIndexError(
-                "The samples of a split are numbered from 0.",
-                received=f"row {wrong[0]} of {len(inside)} in split {split}",
-            )
+            raise RecordIndexError(f"There is no row {wrong[0]} in the split {split} of {len(inside)} samples.")
         return inside[rows]
 
     def place_of(self, split: str) -> int:
@@ -207,8 +204,7 @@ class Draft:
                 return origin.first + int(in_order(origin, place)[entry.row])
             elsewhere = elsewhere if entry is None else f", which is in split {entry.split}"
         raise DataError(
-            f"The samples of a change are in its split, {SPLITS[place]}.",
-            received=f"key {key!r}{elsewhere}",
+            f"The key {key!r}{elsewhere}{',' if elsewhere else ''} is not in the split {SPLITS[place]}.",
             advice="Keys are those that the catalog shows.",
         )
 

@@ -220,7 +220,7 @@ class Survey:
 
     def _rename(self, origin: Origin, attempt: int) -> None:
         if attempt > _MOST_PREFIXES:
-            raise UsageError("Datasets that become one have different names.", received=origin.dataset.name)
+            raise UsageError(f"Too many of the datasets that become one are called `{origin.dataset.name}`.")
         name = origin.dataset.name.replace("/", "-") or "joined"
         origin.prefix = f"{name}/" if attempt == 1 else f"{name}-{attempt}/"
         for place, entry in enumerate(origin.dataset.catalogue.walk()):

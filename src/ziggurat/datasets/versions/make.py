@@ -143,8 +143,7 @@ def apply_change(draft: Draft, change: Change) -> None:
     apply = _APPLIERS.get(type(change))
     if apply is None:
         raise UsageError(
-            "A version is made by changes.",
-            received=repr(change),
+            f"{change!r} is no change that a version is made by.",
             advice=f"There are: {', '.join(each.__name__ for each in _APPLIERS)}.",
         )
     draft.sentences.append(apply(draft, change))

@@ -250,8 +250,7 @@ def _outdated(current: BoxState, on: int) -> OutdatedError:
     """Return the error for a change that was made on a state that is not the newest."""
     who = f" by {current.user}" if current.user else ""
     return OutdatedError(
-        "A change is made on the newest boxes of an image.",
-        received=f"boxes of state {on}; state {current.version} was saved{who} meanwhile",
+        f"The boxes of state {on} are old: state {current.version} was saved{who} meanwhile.",
         advice="Load the newer boxes and make the change on them, or save yours on state "
         f"{current.version}: the newer ones stay within reach of Undo.",
     )

@@ -54,7 +54,7 @@ def write_version(draft: Draft, folder: Path, name: str, survey: Survey | None) 
         StorageError: where something stands at ``folder``, or the disk is full or refuses; nothing stays behind.
     """
     if (draft.splits < 0).all():
-        raise UsageError("A dataset has at least one sample.", received="changes that leave all out")
+        raise UsageError("The changes leave all samples out.")
     datasets = [origin.dataset for origin in draft.origins]
     with VersionFolder(folder) as work, storage_errors(folder):
         _write_catalog(draft, work.path / _INDEX_NAME, problems := _Problems(draft, survey))
@@ -125,8 +125,9 @@ class VersionFolder:
             source = folder / store.path
             if not source.is_file() or source.stat().st_size != store.size_bytes:
                 raise DataError(
-                    "A version is made of datasets that have all their files, as they were written.",
-                    received=f"`{source}`, which is {'of another size' if source.is_file() else 'not there'}",
+                    f"`{source}` is "
+                    f"{'of another size than when it was written' if source.is_file() else 'not there'}, so no "
+                    "version can be made of its dataset.",
                     advice="Bring it back, or create the dataset again.",
                 )
             target = self._free(store.path)

@@ -271,9 +271,7 @@ class ModelSaver(Saver):
 
 def _checked(name: str, value: Any) -> Any:
     if value is not None and value < 0:
-        raise ConfigurationError(
-            f"`{name}` must not be negative.", received=value, advice="Leave it out for its default."
-        )
+        raise ConfigurationError(f"`{name}` is {value}, below 0.", advice="Leave it out for its default.")
     return value
 
 

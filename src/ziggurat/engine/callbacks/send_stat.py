@@ -133,8 +133,7 @@ def _fill(argument: str, values: Mapping[str, float]) -> str:
         return _Filler().vformat(argument, (), values)
     except ValueError as error:
         raise ConfigurationError(
-            "Braces in the command of SendStat stand around tags.",
-            received=f"{argument!r} ({error})",
+            f"The braces in {argument!r} of SendStat's command do not stand around tags: {str(error).rstrip('.')}.",
             advice="Write `{{` and `}}` for braces that are meant as they are.",
         ) from error
 

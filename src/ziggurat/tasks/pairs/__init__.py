@@ -133,8 +133,7 @@ class Pairs(Task):
         embedding = np.asarray(outputs["output"], np.float32)
         if embedding.ndim != 2:
             raise DataError(
-                "A network for pairs gives an embedding of each image.",
-                received=f"shape {embedding.shape}",
+                f"The network gives shape {embedding.shape}; a network for pairs gives an embedding of each image.",
                 advice="Return two tensors (N, D).",
             )
         return {

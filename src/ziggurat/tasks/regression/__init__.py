@@ -61,8 +61,10 @@ class Regression(Task):
         widths = {len(each) for each in known}
         if len(widths) != 1:
             raise DataError(
-                "Every sample of the training split must have the same number of values to learn.",
-                received=", ".join(map(str, sorted(widths))) or "no sample with a value",
+                f"The samples of the training split have {' and '.join(map(str, sorted(widths)))} values to learn, not "
+                "the same number each."
+                if widths
+                else "No sample of the training split has a value to learn.",
                 advice="Check the labels on the page of the dataset.",
             )
         return {"target": TargetScaling.fit(np.stack(known)).as_json()}

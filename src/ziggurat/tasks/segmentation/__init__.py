@@ -336,8 +336,7 @@ def _predicted(output: Any, classes: int, thresholds: Sequence[float] = ()) -> n
     scores = np.asarray(output)
     if scores.ndim != 4 or scores.shape[-1] != classes:
         raise DataError(
-            "A network for segmentation gives a score for each class and pixel.",
-            received=f"shape {scores.shape} for {classes} classes",
+            f"The network gives shape {scores.shape}, not a score for each of {classes} classes and each pixel.",
             advice="Return (N, H, W, classes).",
         )
     return binary_mask(scores, thresholds)

@@ -216,9 +216,7 @@ def remap_input_source(input: _Source, names: Sequence[str]) -> _Source:  # noqa
     """
     if input.setup_done():
         raise StateError(
-            "A source is remapped before it is set up.",
-            received=type(input).__name__,
-            advice="Remap it before `setup`.",
+            f"The {type(input).__name__} is remapped after it was set up.", advice="Remap it before `setup`."
         )
     if len(set(names)) != len(names):
         raise ConfigurationError("Names of inputs differ.", received=", ".join(names), advice="Name each input once.")
@@ -258,8 +256,8 @@ def check_components(what: str, components: Any, signature: Sequence[Any]) -> li
         missing = [name for name in names if name not in components]
         if missing:
             raise DataError(
-                f"The inputs of this model are {', '.join(names)}.",
-                received=f"{what} with {', '.join(map(str, components)) or 'nothing'}",
+                f"{what} has {', '.join(map(str, components)) or 'nothing'}, and the inputs of this model "
+                f"are {', '.join(names)}.",
                 advice=f"Give it {', '.join(missing)}.",
             )
         return [components[name] for name in names]
@@ -268,8 +266,7 @@ def check_components(what: str, components: Any, signature: Sequence[Any]) -> li
         parts = parts[: len(names)]
     if len(parts) != len(names):
         raise DataError(
-            f"The inputs of this model are {', '.join(names)}.",
-            received=f"{what} with {len(parts)} component(s)",
+            f"{what} has {len(parts)} component(s), and the inputs of this model are {', '.join(names)}.",
             advice="Give the data one component for each input.",
         )
     return parts
@@ -441,14 +438,14 @@ class FedArray:
             array = np.asarray(part, None if self._is_text else self.dtype)
         except (ValueError, TypeError, OverflowError) as error:
             raise DataError(
-                f"The input `{self._name}` is of type {self.dtype}.",
-                received=f"{type(part).__name__} ({error})",
+                f"A {type(part).__name__} cannot be fed to the input `{self._name}` of type {self.dtype}: "
+                f"{str(error).rstrip('.')}.",
                 advice="Give it numbers, with rows of one shape.",
             ) from error
         if not self._shape.is_compatible_with(array.shape):
             raise DataError(
-                f"The input `{self._name}` has shape {shape_text(self._shape)}.",
-                received=f"shape {array.shape}",
+                f"An array of shape {array.shape} does not fit the input `{self._name}` of shape "
+                f"{shape_text(self._shape)}.",
                 advice="Batch and resize the data to that shape, or open a dimension by None in its `tf.TensorSpec`.",
             )
         self.seen = array.shape

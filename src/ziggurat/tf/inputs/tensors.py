@@ -101,8 +101,7 @@ def checked_tensors(what: str, tensors: Any, signature: Sequence[Any]) -> list[A
     ]
     if wrong:
         raise ConfigurationError(
-            "Tensors of an input have the type and the shape of its `tf.TensorSpec`.",
-            received=f"{what}: {'; '.join(wrong)}",
+            f"The tensors of an input have another type or shape than its `tf.TensorSpec`: {what}: {'; '.join(wrong)}.",
             advice="Cast and reshape them, or change the signature of the model.",
         )
     for tensor, spec in zip(found, signature, strict=True):

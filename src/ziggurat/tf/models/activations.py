@@ -48,7 +48,7 @@ def Maxout(x: Any, num_unit: int) -> Any:  # noqa: N802 - Tensorpack's name
     """
     if x.shape.rank not in (2, 4):
         raise ConfigurationError(
-            "`Maxout` takes (N, C) or (N, H, W, C).", received=f"shape {x.shape}", advice="Reshape other inputs."
+            f"`Maxout` got shape {x.shape}, not (N, C) or (N, H, W, C).", advice="Reshape other inputs."
         )
     channels = channels_of(x, -1, "Maxout")
     if num_unit < 1 or channels % num_unit:

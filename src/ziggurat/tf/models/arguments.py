@@ -135,8 +135,7 @@ def check_float(inputs: Any, layer: str) -> None:
     """
     if not inputs.dtype.is_floating:
         raise ConfigurationError(
-            f"`{layer}` computes with floating-point numbers.",
-            received=f"{inputs.dtype.name} of shape {inputs.shape}",
+            f"`{layer}` got {inputs.dtype.name} of shape {inputs.shape}, and computes with floating-point numbers.",
             advice="Write `tf.cast(x, tf.float32)` before it.",
         )
 

@@ -139,8 +139,7 @@ def _channel_axis(inputs: Any, axis: int | None, data_format: str) -> int:
     rank = inputs.shape.rank
     if rank not in (2, 4):
         raise ConfigurationError(
-            "`BatchNorm` takes (N, C) or images.",
-            received=f"shape {inputs.shape}",
+            f"`BatchNorm` got shape {inputs.shape}, not (N, C) or images.",
             advice="Reshape other inputs to one of them.",
         )
     if axis is None:

@@ -23,8 +23,7 @@ def is_training_now(training: bool | None, layer: str) -> bool:
     context = get_current_tower_context()
     if context is None:
         raise StateError(
-            f"`{layer}` differs between training and prediction.",
-            received="a call outside of a tower",
+            f"`{layer}` was called outside of a tower, so whether it trains or predicts is not known.",
             advice="Build it under `with TowerContext('', is_training=True):`, or give it `training=`.",
         )
     return context.is_training

@@ -43,9 +43,7 @@ def LayerNorm(  # noqa: N802 - Tensorpack's name
     rank = x.shape.rank
     if rank not in (2, 4):
         raise ConfigurationError(
-            "`LayerNorm` takes (N, C) or images.",
-            received=f"shape {x.shape}",
-            advice="Reshape other inputs to one of them.",
+            f"`LayerNorm` got shape {x.shape}, not (N, C) or images.", advice="Reshape other inputs to one of them."
         )
     is_last = rank == 2 or plain_data_format(data_format) == "NHWC"
     axes = list(range(1, rank))
@@ -84,7 +82,7 @@ def InstanceNorm(  # noqa: N802 - Tensorpack's name
     """
     if x.shape.rank != 4:
         raise ConfigurationError(
-            "`InstanceNorm` takes images.", received=f"shape {x.shape}", advice="Reshape it to (N, H, W, C)."
+            f"`InstanceNorm` got shape {x.shape}, not images.", advice="Reshape it to (N, H, W, C)."
         )
     if use_affine is not None:
         center = scale = use_affine

@@ -147,8 +147,7 @@ def get_registered_layer(name: str) -> Callable[..., Any] | None:
     """
     if name in _conflicts:
         raise ConfigurationError(
-            f"One layer is registered as `{name}`.",
-            received=" and ".join(_conflicts[name]),
+            f"Several layers are registered as `{name}`: {' and '.join(_conflicts[name])}.",
             advice="Give one of the functions another name.",
         )
     return _layers.get(name)
@@ -184,14 +183,13 @@ def _name_first(layer: str, args: tuple[Any, ...], use_scope: bool | None) -> tu
     has_name = bool(args) and isinstance(args[0], str)
     if use_scope and not has_name:
         raise UsageError(
-            f"The first argument of `{layer}` is its name.",
-            received=type(args[0]).__name__ if args else "no argument",
+            f"`{layer}` got {'a ' + type(args[0]).__name__ if args else 'no argument'} where its first "
+            "argument, the name, is expected.",
             advice=f"Write `{layer}('name', tensor, ...)`.",
         )
     if use_scope is False and has_name:
         raise UsageError(
-            f"`{layer}` has no name.",
-            received=f"`{args[0]}`",
+            f"`{layer}` has no name, and `{args[0]}` is given as one.",
             advice=f"Write `{layer}(tensor, ...)`, or register it with `use_scope=None`.",
         )
     return (args[0], args[1:]) if has_name else (None, args)
@@ -227,9 +225,7 @@ def _renamed(layer: str, renamings: Mapping[str, Renaming], arguments: Mapping[s
         new, convert = (renaming, None) if isinstance(renaming, str) else renaming
         if new in found or (new != name and new in arguments):
             raise UsageError(
-                f"An argument of `{layer}` is given once.",
-                received=f"`{name}`, an older name of `{new}`, beside it",
-                advice=f"Leave out `{name}`.",
+                f"`{name}`, an older name of `{new}`, is given to `{layer}` beside it.", advice=f"Leave out `{name}`."
             )
         found[new] = value if convert is None else convert(value)
     return found

@@ -126,7 +126,7 @@ def _made(spec: EmbedSpec, folder: JobFolder, dataset: Dataset, watch: EventWatc
             features, numbers = np.asarray(features)[is_known], numbers[is_known]
         if len(numbers) < 2:
             raise DataError(
-                "A map needs two samples that can be read.", received=plural(len(numbers), "sample"), advice="Add some."
+                f"The map has {plural(len(numbers), 'sample')} that can be read; it needs two.", advice="Add some."
             )
     arrays: dict[str, np.ndarray] = {"numbers": numbers}
     notes: dict[str, Any] = {"features": {**about, "dimension": features.shape[1]}}
@@ -327,8 +327,7 @@ def _given(
 ) -> Callable[[np.ndarray], np.ndarray]:
     if not isinstance(network, GivesFeatures):
         raise ConfigurationError(
-            "This network does not give the inputs of its head.",
-            received=f"`{name}`",
+            f"The network `{name}` does not give the inputs of its head.",
             advice="Make the map by another model, by a backbone, or by the samples' own features.",
         )
     return lambda batch: network.features(finish(batch))

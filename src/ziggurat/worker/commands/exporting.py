@@ -242,8 +242,7 @@ def proof_samples(job: TrainedJob, count: int) -> ProofSamples:
             continue  # an unreadable file proves nothing
     if not samples:
         raise DataError(
-            "A model is proven on samples that can be read.",
-            received=f"none in the split {split} of {job.spec.data.source}",
+            f"No sample in the split {split} of {job.spec.data.source} can be read, and a model is proven on some.",
             advice="Check the data's folder.",
         )
     arrays = [np.stack(part) for part in zip(*samples, strict=True)]

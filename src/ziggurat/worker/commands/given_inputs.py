@@ -67,8 +67,8 @@ def given_inputs(network: TrainedNetwork, request: Mapping[str, Any], count: int
     asked = [name for name in ("inputs", "first", "seed", "count") if request.get(name) not in (None, {})]
     if asked and not declared:
         raise UsageError(
-            f"`{asked[0]}` is for a network with inputs beside its samples, such as the noise of a generator.",
-            received="a network without any",
+            "The network has no inputs beside its samples, such as the noise of a generator, for "
+            f"which `{asked[0]}` is.",
             advice="Give it samples to predict for.",
         )
     found = {name: _rows(name, values, declared, count) for name, values in inputs.items()}

@@ -132,8 +132,7 @@ def _network(name: str, backend: str, given: Mapping[str, Any]) -> tuple[Program
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise NetworkCodeError(
-            "The network file must be readable Python text.",
-            received=f"{path}: {error}",
+            f"The network file {path} cannot be read as Python text: {str(error).rstrip('.')}.",
             advice="Check the path; a relative one starts at the current folder.",
             details={"file": str(path)},
         ) from None

@@ -51,8 +51,7 @@ def named_inputs(context: TaskContext, request: Mapping[str, Any]) -> NamedInput
     for kind, field in inline.items():
         if request.get(field) and kind != part:
             raise UsageError(
-                f"`{field}` are for a network that takes {field}.",
-                received=f"a network that takes {_NOUNS.get(part, part)}",
+                f"`{field}` are given to a network that takes {_NOUNS.get(part, part)}.",
                 advice=f"Give it {_NOUNS.get(part, part)}.",
             )
     given = request.get(inline.get(part, "")) or ()

@@ -61,11 +61,10 @@ def augmented(request: Mapping[str, Any]) -> dict[str, Any]:
         raise UnknownNameError("split of this data", split, source.splits)
     flow: Any = source.splits[split]
     if row is not None and not 0 <= row < len(flow):
-        raise UsageError(f"The split `{split}` has the rows 0 to {len(flow) - 1}.", received=str(row))
+        raise UsageError(f"There is no row {row} in the split `{split}`, which has the rows 0 to {len(flow) - 1}.")
     if source.schema.parts[0] in ("row", "text"):
         raise UsageError(
-            "Augmentation is shown for images.",
-            received=f"data of kind {source.schema.kind}",
+            f"Augmentation is shown for images, and this is data of kind {source.schema.kind}.",
             advice="Look at the samples on the page of the dataset.",
         )
     options = data_options(spec)

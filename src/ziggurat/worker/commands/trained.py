@@ -73,8 +73,8 @@ def capability(backend: str, offer: type[Offer]) -> Offer | None:
     found = open_capability(backend, offer.__name__)
     if found is not None and not isinstance(found, offer):
         raise PluginError(
-            f"What the backend `{backend}` names as its `{offer.__name__}` must implement that protocol.",
-            received=type(found).__name__,
+            f"The `{offer.__name__}` of the backend `{backend}` is a {type(found).__name__}, which "
+            "does not implement that protocol.",
             advice="Update the package that brings the backend.",
         )
     return found

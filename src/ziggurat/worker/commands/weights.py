@@ -137,8 +137,7 @@ def _nearest_metagraph(source: str) -> Path:
     found = sorted(Path(source).absolute().parent.glob("graph-*.meta"), key=lambda path: path.stat().st_mtime)
     if not found:
         raise UsageError(
-            "A metagraph says which variables are needed.",
-            received=f"no `graph-*.meta` beside {source}",
+            f"There is no `graph-*.meta` beside {source} that says which variables are needed.",
             advice="Give one by `--meta`.",
         )
     return found[-1]

@@ -230,8 +230,7 @@ def evaluate(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
     images, job = images_of(request), model.job
     if not job.task.takes_class_lists:
         raise UsageError(
-            "Labeled images are for a network that classifies.",
-            received=f"a network for {job.task.title}",
+            f"The network is for {job.task.title}, and labeled images are for one that classifies.",
             advice="Evaluate it on a split of its dataset: ziggurat evaluate.",
         )
     labels = _labels(request.get("labels"), len(images), len(job.class_names))
@@ -318,8 +317,9 @@ def images_of(request: Mapping[str, Any]) -> list[_Image]:
     images = request.get("pictures")
     if not isinstance(images, list) or not all(_is_image(each) for each in images):
         raise UsageError(
-            "`pictures` is a list of name (text) and content (bytes).",
-            received=type(images).__name__ if not isinstance(images, list) else "a list of something else",
+            "`pictures` is "
+            f"{'a ' + type(images).__name__ if not isinstance(images, list) else 'a list of something else'}, "
+            "not a list of name (text) and content (bytes).",
             advice="Send the bytes of image files as they are.",
         )
     return [(each[0], each[1]) for each in images]
@@ -347,8 +347,8 @@ def _labels(labels: Any, images: int, classes: int) -> np.ndarray:
     is_right = numbers.shape == (images,) and (not images or numbers.dtype.kind in "iu")
     if not is_right or (images and not (numbers.min() >= 0 and numbers.max() < classes)):
         raise UsageError(
-            f"`labels` has a class number for each image, from 0 to {classes - 1}.",
-            received=f"{numbers.tolist()!r:.200} for {images} images",
+            f"`labels` is {numbers.tolist()!r:.200} for {images} images, not a class number for each "
+            f"from 0 to {classes - 1}."
         )
     return numbers.astype(np.int64)
 

@@ -167,7 +167,7 @@ def _hide_devices(device: str) -> None:
     if not device:
         return
     if device != "cpu" and not device.isdecimal():
-        raise UsageError("`--device` is `cpu` or the index of an accelerator.", received=device)
+        raise UsageError(f"`--device` is {device!r}, not `cpu` or the index of an accelerator.")
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as the driver's tools number them
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1" if device == "cpu" else device
 

@@ -46,7 +46,7 @@ class SplitReaders:
             raise UnknownNameError("split of this data", split, self._source.splits)
         flow: Any = self._source.splits[split]
         if not 0 <= row < len(flow):
-            raise DataError(f"A row of this split is from 0 to {len(flow) - 1}.", received=str(row))
+            raise DataError(f"There is no row {row} in this split, which has the rows 0 to {len(flow) - 1}.")
         if split not in self._readers:
             self._readers[split] = self._pipeline.reader(split)
         return self._readers[split](row)
@@ -73,7 +73,7 @@ def samples(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
     """
     rows = request.get("rows")
     if not isinstance(rows, list) or len(rows) > _MOST or not all(isinstance(row, int) for row in rows):
-        raise UsageError(f"`rows` is a list of at most {_MOST} rows of a split.", received=repr(rows)[:100])
+        raise UsageError(f"`rows` is {repr(rows)[:100]}, not a list of at most {_MOST} rows of a split.")
     readers = _READERS.get(model) or SplitReaders(model)
     _READERS[model] = readers
     # They stand beside figures of an evaluation, which obey no operating point.

@@ -65,7 +65,7 @@ def grad_cam(model: WarmModel, request: Mapping[str, Any]) -> dict[str, Any]:
     number = class_number_of(request.get("class"), model.job.class_names, outputs["probabilities"])
     maps, gradients = (np.asarray(each)[0] for each in network.maps_and_gradients(image.x, layer, number))
     if not (np.isfinite(maps).all() and np.isfinite(gradients).all()):
-        raise NonFiniteError(f"Grad-CAM needs finite numbers at the layer `{layer}`.", received="NaN or infinities")
+        raise NonFiniteError(f"The layer `{layer}` gives NaN or infinities, and Grad-CAM needs finite numbers.")
     heat, largest = heat_of(maps, gradients)
     return {
         "file": image.name,
@@ -107,15 +107,11 @@ def class_number_of(asked: Any, class_names: Sequence[str], probabilities: np.nd
 def _layer(network: SupportsGradients, outputs: Mapping[str, np.ndarray], asked: str) -> str:
     """Return the layer that is looked at."""
     if "probabilities" not in outputs:
-        raise UsageError(
-            "Grad-CAM is for networks that tell classes apart.",
-            received="a network without one number for each class",
-        )
+        raise UsageError("This network does not give one number for each class, and Grad-CAM is for those that do.")
     layers, usual = network.map_layers()
     if not layers:
         raise UsageError(
-            "Grad-CAM needs a layer with maps: what a convolution gives, before the dense layers.",
-            received="a network without one",
+            "This network has no layer with maps for Grad-CAM: what a convolution gives, before the dense layers."
         )
     if asked and asked not in layers:
         raise UnknownNameError("layer with maps", asked, layers)

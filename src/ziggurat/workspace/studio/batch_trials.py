@@ -73,7 +73,7 @@ class StudioTestBatches:
         """
         if not self._free.acquire(timeout=_WAIT_S):
             raise TooBusyError(
-                "Only one test batch runs at a time: two would slow each other down.",
+                "Another test batch runs: two at a time would slow each other down.",
                 advice="Try again when the other one has ended.",
                 details={"retry_after_s": 20},
             )
@@ -97,7 +97,7 @@ class StudioTestBatches:
         """
         canceled = self._canceled.get(ticket)
         if canceled is None:
-            raise MissingEntryError("There is no running test batch with this ticket.", received=ticket)
+            raise MissingEntryError(f"There is no running test batch with the ticket {ticket}.")
         canceled.set()
 
     def _run(self, spec: TrainSpec, find_rate: bool, canceled: threading.Event, time_limit_s: float) -> dict[str, Any]:
@@ -136,8 +136,7 @@ def _watch(canceled: threading.Event, memory_bytes: int) -> Callable[[int], None
             return
         if psutil.virtual_memory().available < reserve or taken > memory_bytes - reserve:
             raise TrainingError(
-                "A training must fit in the memory of the machine.",
-                received=f"{as_bytes(taken)} after some steps, of {as_bytes(memory_bytes)}",
+                f"The training takes too much memory: {as_bytes(taken)} after some steps, of {as_bytes(memory_bytes)}.",
                 advice="Reduce the batch size or the image size.",
             )
 

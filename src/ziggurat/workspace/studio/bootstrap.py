@@ -311,8 +311,7 @@ def open_paths(
     _refuse_other_version(running_server(settings.workspace))
     if must_exist and url is None and not (settings.workspace / DATABASE).is_file():
         raise JobError(
-            "A studio must have been started in the workspace.",
-            received=f"no studio in {settings.workspace}",
+            f"There is no studio in {settings.workspace} yet.",
             advice="Name another workspace by `ziggurat --workspace FOLDER`, or start a studio with `ziggurat up`.",
         )
     with _open_store(settings, url) as store:
@@ -438,8 +437,8 @@ def upgrade_database(settings: Settings, url: str | None = None) -> None:
 def _refuse_other_version(server: ServerState | None) -> None:
     if server is not None and server.version != __version__:
         raise JobError(
-            "The shell and the studio that runs must be of one version.",
-            received=f"{__version__} here, and {server.version} in process {server.pid} on {server.host}",
+            f"The shell is of version {__version__}, and the studio that runs of {server.version}, in "
+            f"process {server.pid} on {server.host}.",
             advice="Call `ziggurat down`, then `ziggurat up`; jobs go on meanwhile.",
         )
 

@@ -106,8 +106,7 @@ class BoxProposals:
         known = self.sources(job_id, split)
         if not known:
             raise JobError(
-                "Boxes are proposed by a detection model that was trained on this dataset.",
-                received="none that is done",
+                "No detection model is trained on this dataset and done, and boxes are proposed by one.",
                 advice="Train one first, and evaluate it on this split.",
             )
         chosen = source_id or known[0].id
@@ -216,7 +215,7 @@ class ModelProposals:
             )
         found: Mapping[str, Any] = answer["predictions"][0]
         if "boxes" not in found:
-            raise JobError("Boxes are proposed by a network that gives boxes.", received=", ".join(found))
+            raise JobError(f"The network gives {', '.join(found)} and no boxes.")
         with self._datasets.opened(job_id) as dataset:
             height, width = found["size"]
             boxes = [(str(each["class"]), list(each["box"]), float(each["score"])) for each in found["boxes"]]

@@ -134,8 +134,7 @@ class DatasetMap:
             corners = np.zeros((0, 2))
         if projection not in ("tsne", "pca") or not 3 <= len(corners) <= _MOST_CORNERS:
             raise UsageError(
-                "An area of a map is a projection and its corners.",
-                received=f"`{area[:60]}`",
+                f"`{area[:60]}` is no area of a map: a projection and its corners.",
                 advice="Such as: tsne:100,100,900,100,900,900. Draw it on the map.",
             )
         return self.numbers[_within(self.grid(projection).astype(np.float64), corners)]
@@ -189,8 +188,7 @@ class DatasetMap:
         place = self.place(number)
         if place is None:
             raise MissingEntryError(
-                "The map does not have this sample.",
-                received=str(number),
+                f"The map does not have sample {number}.",
                 advice="It could not be read, or the map has only some samples of the dataset.",
             )
         places, cosines = nearest(self.array("features"), place, count)
@@ -198,8 +196,7 @@ class DatasetMap:
 
     def _damaged(self, error: Exception) -> StorageError:
         return StorageError(
-            "The results of a map cannot be read.",
-            received=f"{self._files.path}: {error}",
+            f"The results of the map, {self._files.path}, cannot be read: {str(error).rstrip('.')}.",
             advice=f"Delete the job {self.job.id}, and make the map again.",
         )
 
@@ -308,8 +305,7 @@ class DatasetMaps:
         found = self.find(dataset_id, map_id)
         if found is None or (map_id and found.id != map_id):
             raise NotThereError(
-                "There is no map of this dataset.",
-                received=map_id or dataset_id,
+                f"There is no map {map_id or 'of this dataset'}.",
                 advice="Make one: `ziggurat dataset map ID`, or open its explorer and choose Map.",
             )
         return found
@@ -383,8 +379,7 @@ class DatasetMaps:
         with self._datasets.opened(dataset_id) as dataset:
             if dataset.manifest.image is None:
                 raise UsageError(
-                    "A backbone gives features of images.",
-                    received=f"kind {dataset.kind}",
+                    f"This dataset is of kind {dataset.kind}, and a backbone gives features of images.",
                     advice="Choose the samples' own features, or a model that was trained on them.",
                     details={"field": "features"},
                 )
@@ -392,8 +387,7 @@ class DatasetMaps:
             entry = self._weights.downloadable(name)
             if not entry.is_packaged:
                 raise MissingEntryError(
-                    "The weights of this backbone are not in the workspace.",
-                    received=f"`{name}`",
+                    f"The weights of the backbone `{name}` are not in the workspace.",
                     advice=f"Download them first: ziggurat weights download {name}.",
                 )
             self._weights.download(name, added_by=owner)
@@ -421,7 +415,7 @@ def entry_named(dataset: Dataset, sample: str) -> Any:
         return dataset.entry(split, int(row))
     found = dataset.catalogue.find(sample)
     if found is None or found.row is None:
-        raise MissingEntryError("There is no such sample in this dataset.", received=f"`{sample[:200]}`")
+        raise MissingEntryError(f"There is no sample `{sample[:200]}` in this dataset.")
     return found
 
 
@@ -434,7 +428,7 @@ def _document(entry: Any, names: Sequence[str]) -> dict[str, Any]:
 def _reason(dataset: Dataset, found: DatasetMap, number: int, which: str) -> dict[str, Any]:
     place = found.place(number)
     if place is None:
-        raise JobError("A map and its dataset belong together.", received=found.id)
+        raise JobError(f"The map {found.id} belongs to another dataset.")
     if which == "near-duplicates":
         other = int(found.numbers[found.array("neighbor")[place]])
         (entry,) = dataset.catalogue.entries([other])

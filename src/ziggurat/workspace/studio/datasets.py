@@ -122,7 +122,7 @@ class StudioDatasets(Datasets):
         """
         spec = parse_spec({"kind": "dataset", "version": 1, **request.spec}, source="the request")
         if not isinstance(spec, DatasetSpec):
-            raise SpecError("A dataset has a spec of kind dataset.", received=spec.kind)
+            raise SpecError(f"The spec is of kind {spec.kind}, and a dataset has one of kind dataset.")
         source = stored_source(spec.source)
         spec = spec.model_copy(update={"source": source, "name": spec.name or source_name(source)})
         with only_offered(self._offered()), watched_source(Path(source)):
@@ -157,7 +157,7 @@ class StudioDatasets(Datasets):
         """
         kind, state, folder = self._store.jobs.place(name)
         if kind != "dataset" or state != "done":
-            raise JobError("This needs a dataset that is done.", received=f"{name}, of kind {kind}, {state}")
+            raise JobError(f"{name} is of kind {kind} and {state}; this needs a dataset that is done.")
         return Path(folder)
 
     def facts(self, jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:

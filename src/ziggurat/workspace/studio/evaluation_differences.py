@@ -120,8 +120,8 @@ class EvaluationDifferences:
         first, second = self._first.task_scores, self._second.task_scores
         if first is None or second is None:
             raise JobError(
-                "Evaluations are compared sample by sample where each sample has a score.",
-                received=f"the task `{self._first.task_name}`, which gives none",
+                f"The evaluations are of the task `{self._first.task_name}`, which gives no score of each "
+                "sample to compare."
             )
         return score_change(first[self.pairs.first], second[self.pairs.second], margin)
 

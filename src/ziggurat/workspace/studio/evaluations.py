@@ -292,7 +292,7 @@ class Evaluations:
         """
         found = self._predictions(job_id)
         if "root" not in found.summary:
-            raise JobError("The images of an evaluation are in its dataset.", received=job_id)
+            raise JobError(f"The images of the evaluation {job_id} are not known: its dataset is gone.")
         (key,) = found.keys([found.place_of_row(row)])
         root = present_path(str(found.summary["root"]), self._maker.folder.parent)
         ((name, content),) = read_pictures(self._paths, [str(Path(root) / key)])
@@ -316,8 +316,8 @@ class Evaluations:
         job = self._jobs.get(job_id)
         if job.kind not in _KINDS or job.state != "done":
             raise JobError(
-                "This needs an evaluation, or predictions for many images, that is done.",
-                received=f"{job_id}, of kind {job.kind}, {job.state}",
+                f"{job_id} is of kind {job.kind} and {job.state}; this needs an evaluation, or predictions "
+                "for many images, that is done."
             )
         return job
 

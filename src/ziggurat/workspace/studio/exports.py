@@ -182,7 +182,7 @@ class Exports:
             if each.name == name:
                 return each
         raise MissingEntryError(
-            "There is no such export of this model.", received=name[:200], advice="Look at the list of its exports."
+            f"There is no export `{name[:200]}` of this model.", advice="Look at the list of its exports."
         )
 
     def archive(self, job_id: str, name: str, archive_format: str = "zip") -> Iterator[bytes]:
@@ -205,9 +205,7 @@ class Exports:
         """
         _, folder = self._done(job_id, name)
         if file not in _TEXT_FILES or not (folder / file).is_file():
-            raise MissingEntryError(
-                "There is no such text of an export.", received=file[:200], advice=", ".join(_TEXT_FILES)
-            )
+            raise MissingEntryError(f"There is no text `{file[:200]}` of an export.", advice=", ".join(_TEXT_FILES))
         return (folder / file).read_text(encoding="utf-8")
 
     def folder(self, job_id: str, name: str) -> Path:
@@ -227,7 +225,9 @@ class Exports:
             JobError: where it is under way.
         """
         if self.get(job_id, name).is_under_way:
-            raise JobError("An export is deleted when it is done.", received=name, advice="Wait for its end.")
+            raise JobError(
+                f"The export {name} is under way: it can be deleted when it is done.", advice="Wait for its end."
+            )
         place = _place(self._jobs.get(job_id))
         with self._lock:
             self._known.pop((job_id, name), None)
@@ -299,7 +299,7 @@ class Exports:
     def _done(self, job_id: str, name: str) -> tuple[Export, Path]:
         found = self.get(job_id, name)
         if found.state != "done":
-            raise JobError("This needs an export that is done.", received=f"{name}, which is {found.state}")
+            raise JobError(f"The export {name} is {found.state}; this needs one that is done.")
         return found, _place(self._jobs.get(job_id)) / name
 
 
@@ -328,8 +328,7 @@ def _check(job: Job, export_format: str, preprocessing: str) -> None:
     known = [each.name for each in export_formats(job)]
     if not known:
         raise JobError(
-            "Models of this framework are not exported.",
-            received=f"the backend `{job.framework}`",
+            f"Models of the backend `{job.framework}` are not exported.",
             advice="Download the archive of the model instead.",
         )
     if export_format not in known:

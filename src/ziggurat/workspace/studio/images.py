@@ -198,9 +198,7 @@ class WebPictures:
                 return await self._fetched(url)
         except TimeoutError:
             raise DataError(
-                f"An image is fetched in at most {self._limit_s:g} seconds.",
-                received=f"nothing whole from `{_shown(url)}` in that time",
-                advice=f"Try again, or: {_UPLOAD}",
+                f"`{_shown(url)}` sent no whole image in {self._limit_s:g} seconds.", advice=f"Try again, or: {_UPLOAD}"
             ) from None
 
     async def _fetched(self, url: httpx.URL) -> tuple[str, bytes]:
@@ -261,7 +259,7 @@ def _checked_url(text: str) -> httpx.URL:
     if url.scheme not in DEFAULT_PORTS or not url.host:
         raise UsageError(rule, received=f"`{_shown(url)}`", advice=advice)
     if not 0 < port_of(url) < 1 << 16:
-        raise UsageError("A port is a number from 1 to 65535.", received=str(port_of(url)), advice=advice)
+        raise UsageError(f"{port_of(url)} is not a port, a number from 1 to 65535.", advice=advice)
     return url
 
 
@@ -294,9 +292,7 @@ async def _web_content(answer: httpx.Response, url: httpx.URL) -> bytes:
 def _check_size(size_bytes: int, url: httpx.URL) -> None:
     if size_bytes > WEB_PICTURE_BYTES:
         raise DataError(
-            f"An image that is fetched has at most {WEB_PICTURE_BYTES >> 20} MiB.",
-            received=f"more from `{_shown(url)}`",
-            advice=_UPLOAD,
+            f"The image at `{_shown(url)}` is too large: more than {WEB_PICTURE_BYTES >> 20} MiB.", advice=_UPLOAD
         )
 
 

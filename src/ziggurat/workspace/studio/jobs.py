@@ -165,7 +165,7 @@ class Jobs:
         """
         job = self._store.jobs.get(self.id_of(job_id, (kind,)))
         if job.kind != kind:
-            raise JobError(f"This needs a job of kind {kind}.", received=f"{job_id}, of kind {job.kind}")
+            raise JobError(f"{job_id} is of kind {job.kind}; this needs a job of kind {kind}.")
         return job
 
     def folder(self, job_id: str) -> JobFolder:
@@ -316,8 +316,8 @@ class Jobs:
         job = self.get(job_id)
         if not self._supervisor.owns(Path(job.folder)):
             raise JobError(
-                "Checkpoints are removed in the workspace only.",
-                received=f"{job_id}, which is in {os.path.realpath(job.folder)}",
+                f"The folder of {job_id} is outside of the workspace, in {os.path.realpath(job.folder)}; "
+                "checkpoints are removed in the workspace only.",
                 advice="Remove it there: ziggurat checkpoint remove.",
             )
         self._refuse_deletion(job_id, checkpoint)
@@ -399,8 +399,7 @@ class Jobs:
         """
         if name == "learning_rate" and not 0 < value < math.inf:
             raise ConfigurationError(
-                "A learning rate must be a number above 0.",
-                received=f"{value:g}",
+                f"{value:g} is no learning rate: it must be a number above 0.",
                 advice="Typical rates are 0.0001 to 0.1.",
                 details={"field": name},
             )
@@ -424,16 +423,14 @@ class Jobs:
         job = self.get(job_id)
         if not job.is_active or job.kind not in RUN_KINDS:
             raise JobError(
-                "A hyperparameter goes back to its schedule while a training runs.",
-                received=f"{job_id} is {job.state}",
+                f"{job_id} is {job.state}; a hyperparameter goes back to its schedule while a training runs.",
                 advice="Ask again once it runs; a clone begins with its schedule.",
             )
         path = JobFolder(Path(job.folder)).hyperparameters
         known = dict(_lines(path))
         if name not in known:
             raise JobError(
-                "Only a hyperparameter that was set by hand goes back to its schedule.",
-                received=f"`{name[:50]}` of {job_id}, which is not set",
+                f"`{name[:50]}` of {job_id} was not set by hand, so it does not go back to its schedule.",
                 advice=f"Set by hand are: {', '.join(known)}." if known else "There is nothing to do: it follows it.",
             )
         rest = "".join(f"{each}: {text}\n" for each, text in known.items() if each != name)

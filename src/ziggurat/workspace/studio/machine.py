@@ -194,7 +194,7 @@ def _number(settings: Mapping[str, Any], name: str, default: int) -> int:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ConfigurationError(f"The studio's setting `{name}` is a whole number from 0.", received=repr(value))
+        raise ConfigurationError(f"The studio's setting `{name}` is {value!r}, not a whole number from 0.")
     return value
 
 
@@ -294,8 +294,7 @@ class Limits:
 def _check(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not _LEAST[name] <= value <= _MOST:
         raise ConfigurationError(
-            f"`{name}` is a whole number from {_LEAST[name]}.",
-            received=repr(value)[:50],
+            f"`{name}` is {repr(value)[:50]}, not a whole number from {_LEAST[name]}.",
             advice=_HELP[name],
             details={"field": name},
         )

@@ -67,8 +67,7 @@ def read_model_inputs(folder: JobFolder) -> ModelInputs:
         learned = task(name)
     except UnknownNameError:
         raise PluginError(
-            "A model is used with the package that brings its task.",
-            received=f"the task `{name}`, which is not installed",
+            f"The task `{name}` is not installed: a model is used with the package that brings its task.",
             advice="Install that package and start the studio again.",
         ) from None
     return ModelInputs(kind=_KINDS.get(schema.parts[0], "image"), task=learned, schema=schema)
@@ -76,5 +75,6 @@ def read_model_inputs(folder: JobFolder) -> ModelInputs:
 
 def _damaged(folder: JobFolder, error: Exception) -> DataError:
     return DataError(
-        f"What a model learned must stand in {folder.task}.", received=str(error), advice="Train the model again."
+        f"What the model learned cannot be read from {folder.task}: {str(error).rstrip('.')}.",
+        advice="Train the model again.",
     )

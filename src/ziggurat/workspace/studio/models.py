@@ -97,12 +97,13 @@ class Models:
         given = {name: values for name, values in (("rows", rows), ("texts", texts)) if values}
         if len(given) != 1:
             raise UsageError(
-                "A prediction is for `rows` of a table, or for `texts`.",
-                received="none" if not given else "both",
+                "Neither `rows` nor `texts` are given to predict for."
+                if not given
+                else "Both `rows` and `texts` are given: a prediction is for one of them."
             )
         count = sum(map(len, given.values()))
         if count > MOST_VALUES:
-            raise UsageError(f"At most {MOST_VALUES} rows or texts are predicted for at once.", received=str(count))
+            raise UsageError(f"{count} rows or texts are given; at most {MOST_VALUES} are predicted for at once.")
         folder = self._trained(job_id)
         return self._inference.predict_values(folder, checkpoint or None, given, top, device or None, drawn=drawn)
 
@@ -247,9 +248,7 @@ class Published:
         for each in self.all():
             if each.name == name:
                 return each
-        raise MissingEntryError(
-            "There is no published model of that name.", received=name[:200], advice="Look at the list of them."
-        )
+        raise MissingEntryError(f"There is no published model `{name[:200]}`.", advice="Look at the list of them.")
 
     def of_job(self, job_id: str) -> list[PublishedModel]:
         """Return the models that a job was published as, by name."""
@@ -279,8 +278,8 @@ class Published:
         found = chosen_checkpoint(job, checkpoint)
         if job.is_active or job.state == "queued":
             raise JobError(
-                "A model is published when its training has ended: until then checkpoints come and go.",
-                received=f"{job_id}, which is {job.state}",
+                f"{job_id} is {job.state}; a model is published when its training has ended: until then "
+                "checkpoints come and go.",
                 advice="Stop it first, or wait for its end.",
             )
         made = PublishedModel(
@@ -290,8 +289,7 @@ class Published:
             known = self.all()
             if any(each.name == name for each in known):
                 raise UsageError(
-                    "The name of a published model must be its own.",
-                    received=name,
+                    f"There is a published model of the name {name} already.",
                     advice="Choose another name, or withdraw that one first.",
                     details={"field": "name"},
                 )
@@ -322,8 +320,7 @@ class Published:
         used = [each.name for each in self.of_job(job_id) if checkpoint in ("", each.checkpoint)]
         if used:
             raise JobError(
-                "What is published is kept: a published model cannot be deleted.",
-                received=f"{checkpoint or job_id}, published as {', '.join(used)}",
+                f"{checkpoint or job_id} is published as {', '.join(used)}, and a published model cannot be deleted.",
                 advice="Withdraw it first, on the export page.",
                 details={"job": job_id, "published": used},
             )
@@ -340,8 +337,8 @@ def _check_name(name: str) -> None:
     is_path = any(part in ("", ".", "..") for part in name.split("/"))  # it is a part of addresses
     if is_path or len(name) > _NAME_LENGTH or not name.isprintable():
         raise ConfigurationError(
-            f"The name of a published model has 1 to {_NAME_LENGTH} printable characters, and is no path.",
-            received=repr(name[:50]),
+            f"{name[:50]!r} is no name of a published model: it has 1 to {_NAME_LENGTH} printable "
+            "characters, and is no path.",
             advice="Such as `LeNet on digits`.",
             details={"field": "name"},
         )

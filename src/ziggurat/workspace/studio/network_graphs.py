@@ -166,8 +166,7 @@ class GraphCache:
         """
         if not _NAME.fullmatch(name) or name in self._written or not self._touch(name):
             raise MissingEntryError(
-                "The graph of a network is kept for a while only, and this one is not there any more.",
-                received=f"`{name[:100]}`",
+                f"The graph `{name[:100]}` is not there any more: it is kept for a while only.",
                 advice="Press Visualize on the page for a new model again.",
             )
         return self._folder / name

@@ -153,7 +153,7 @@ class OperatingPoints:
         model = self._jobs.of_kind(model_id, "train")
         job = self._jobs.get(evaluation) if evaluation else self._newest(model.id)
         if job.parent != model.id:
-            raise JobError("The evaluation is of another model.", received=evaluation, advice="Name one of this model.")
+            raise JobError(f"The evaluation {evaluation} is of another model.", advice="Name one of this model.")
         results = self._evaluations.results(job.id)
         learned, summary = results.task, results.summary
         names = _names(results)
@@ -165,22 +165,22 @@ class OperatingPoints:
             if name not in names:
                 raise UnknownNameError("class with a threshold", name, names)
         if not given and threshold is None:
-            raise UsageError("An operating point needs a threshold.", advice="Such as 0.7, or one for each class.")
+            raise UsageError(
+                "No threshold is given: an operating point needs one.", advice="Such as 0.7, or one for each class."
+            )
         usual = learned.default_threshold if threshold is None else threshold
         values = tuple(float(given.get(name, usual)) for name in names)
         for name, value in zip(names, values, strict=True):
             if not learned.least_threshold <= value <= 1:
                 raise UsageError(
-                    f"A threshold must be a number from {learned.least_threshold:g} to 1.",
-                    received=f"{value:g} for {name}",
+                    f"The threshold {value:g} for {name} is not a number from {learned.least_threshold:g} to 1.",
                     details={"field": "thresholds"},
                 )
         folder, checkpoint = JobFolder(Path(model.folder)), str(summary["checkpoint"])
         digest = checkpoint_digest(folder, checkpoint)
         if not digest:
             raise JobError(
-                f"The checkpoint {checkpoint} of the evaluation is gone.",
-                received=job.id,
+                f"The checkpoint {checkpoint} of the evaluation {job.id} is gone.",
                 advice="Evaluate the best checkpoint, and choose on that.",
             )
         point = OperatingPoint(
@@ -215,8 +215,7 @@ class OperatingPoints:
             if job.kind == "evaluate" and job.state == "done" and job.spec.get("split") == _SPLIT:
                 return job
         raise JobError(
-            "Thresholds are chosen on an evaluation of the validation split, and this model has none.",
-            received=model_id,
+            f"The model {model_id} has no evaluation of the validation split, on which thresholds are chosen.",
             advice="Evaluate it first: ziggurat job evaluate JOB --split val.",
             details={"field": "evaluation"},
         )

@@ -123,7 +123,7 @@ def original_image(dataset: Dataset, entry: Entry, offered: Sequence[str], part:
     image = dataset.manifest.image
     stored = _as_shown(_stored(dataset, entry, part), entry.key)
     if image is None or stored is None:
-        raise DataError("An original is shown of samples with images.", received=f"kind {dataset.kind}")
+        raise DataError(f"This dataset is of kind {dataset.kind}, and an original is shown of samples with images.")
     is_source = image.encoding == "reference"
     return OriginalImage(content=stored[0], media_type=stored[1], is_source=is_source, name=name)
 

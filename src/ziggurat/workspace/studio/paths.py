@@ -97,9 +97,7 @@ class Paths:
         for root in roots:
             if not root.startswith("/") or "\0" in root or not os.path.isdir(root):
                 raise UsageError(
-                    "An allowed folder must be the absolute path of a folder that exists.",
-                    received=f"`{root}`",
-                    advice="Enter a path such as /data.",
+                    f"`{root}` is not the absolute path of a folder that exists.", advice="Enter a path such as /data."
                 )
         self._settings.set("roots", list(dict.fromkeys(roots)))
 
@@ -112,8 +110,7 @@ class Paths:
         folder = self.folder_to_allow(path)
         if not folder:
             raise UsageError(
-                "An allowed folder must be a folder that exists, is not hidden, and is not `/`.",
-                received=f"`{path}`",
+                f"`{path}` cannot be an allowed folder: it does not exist, is hidden, or is `/`.",
                 advice="Check the path.",
             )
         with self._changing:
@@ -133,8 +130,7 @@ class Paths:
             left = [each for each in self.chosen if each != folder and os.path.realpath(each) != real]
             if len(left) == len(self.chosen):
                 raise UsageError(
-                    "Only a folder that is in the list can be removed from it.",
-                    received=f"`{folder}`",
+                    f"The folder `{folder}` is not in the list, so it cannot be removed from it.",
                     advice=f"The list: {', '.join(self.chosen) or 'empty'}.",
                 )
             self._settings.set("roots", left)
@@ -168,15 +164,12 @@ class Paths:
         if not real or not self._is_offered(real):
             command = f"ziggurat settings allow {shlex.quote(path.removeprefix('file://'))}"
             raise UsageError(
-                "A path must lie in a folder that is allowed in this studio.",
-                received=f"`{path}`",
+                f"`{path}` is in no folder that is allowed in this studio.",
                 advice=f"An admin allows it with `{command}`, or under Settings. Or upload the files.",
                 details={"reason": NOT_ALLOWED, "command": command},
             )
         if not os.path.exists(real):
-            raise UsageError(
-                "A path must lead to a file or folder that exists.", received=f"`{path}`", advice="Check it."
-            )
+            raise UsageError(f"`{path}` does not exist.", advice="Check it.")
         return Path(real)
 
     def listing(self, path: str = "") -> FolderList:
@@ -242,8 +235,7 @@ class Paths:
         has_text = isinstance(network, Mapping) and isinstance(network.get("text"), str)
         if _is_file(network) and not has_text:
             raise UsageError(
-                "A network file is sent with its text.",
-                received=str(network)[:200],
+                f"The network file {str(network)[:200]} is sent without its text.",
                 advice='As in {"source": "file", "path": "network.py", "text": "class UserModel…"}.',
             )
         rest = {name: value for name, value in spec.items() if name not in ("network", "name", "notes")}

@@ -83,13 +83,11 @@ class Predictions:
             self.summary: dict[str, Any] = json.loads(self._files.summary.read_text("utf-8", "surrogateescape"))
         except (OSError, ValueError) as error:
             raise StorageError(
-                f"The results in {folder} must be readable.", received=str(error), advice=_AGAIN
+                f"The results in {folder} cannot be read: {str(error).rstrip('.')}.", advice=_AGAIN
             ) from error
         missing = [name for name in ("split", "count", "classifier") if name not in self.summary]
         if missing:
-            raise StorageError(
-                f"The results in {folder} must be whole.", received=f"no {', no '.join(missing)}", advice=_AGAIN
-            )
+            raise StorageError(f"The results in {folder} are not whole: no {', no '.join(missing)}.", advice=_AGAIN)
         self.is_classifier = bool(self.summary["classifier"])
         self.class_names: list[str] = list(self.summary.get("classes") or ())
         self.split: str = self.summary["split"]
@@ -114,8 +112,7 @@ class Predictions:
             return task(self.task_name)
         except UnknownNameError:
             raise PluginError(
-                "The package that brings a task also shows its results.",
-                received=f"the task `{self.task_name}`, which is not installed",
+                f"The task `{self.task_name}` is not installed, and its package shows its results.",
                 advice="Install that package and start the studio again.",
             ) from None
 
@@ -372,7 +369,7 @@ class Predictions:
         """
         place = self.known_place(row)
         if place is None:
-            raise UsageError("A row is that of a sample that was predicted for.", received=str(row))
+            raise UsageError(f"Row {row} is of no sample that was predicted for.")
         return place
 
     def known_place(self, row: int) -> int | None:
@@ -385,8 +382,7 @@ class Predictions:
     def _select_by_score(self, chosen: SampleFilter) -> np.ndarray:
         if chosen.is_about_classes:
             raise JobError(
-                "This needs a network that classifies.",
-                received=f"results of the task `{self.task_name}`",
+                f"The results are of the task `{self.task_name}`; this needs a network that classifies.",
                 advice="Filter by the score; order by `hardest`, `easiest` or `row`.",
             )
         if not self.has_samples:
@@ -443,7 +439,9 @@ class Predictions:
 
     def _check_class(self, class_index: int) -> None:
         if not 0 <= class_index < len(self.class_names):
-            raise UsageError(f"A class has a number from 0 to {len(self.class_names) - 1}.", received=str(class_index))
+            raise UsageError(
+                f"There is no class {class_index}: they have numbers from 0 to {len(self.class_names) - 1}."
+            )
 
     def _whole(self, name: str) -> np.ndarray:
         return np.array(self._mapped(name))
@@ -457,7 +455,7 @@ class Predictions:
             return np.load(path, mmap_mode=mode, allow_pickle=False)
         except (OSError, ValueError) as error:
             raise StorageError(
-                f"The results in {path.parent} must be whole.", received=str(error), advice=_AGAIN
+                f"The results in {path.parent} are damaged: {str(error).rstrip('.')}.", advice=_AGAIN
             ) from error
 
 

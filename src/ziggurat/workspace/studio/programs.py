@@ -59,10 +59,10 @@ class Programs:
         """
         content = {"kind": "program", "version": 1, **request.spec}
         if content["kind"] != "program":
-            raise SpecError("A program has a spec of kind program.", received=str(content["kind"]))
+            raise SpecError(f"The spec is of kind {content['kind']}, and a program has one of kind program.")
         script = content.get("script", "")
         if not isinstance(script, str):
-            raise SpecError("`script` must be text.", received=repr(script), details={"field": "script"})
+            raise SpecError(f"`script` is {script!r}, not text.", details={"field": "script"})
         if script:
             parse_spec(content, source="the request")  # a wrong path is refused as one
         program = self._program(text, source, request.parent, script)
@@ -101,7 +101,7 @@ class Programs:
 
     def _program(self, text: str, source: str, parent: str, script: str) -> ProgramFiles:
         if text and source:
-            raise UsageError("A program is given as text or by its place.", received="both", advice="Leave one out.")
+            raise UsageError("The program is given both as text and by its place.", advice="Leave one out.")
         if parent:
             before: Mapping[str, Any] = self._jobs.of_kind(parent, "program").spec
             script = script or str(before.get("script", ""))
@@ -114,7 +114,5 @@ class Programs:
         if source:
             return program_at(self._paths.allowed(source), script)
         raise ProgramCodeError(
-            "A program is a Python script.",
-            received="nothing",
-            advice="Send its text, a file, a zip archive or a folder.",
+            "No program is given: send a Python script.", advice="Send its text, a file, a zip archive or a folder."
         )

@@ -117,14 +117,12 @@ class Retrainings:
         former = self._former(dataset_id, model_id or (str(asked.parent) if asked else ""))
         if dataset_id in former.depends_on:
             raise JobError(
-                "A training is repeated on another dataset than its own.",
-                received=f"{former.id}, which was trained on {dataset_id}",
+                f"{former.id} was trained on {dataset_id}, and a training is repeated on another dataset than its own.",
                 advice="Name a new version, or clone the training.",
             )
         if asked is not None and asked.state not in _USABLE:
             raise JobError(
-                "An evaluation that is compared must be done, or be in the queue.",
-                received=f"{asked.id}, which is {asked.state}",
+                f"The evaluation {asked.id} is {asked.state}; to be compared it must be done, or be in the queue.",
                 advice="Name another evaluation, or evaluate again.",
             )
         before = asked or self._newest(former, split)
@@ -170,8 +168,7 @@ class Retrainings:
         found = self.former(dataset_id)
         if found is None:
             raise JobError(
-                "A training is repeated that is done.",
-                received=f"{dataset_id}, and no finished training of a version that it came from",
+                f"There is no finished training of a version that {dataset_id} came from, so none can be repeated.",
                 advice="Name the training, or start one on this dataset.",
             )
         return found

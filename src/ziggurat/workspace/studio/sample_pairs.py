@@ -59,11 +59,12 @@ def pair_samples(first: Predictions, second: Predictions, folder_of: FolderOf) -
     """
     if (first.task_name, first.is_classifier) != (second.task_name, second.is_classifier):
         raise JobError(
-            "Evaluations are compared that have the same task.", received=f"{first.task_name} and {second.task_name}"
+            f"The tasks differ, {first.task_name} and {second.task_name}, and evaluations of the same "
+            "task are compared."
         )
     if first.split != second.split:
         raise JobError(
-            "Evaluations are compared that have the same split.", received=f"{first.split} and {second.split}"
+            f"The splits differ, {first.split} and {second.split}, and evaluations of the same split are compared."
         )
     names = ("data", "samples_digest")
     if all(first.summary.get(name) == second.summary.get(name) for name in names):
@@ -82,8 +83,8 @@ def _joined(first: Predictions, second: Predictions, folders: list[Path]) -> Sam
     found = match_samples(ours, theirs)
     if not len(found.first):
         raise JobError(
-            "Evaluations of different datasets are compared where they have samples with the same content.",
-            received=f"{len(first)} and {len(second)} samples, none of them the same",
+            f"None of the {len(first)} and {len(second)} samples have the same content, so evaluations "
+            "of these datasets cannot be compared."
         )
     is_compared = ours.has_labels and theirs.has_labels
     return SamplePairs(
@@ -100,8 +101,7 @@ def _joined(first: Predictions, second: Predictions, folders: list[Path]) -> Sam
 def _samples(found: Predictions, folder: Path) -> SplitSamples:
     if not (folder / MANIFEST_NAME).is_file():
         raise JobError(
-            "Evaluations of different data are compared where both are of datasets that are still there.",
-            received=str(folder),
+            f"The dataset {folder} is not there any more, so evaluations of different data cannot be compared.",
             advice="Compare evaluations of the same data, or create a dataset of each.",
         )
     with Dataset(folder) as dataset:

@@ -64,7 +64,7 @@ class SavedItems:
         size = len(json.dumps(content, separators=(",", ":")))
         if size > MOST_BYTES:
             raise UsageError(
-                f"The content of a saved item must have at most {as_bytes(MOST_BYTES)}.", received=as_bytes(size)
+                f"The content of the saved item has {as_bytes(size)}; at most {as_bytes(MOST_BYTES)} are kept."
             )
         return self._items.put(owner, _known(kind), name, content)
 
@@ -76,9 +76,7 @@ class SavedItems:
             MissingEntryError: where there is no such item.
         """
         if not self._items.delete(owner, _known(kind), name):
-            raise MissingEntryError(
-                f"There is no saved {kind} of that name.", received=name, advice="List the saved items first."
-            )
+            raise MissingEntryError(f"There is no saved {kind} `{name}`.", advice="List the saved items first.")
 
 
 def _known(kind: str) -> str:

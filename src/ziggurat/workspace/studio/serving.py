@@ -40,7 +40,9 @@ class Serving:
         found = self._exports.get(job_id, name)
         folder = self._exports.folder(job_id, name)
         if found.format != _FORMAT:
-            raise UsageError("Only ONNX exports are served.", received=found.format, advice="Export it as ONNX.")
+            raise UsageError(
+                f"The export has the format {found.format}; only ONNX exports are served.", advice="Export it as ONNX."
+            )
         state = self._servers.start((job_id, name), folder)
         self._tell(job_id)
         return state

@@ -116,9 +116,9 @@ class Training:
             DataError: where networks are not trained on such data.
         """
         if not 1 <= count <= _MOST_IMAGES:
-            raise UsageError(f"From 1 to {_MOST_IMAGES} images are shown.", received=str(count))
+            raise UsageError(f"{count} images are asked for; from 1 to {_MOST_IMAGES} are shown.")
         if not 0 <= seed < 2**32:
-            raise UsageError("A seed is a whole number from 0.", received=str(seed))
+            raise UsageError(f"The seed {seed} is not a whole number from 0.")
         dataset = self._jobs.get(dataset_id)
         if dataset.kind != "dataset" or dataset.state != "done":
             received = f"{dataset_id}, of kind {dataset.kind}, {dataset.state}"
@@ -183,7 +183,7 @@ class Training:
             ZigguratError: where the training cannot succeed.
         """
         if request.dataset and (dataset := self._jobs.of_kind(request.dataset, "dataset")).state != "done":
-            raise JobError("A test batch needs a dataset that is done.", received=f"{dataset.id}, {dataset.state}")
+            raise JobError(f"The dataset {dataset.id} is {dataset.state}; a test batch needs one that is done.")
         complete = self._complete(request)
         self._refuse(complete)
         spec = with_backend(_specs(complete)[0])

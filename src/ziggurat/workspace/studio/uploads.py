@@ -143,9 +143,7 @@ class Uploads:
     def _place(self, upload_id: str) -> Path:
         place = self.folder / upload_id if _ID.fullmatch(upload_id) else None
         if place is None or not place.is_dir():
-            raise MissingEntryError(
-                "There is no such upload.", received=f"`{upload_id}`", advice="Send the files again."
-            )
+            raise MissingEntryError(f"There is no upload `{upload_id}`.", advice="Send the files again.")
         return place
 
 
@@ -174,7 +172,7 @@ class Incoming:
         """
         self._left -= len(block)
         if self._left < 0:
-            raise DataError("An upload is no larger than this studio permits.", advice="Copy the data to the machine.")
+            raise DataError("The upload is larger than this studio permits.", advice="Copy the data to the machine.")
         with storage_errors(self._partial):
             if self._file is None:
                 self._file = self._partial.open("wb")

@@ -61,8 +61,7 @@ def frames_of_file(tasks: Tasks, name: str, file: Path) -> list[tuple[str, bytes
             if "time_limit_s" not in (error.details or {}):
                 raise
             raise DataError(
-                f"The frames of a video must be read within {_TIME_LIMIT_S:g} seconds.",
-                received=f"`{name}`, which takes longer",
+                f"The frames of the video `{name}` cannot be read within {_TIME_LIMIT_S:g} seconds.",
                 advice="Cut a part out of it, or convert it to a smaller size.",
             ) from error
         return [(each["name"], Path(each["file"]).read_bytes()) for each in found["frames"]]
@@ -71,7 +70,6 @@ def frames_of_file(tasks: Tasks, name: str, file: Path) -> list[tuple[str, bytes
 def _check_size(name: str, size_bytes: int) -> None:
     if size_bytes > VIDEO_BYTES:
         raise UsageError(
-            f"A video has at most {VIDEO_BYTES >> 20} MiB.",
-            received=f"`{name}` with {size_bytes >> 20} MiB",
+            f"The video `{name}` has {size_bytes >> 20} MiB; {VIDEO_BYTES >> 20} MiB is the most.",
             advice="Cut a part out of it.",
         )

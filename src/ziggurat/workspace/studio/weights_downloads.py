@@ -117,9 +117,7 @@ class WeightsDownloads:
         with self._lock:
             known = self._known.get(name)
             if known is None:
-                raise MissingEntryError(
-                    "There is no such download.", received=f"`{name[:100]}`", advice="Look at the list of them."
-                )
+                raise MissingEntryError(f"There is no download `{name[:100]}`.", advice="Look at the list of them.")
             if known.is_under_way:
                 self._known[name] = replace(known, state="canceled")
             else:

@@ -302,8 +302,7 @@ def _newest_checkpoint(folder: Path) -> str:
     metagraphs = sorted(folder.glob("*.meta"), key=lambda each: each.stat().st_mtime)
     if not metagraphs:
         raise DataError(
-            "A model's folder must hold a saved_model.pb, or a checkpoint with its .meta file.",
-            received=str(folder),
+            f"`{folder}` holds neither a saved_model.pb nor a checkpoint with its .meta file.",
             advice="Name the file itself.",
         )
     return str(metagraphs[-1]).removesuffix(".meta")
@@ -440,8 +439,7 @@ def _held_by(chosen: ExportFormat) -> Iterator[None]:
     except Exception as error:  # each of them has errors of its own
         others = [each for each in FORMATS if each != chosen.name]
         raise ConfigurationError(
-            f"The format `{chosen.name}` must have every operation of the network.",
-            received=_conversion_problem(error),
+            f"The format `{chosen.name}` cannot hold this network: {_conversion_problem(error).rstrip('.')}.",
             advice=f"Choose another one: {', '.join(others)}.",
         ) from error
 

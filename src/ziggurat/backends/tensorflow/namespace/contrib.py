@@ -128,8 +128,7 @@ class _BlockCell(tf.nn.rnn_cell.BasicLSTMCell):
     ) -> None:
         if use_peephole or cell_clip not in (None, -1):
             raise UsageError(
-                "`LSTMBlockCell` has neither peepholes nor a limit here.",
-                received=f"cell_clip={cell_clip}, use_peephole={use_peephole}",
+                f"`LSTMBlockCell` got cell_clip={cell_clip}, use_peephole={use_peephole}, which it does not have here.",
                 advice="Use `tf.nn.rnn_cell.LSTMCell`.",
             )
         super().__init__(num_units, forget_bias, **{"name": "lstm_cell", **options})

@@ -94,8 +94,7 @@ def _held_by(chosen: ExportFormat) -> Iterator[None]:
 def _not_held(chosen: ExportFormat, received: str) -> ConfigurationError:
     others = [each for each in FORMATS if each != chosen.name]
     return ConfigurationError(
-        f"The format `{chosen.name}` must have every operation of the network.",
-        received=received,
+        f"The format `{chosen.name}` cannot hold this network: {received.rstrip('.')}.",
         advice=f"Choose another one: {', '.join(others)}.",
     )
 

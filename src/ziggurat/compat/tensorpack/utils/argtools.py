@@ -109,8 +109,7 @@ def call_only_once(func: Callable[..., Any]) -> Callable[..., Any]:
     def once(self: Any, *arguments: Any, **options: Any) -> Any:
         if self.__dict__.get(place):
             raise StateError(
-                f"`{type(self).__name__}.{func.__name__}` is called once for each object.",
-                received="a second call",
+                f"`{type(self).__name__}.{func.__name__}` was called a second time; it is called once for each object.",
                 advice="Make another object.",
             )
         self.__dict__[place] = True

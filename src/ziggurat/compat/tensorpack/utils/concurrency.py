@@ -173,7 +173,7 @@ class OrderedContainer:
     def get(self) -> tuple[int, Any]:
         """Return the next rank and its item."""
         if not self.has_next():
-            raise StateError("Items are given in the order of their ranks.", received=f"{self.wait_for} is missing")
+            raise StateError(f"Item {self.wait_for} is missing: items are given in the order of their ranks.")
         self.wait_for += 1
         return self.ranks.pop(0), self.data.pop(0)
 

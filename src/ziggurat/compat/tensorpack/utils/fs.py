@@ -42,8 +42,8 @@ def download(
     size = path.stat().st_size if path.is_file() else None
     if size is None or expect_size not in (None, size):
         raise DataError(
-            "A program that runs here downloads no files.",
-            received=f"{path} is {'missing' if size is None else f'{size} bytes long, not {expect_size}'}",
+            f"{path} is {'missing' if size is None else f'{size} bytes long, not {expect_size}'}, and a "
+            "program that runs here downloads no files.",
             advice=f"Fetch {url} yourself and put it there.",
         )
     return str(path)

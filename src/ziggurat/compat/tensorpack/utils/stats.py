@@ -57,7 +57,7 @@ class StatCounter:
 
     def _some(self) -> list[Any]:
         if not self._values:
-            raise StateError("A statistic is of one value at least.", received="none", advice="Call `feed` before.")
+            raise StateError("The statistic has no value yet.", advice="Call `feed` before.")
         return self._values
 
 

@@ -233,12 +233,10 @@ def draw_boxes(
     corners = np.asarray(boxes, np.int32).reshape(-1, 4)
     sizes = corners[:, 2:] - corners[:, :2] + 1
     if labels is not None and len(labels) != len(corners):
-        raise DataError("Each box has a label.", received=f"{len(labels)} labels of {len(corners)} boxes")
+        raise DataError(f"There are {len(labels)} labels for {len(corners)} boxes.")
     is_inside = (corners >= 0).all() and (corners[:, 2:] <= (im.shape[1], im.shape[0])).all()
     if not is_inside or (sizes <= 0).any():
-        raise DataError(
-            "Boxes are inside the image, with their upper left corner first.", received=str(corners.tolist())
-        )
+        raise DataError(f"A box is empty or reaches out of the image: {corners.tolist()}.")
     chosen = tuple(color or (15, 128, 15))
     image = cv2.cvtColor(im, cv2.COLOR_GRAY2BGR) if im.ndim == 2 or im.shape[2] == 1 else im.copy()
     order: list[int] = np.argsort(-sizes.prod(axis=1)).tolist()
@@ -254,11 +252,13 @@ def _batch(patches: Any) -> np.ndarray:
     try:
         images = np.asarray(patches)
     except ValueError as error:
-        raise DataError("Images of a grid have one size.", received=str(error), advice="Give `pad=True`.") from error
+        raise DataError(
+            f"The images of the grid differ in size: {str(error).rstrip('.')}.", advice="Give `pad=True`."
+        ) from error
     if images.ndim == 3:
         images = images[..., None]
     if images.ndim != 4 or images.shape[3] not in (1, 3):
-        raise DataError("Images are (N, H, W), or (N, H, W, C) with 1 or 3 channels.", received=str(images.shape))
+        raise DataError(f"Images of shape {images.shape} are neither (N, H, W), nor (N, H, W, C) with 1 or 3 channels.")
     return images
 
 
@@ -277,7 +277,7 @@ def _padded(patches: Sequence[np.ndarray], color: _Color) -> np.ndarray:
 def _grid(images: np.ndarray, rows: int, columns: int, border: int | None, color: _Color) -> np.ndarray:
     count, height, width, channels = images.shape
     if count > rows * columns:
-        raise UsageError("The grid has room for all images.", received=f"{count} images on {rows} x {columns} fields")
+        raise UsageError(f"{count} images do not fit into a grid of {rows} x {columns}.")
     gap = int(0.05 * min(height, width)) if border is None else border
     channels = max(channels, 1 if isinstance(color, int) else 3)
     grid = np.empty((rows * (height + gap) - gap, columns * (width + gap) - gap, channels), np.uint8)

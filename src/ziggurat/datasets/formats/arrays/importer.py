@@ -84,10 +84,7 @@ class _ArrayScan(Scan):
             if name not in self._used:
                 yield Problem(key=name, kind="no-picture", reason="It is no file.", left_out=True, why=_NO_FILE)
         if not self._first:
-            raise DataError(
-                "A source of arrays is a folder with `.npy` or `.npz` files.",
-                received=f"`{self._source}` without any that can be read",
-            )
+            raise DataError(f"`{self._source}` has no `.npy` or `.npz` file that can be read.")
 
     @property
     def schema(self) -> Schema:

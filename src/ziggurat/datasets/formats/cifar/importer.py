@@ -65,8 +65,7 @@ class _CifarScan(Scan):
         self._source, self._files = source, _files(source)
         if not self._files:
             raise DataError(
-                "CIFAR has the files `data_batch_1` to `test_batch`, or `train` and `test` with `meta`.",
-                received=f"`{source}` without them",
+                f"`{source}` has no files of CIFAR: `data_batch_1` to `test_batch`, or `train` and `test` with `meta`."
             )
         is_ten = self._files[0] in _TEN
         self._label_field, names_field = (b"labels", b"label_names") if is_ten else _LABELS[labels]
@@ -83,8 +82,7 @@ class _CifarScan(Scan):
             if not isinstance(labels, list) or len(labels) != len(images):
                 count = plural(len(labels), "label") if isinstance(labels, list) else "no labels"
                 raise DataError(
-                    "A batch of CIFAR has a label for each image.",
-                    received=f"`{file}`: {plural(len(images), 'image')}, {count}",
+                    f"The batch `{file}` has {plural(len(images), 'image')} and {count}.",
                     advice="It is damaged: get it again.",
                 )
             split = "test" if file.startswith("test") else "train"
@@ -134,9 +132,9 @@ def read_batch(path: Path) -> dict[Any, Any]:
             raise DataError("A batch of CIFAR has at most 1 GiB.", received=f"`{path.name}`")
         found = load_plain_pickle(read_source_file(path), names=ARRAY_NAMES)
     except (OSError, DatapointError) as error:
-        raise DataError("A batch of CIFAR can be read.", received=f"`{path.name}`: {error}") from None
+        raise DataError(f"The batch `{path.name}` of CIFAR cannot be read: {str(error).rstrip('.')}.") from None
     if not isinstance(found, dict):
-        raise DataError("A batch of CIFAR holds names and values.", received=f"`{path.name}`: {type(found).__name__}")
+        raise DataError(f"The batch `{path.name}` of CIFAR holds a {type(found).__name__}, not names and values.")
     return {name.encode("latin-1", "replace") if isinstance(name, str) else name: each for name, each in found.items()}
 
 
@@ -151,8 +149,7 @@ def images_of(content: Mapping[Any, Any], file: str) -> np.ndarray:
         return images
     form = f"{images.dtype} of {images.shape}" if isinstance(images, np.ndarray) else type(images).__name__
     raise DataError(
-        f"The images of a batch of CIFAR are rows of {_VALUES} bytes.",
-        received=f"`{file}`: {form}",
+        f"The images of `{file}` are not rows of {_VALUES} bytes: {form}.",
         advice="It is damaged, or of another size: get it again.",
     )
 

@@ -112,7 +112,7 @@ def class_places(source: Path, splits: str) -> list[ClassPlace]:
     """
     named = [] if splits == "no" else split_folders(source)
     if splits == "yes" and not named:
-        raise DataError("Folders of splits are named train, val or test.", received=f"none in `{source}`")
+        raise DataError(f"`{source}` has no folder that is named train, val or test.")
     if named and (splits == "yes" or _are_splits(source, named)):
         return [ClassPlace(split, name, tuple(folders_in(source / name))) for split, name in named]
     return [ClassPlace("", "", tuple(folders_in(source)))]
@@ -132,12 +132,11 @@ def listed_classes(source: Path) -> dict[str, str] | None:
         found = {entry["folder"]: entry["name"] for entry in content["classes"]}
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
-            f"`{CLASSES_NAME}` lists the classes of an export.",
-            received=f"{type(error).__name__} in `{path}`",
+            f"`{path}` does not list the classes of an export: {type(error).__name__}.",
             advice="Delete it to take the folders' names as classes.",
         ) from None
     if not all(isinstance(text, str) for pair in found.items() for text in pair):
-        raise DataError(f"`{CLASSES_NAME}` has texts for folders and names.", received=f"others in `{path}`")
+        raise DataError(f"`{path}` has something else than texts for folders and names.")
     return found
 
 

@@ -51,7 +51,7 @@ def annotation_files(source: Path, chosen: Sequence[str] = ()) -> list[str]:
     root = root_of(source)
     for name in chosen:
         if not (root / name).is_file():
-            raise DataError("`annotations` names JSON files of the source.", received=f"`{name}`, not in `{root}`")
+            raise DataError(f"The file `{name}` of `annotations` is not in `{root}`.")
     if chosen:
         return list(chosen)
     if source.is_file():

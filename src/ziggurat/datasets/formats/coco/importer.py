@@ -87,7 +87,9 @@ class _CocoScan(Scan):
     @property
     def schema(self) -> Schema:
         if self._schema is None:
-            raise StateError("The schema of a scan is there when the scan has ended.", advice="Iterate it to its end.")
+            raise StateError(
+                "The scan has not ended, and its schema is there when it has.", advice="Iterate it to its end."
+            )
         return self._schema
 
     def __iter__(self) -> Iterator[Sample | Problem]:
@@ -172,7 +174,8 @@ def _check_forms(files: Sequence[str], contents: Sequence[CocoContent]) -> None:
     form = forms.most_common(1)[0][0]
     is_class = form == WHOLE_IMAGES
     raise DataError(
-        f"COCO {form}: " + ("they are not read from JSON." if is_class else "no task learns from these yet."),
+        f"The source has COCO {form}: "
+        + ("they are not read from JSON." if is_class else "no task learns from these yet."),
         received=", ".join(f"`{path}`" for path in files[:5]),
         advice="List images and classes in a text file or a table."
         if is_class

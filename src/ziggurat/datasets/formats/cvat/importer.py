@@ -90,9 +90,9 @@ def _elements(path: Path, tags: Sequence[str]) -> Iterator[Element]:
         raise DataError(f"`{path.name}` cannot be read: {error.strerror}.") from None
     except DefusedXmlException as error:
         kind = type(error).__name__
-        raise DataError("A file of CVAT has no entities.", received=f"`{path.name}`: {kind}") from None
+        raise DataError(f"`{path.name}` has XML entities ({kind}), which no file of CVAT has.") from None
     except (ParseError, ValueError, LookupError) as error:
-        raise DataError("A file of CVAT is XML.", received=f"`{path.name}`: {error}") from None
+        raise DataError(f"`{path.name}` is no XML of CVAT: {str(error).rstrip('.')}.") from None
 
 
 def _labels(path: Path) -> Iterator[str]:

@@ -83,8 +83,7 @@ class _ValuesScan(Scan):
         self._numbers = NumberedClasses()
         if not self._files:
             raise DataError(
-                "A source of DIGITS has HDF5 files, in `train_db` and `val_db` or by themselves.",
-                received=f"`{source}` without any",
+                f"`{source}` has no HDF5 files of DIGITS, neither in `train_db` and `val_db` nor by themselves."
             )
 
     def __iter__(self) -> Iterator[Sample | Problem]:
@@ -225,10 +224,7 @@ def _split_of_file(name: str) -> str:
 
 
 def _no_values(path: Path, received: str) -> DataError:
-    return DataError(
-        "An HDF5 file of DIGITS holds `data` and `label`, one of each for a sample.",
-        received=f"`{path}` {received}",
-    )
+    return DataError(f"`{path}` {received}, not `data` and `label`, one of each for a sample.")
 
 
 def _root(source: Path) -> Path:

@@ -93,8 +93,7 @@ class _DatumScan(Scan):
         if first is None or not _has_values(first):
             what = "records that are no `Datum`" if self._stores else "no folder with `data.mdb`"
             raise DataError(
-                "A source of DIGITS has LMDB stores of Caffe's `Datum`, such as `train_db` and `val_db`.",
-                received=f"`{source}`: {what}",
+                f"`{source}` has no LMDB store of Caffe's `Datum`, such as `train_db`: {what}.",
                 advice="Name the folders of the stores with the options `train_images` and `val_images`.",
             )
         self._kind = _kind(self._stores[0], first)
@@ -144,8 +143,8 @@ class _DatumScan(Scan):
         for record, label in zip_longest(records, records_of(self._root / stores.labels)):
             if record is None or label is None:
                 raise DataError(
-                    "A store of labels has a record for each of the samples.",
-                    received=f"more in `{stores.labels if record is None else stores.records}`",
+                    "The stores of samples and labels differ in length: "
+                    f"`{stores.labels if record is None else stores.records}` has more."
                 )
             yield record, label
 
@@ -330,7 +329,7 @@ def shape_of(datum: Datum) -> tuple[int, int, int]:
         with Image.open(io.BytesIO(datum.data)) as image:
             return image.height, image.width, len(image.getbands())
     except (OSError, ValueError) as error:
-        raise DataError("An encoded Datum holds an image.", received=str(error)) from error
+        raise DataError(f"An encoded Datum holds no image that can be read: {str(error).rstrip('.')}.") from error
 
 
 def image_of(datum: Datum, address: str) -> bytes | np.ndarray:
@@ -378,8 +377,7 @@ def open_store(path: Path) -> EnvironmentLease:
         return EnvironmentLease(path)
     except OSError as error:
         raise DataError(
-            "A store of DIGITS is a folder with the file `data.mdb`.",
-            received=f"`{path}`: {error.strerror}",
+            f"`{path}` cannot be opened as a store of DIGITS, a folder with the file `data.mdb`: {error.strerror}.",
             advice="Name the folder that holds `data.mdb`.",
         ) from error
 

@@ -154,9 +154,7 @@ class _MetadataScan(Scan):
         if self._columns.kind in ("detection", "image-classification"):
             self._labels = survey_rows((row for _, row in table_rows(first)), self._columns)
             if self._labels is None:
-                raise DataError(
-                    "A row has a label.", received=f"none in `{first.path}`", advice="Set the option `label`."
-                )
+                raise DataError(f"No row of `{first.path}` has a label.", advice="Set the option `label`.")
             if first.has_several:
                 self._labels = replace(self._labels, names=first.labels)
         if self._columns.kind == "detection" and self._labels is not None:
@@ -201,8 +199,8 @@ class _MetadataScan(Scan):
             )
         if row is None or FILE_COLUMN not in row or (wanted not in ("", NO_LABEL) and wanted not in row):
             raise DataError(
-                f"Metadata has the column `{wanted if row and FILE_COLUMN in row else FILE_COLUMN}`.",
-                received=f"`{path}` with {', '.join(map(str, row)) if row else 'no row'}",
+                f"`{path}` has no column `{wanted if row and FILE_COLUMN in row else FILE_COLUMN}`; it has "
+                f"{', '.join(map(str, row)) if row else 'no row'}."
             )
         return columns_of((FILE_COLUMN,), "") if wanted == NO_LABEL and wanted not in row else columns_of(row, wanted)
 

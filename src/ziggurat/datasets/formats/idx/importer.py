@@ -101,10 +101,7 @@ class _IndexedScan(Scan):
         self._given = tuple(str(name) for name in options["class_names"])
         self._numbers = NumberedClasses()
         if not self._files:
-            raise DataError(
-                "A source of idx files has names such as `train-images-idx3-ubyte.gz`.",
-                received=f"`{source}` without any",
-            )
+            raise DataError(f"`{source}` has no idx files, such as `train-images-idx3-ubyte.gz`.")
 
     def __iter__(self) -> Iterator[Sample | Problem]:
         for files in self._files:

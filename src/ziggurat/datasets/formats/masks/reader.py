@@ -285,7 +285,7 @@ def read_color_map(path: Path) -> ColorMap:
         colours.append((int(found[2]), int(found[3]), int(found[4])))
         names.append((found["before"] or found["behind"] or "").strip().strip("\"'"))
     if not colours:
-        raise DataError("A color map has a line for each class.", received=f"`{path}`, which has none")
+        raise DataError(f"The color map `{path}` has no line.")
     return ColorMap(tuple(colours), tuple(names) if all(names) and len(set(names)) == len(names) else ())
 
 

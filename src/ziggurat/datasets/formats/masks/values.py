@@ -65,8 +65,7 @@ def table_of(values: Sequence[Any]) -> ValueTable:
     is_right = all(type(value) is int and 0 <= value < _BEYOND for value in values)
     if not is_right or len(set(values)) < len(values):
         raise ConfigurationError(
-            "`values` is a list of whole numbers from 0 to 65535, a different one for each class.",
-            received=repr(values),
+            f"`values` is {values!r}, not a list of whole numbers from 0 to 65535, a different one for each class.",
             advice="Such as: --option values=[0,50,100].",
             details={"field": "options.values"},
         )

@@ -105,7 +105,9 @@ class NamedScan(Scan):
     @property
     def schema(self) -> Schema:
         if self._schema is None:
-            raise StateError("The schema of a scan is there when the scan has ended.", advice="Iterate it to its end.")
+            raise StateError(
+                "The scan has not ended, and its schema is there when it has.", advice="Iterate it to its end."
+            )
         return self._schema
 
     def __iter__(self) -> Iterator[Sample | Problem]:
@@ -408,12 +410,10 @@ def text_lines(path: Path) -> list[str]:
     """
     try:
         if path.stat().st_size > _LARGEST_TEXT_BYTES:
-            raise DataError(
-                "A label file is a small text.", received=f"`{path.name}`, over {_LARGEST_TEXT_BYTES} bytes"
-            )
+            raise DataError(f"The label file `{path.name}` is too large: it has more than {_LARGEST_TEXT_BYTES} bytes.")
         data = path.read_bytes()
     except OSError as error:
-        raise DataError("A label file can be read.", received=f"`{path.name}`: {error.strerror}") from None
+        raise DataError(f"The label file `{path.name}` cannot be read: {error.strerror}.") from None
     return re.split(r"\r\n|\r|\n", decode_text(data)[0])
 
 

@@ -268,9 +268,7 @@ def names_in(path: Path) -> tuple[str, ...]:
     names = tuple(line.text.strip() for line in lines_of(path))
     twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if twice is not None:
-        raise DataError(
-            "Each class is named once.", received=f"`{twice}` twice in `{path}`", advice="Give one another name."
-        )
+        raise DataError(f"The class `{twice}` is twice in `{path}`.", advice="Give one another name.")
     return names
 
 

@@ -90,8 +90,7 @@ class _SiameseScan(Scan):
             yield each
         if not found:
             raise DataError(
-                "Pairs come from a list of `path path 0|1`, or from two or more folders of images, one for a class.",
-                received=f"`{self._source}` without any valid line or pair of classes",
+                f"`{self._source}` has neither a valid line `path path 0|1` nor two folders of images, one for a class."
             )
 
     @property

@@ -165,8 +165,7 @@ def _target(profile: ColumnProfile, reason: str, task: str) -> Target:
     is_class = _is_class(profile) if task == "guess" else task == "classes"
     if is_class and profile.distinct is None:
         raise DataError(
-            f"A target with classes has at most {MOST_CATEGORIES} of them.",
-            received=f"more in the column `{profile.name}`",
+            f"The target `{profile.name}` has more than {MOST_CATEGORIES} classes.",
             advice="Name another column with the option `target`.",
         )
     if not is_class and not profile.can_be("number"):

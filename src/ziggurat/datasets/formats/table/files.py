@@ -143,7 +143,7 @@ def table_files(source: Path, suffixes: Iterable[str], chosen: str = "") -> list
     )
     if chosen:
         if chosen not in names:
-            raise DataError("`file` names a file of the source's folder.", received=f"`{chosen}`; there: {names[:20]}")
+            raise DataError(f"`file` is `{chosen}`, which is not in the source's folder; there: {names[:20]}.")
         return [TableFile(source / chosen, "")]
     known = set(suffixes)
     bare = [name for name in names if not Path(name).suffix]

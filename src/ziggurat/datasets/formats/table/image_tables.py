@@ -112,7 +112,7 @@ def read_rows(path: Path, encoding: str = "") -> Iterator[tuple[int, dict[str, A
         else:
             yield from readers[path.suffix](path, encoding)
     except OSError as error:
-        raise DataError("A metadata file can be read.", received=f"`{path}`: {error.strerror or error}") from None
+        raise DataError(f"The metadata file `{path}` cannot be read: {error.strerror or error}.") from None
 
 
 def _read_csv(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, Any] | None]]:

@@ -178,8 +178,7 @@ def _reader(file: TableFile, options: Mapping[str, Any], description: Descriptio
     )
     if dialect.is_decimal_open and not options["decimal"]:
         raise DataError(
-            "It is not clear whether 1,234 is 1.234 or 1234.",
-            received=f"`{file.path.name}`, where either is possible",
+            f"It is not clear whether 1,234 in `{file.path.name}` is 1.234 or 1234.",
             advice="Set the option `decimal` to , where the comma begins the decimals, or to . where it groups "
             "thousands.",
             details={"field": "options.decimal"},
@@ -527,8 +526,7 @@ class TableScan(Scan):
     def _check_names(self) -> None:
         if self._description is not None and self._description.key not in self._names:
             raise DataError(
-                "Files have the columns that `columns.json` says.",
-                received=f"`{self._readers[0][0].path}` without the column `{self._description.key}`",
+                f"`{self._readers[0][0].path}` has no column `{self._description.key}`, which `columns.json` names."
             )
         excluded = [str(name) for name in self._options["exclude"]]
         named = [self._options["target"], *self._roles.values(), *self._options["types"], *excluded]

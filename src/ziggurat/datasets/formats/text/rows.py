@@ -129,14 +129,12 @@ class TextRowScan(Scan):
                     labels.add(row.label)
                 if len(labels) > _MOST_CLASSES:
                     raise DataError(
-                        f"Texts have at most {_MOST_CLASSES} classes.",
-                        received=f"more in `{file.path}`",
+                        f"The texts in `{file.path}` have more than {_MOST_CLASSES} classes.",
                         advice="Name the column with the classes with the option `label`.",
                     )
         if not labels:
             raise DataError(
-                "Texts come with classes.",
-                received=f"`{self._files[0].path}`, where no row has one",
+                f"No row of `{self._files[0].path}` has a class.",
                 advice="Name the columns with the options `text` and `label`.",
             )
         self._whole = _whole_numbers(labels)
@@ -258,8 +256,8 @@ def json_columns(path: Path, encoding: str) -> tuple[str, str]:
     label = next((lower[name] for name in LABEL_NAMES if name in lower), "")
     if not text or not label:
         raise DataError(
-            "JSON lines of texts have the fields `text` and `label`, or others of the usual names.",
-            received=f"`{path}` with {', '.join(first) or 'no object'}",
+            f"`{path}` has {', '.join(first) or 'no object'}, and no fields `text` and `label` or others "
+            "of the usual names.",
             advice="Name the fields with the options `text` and `label`.",
         )
     return text, label

@@ -66,5 +66,5 @@ def _label_text(label: Any, key: str) -> str:
         return f" {label}"
     values = [float(value) for value in label]
     if not values or not all(map(math.isfinite, values)):
-        raise DatapointError(key, "a list holds at least one value, and finite ones only.")
+        raise DatapointError(key, "its list of values is empty, or has one that is not finite.")
     return "".join(f"\t{value!r}" for value in values)

@@ -118,8 +118,7 @@ class _ListScan(Scan):
         self._lists = _split_lists(source, options)
         if not self._lists:
             raise DataError(
-                "A source of lists is a list, or a folder with train.txt.",
-                received=f"`{source}`, which has none",
+                f"`{self._source}` is no list, and has no train.txt.",
                 advice="Name the list itself, or set the option `train`.",
             )
         self._labels: Labels | None = None
@@ -332,9 +331,8 @@ class ListImages:
         first = list(islice(paths, _LOOKED_FOR))
         if first and not any(map(self.is_there, first)):
             raise DataError(
-                "The images of a list are where it says.",
-                received=f"`{self._list.name}`: the first {len(first)} are missing, such as `{first[0]}` below "
-                f"`{self._start}`",
+                f"The images of `{self._list.name}` are missing: the first {len(first)}, such as `{first[0]}`, "
+                f"are not below `{self._start}`.",
                 advice="Set the option `folder` to what stands before the paths.",
             )
 

@@ -71,7 +71,7 @@ class DetectionRecords:
             labelled=bool(classes),
         )
         if classes and frame.size is None:
-            raise DataError("An image says how large it is.", received="no header of an image")
+            raise DataError("An image has no header that says how large it is.")
         width, height = frame.size or (1, 1)
         objects: list[ImageObject] = []
         problems = list(frame.problems)

@@ -96,7 +96,7 @@ def frames_of(path: Path) -> Iterator[Frame]:
                 yield Frame(offset, content)
                 offset += _LENGTH.size + length + _CHECKSUM.size
     except OSError as error:
-        raise FrameError("A TFRecord file can be read.", received=f"`{path}`: {error.strerror}") from error
+        raise FrameError(f"The TFRecord file `{path}` cannot be read: {error.strerror}.") from error
 
 
 def read_frame(path: Path, offset: int) -> bytes:
@@ -133,7 +133,7 @@ def _content(file: BinaryIO, path: Path, offset: int, size_bytes: int) -> tuple[
 
 
 def _no_frame(path: Path, received: str, advice: str = "Get it anew.") -> FrameError:
-    return FrameError("A TFRecord file is a row of records.", received=f"`{path}`: {received}", advice=advice)
+    return FrameError(f"`{path}` is no TFRecord file, or is damaged: {received}.", advice=advice)
 
 
 def unpack_features(message: bytes) -> dict[str, Feature]:
@@ -296,7 +296,7 @@ def _own_label(features: Mapping[str, Feature]) -> Any:
     try:
         return json.loads(text_of(features, LABEL))
     except ValueError as error:
-        raise DataError(f"`{LABEL}` is JSON.", received=str(error)) from error
+        raise DataError(f"`{LABEL}` is not JSON: {str(error).rstrip('.')}.") from error
 
 
 def label_map(text: str) -> dict[int, str]:
@@ -311,5 +311,5 @@ def label_map(text: str) -> dict[int, str]:
         if "id" in fields:
             found[int(fields["id"])] = fields.get("display_name") or fields.get("name", fields["id"])
     if not found:
-        raise DataError("A label map has items with an id and a name.", received="none")
+        raise DataError("The label map has no items with an id and a name.")
     return found

@@ -110,8 +110,7 @@ def _attribute(path: str, entries: Sequence[tuple[Any, list[Any]]]) -> str:
         return usual[0] if usual else next(iter(counts), "")
     names = ", ".join(sorted(counts))
     raise DataError(
-        "The class of a region is in one of its attributes.",
-        received=f"`{path}`, whose regions have {names[:300]}",
+        f"The class of the regions in `{path}` is in none of their attributes: {names[:300]}.",
         advice=f"Set the option `attribute` to one of {names[:300]}.",
         details={"field": "options.attribute"},
     )

@@ -90,8 +90,7 @@ class VocImporter(Importer):
         folders = voc_folders(source, options["annotations"], options["images"]) if source.is_dir() else []
         if not folders:
             raise DataError(
-                "A VOC dataset is a folder with `Annotations/*.xml` and images.",
-                received=f"`{source}`",
+                f"`{source}` is no VOC dataset: it has no `Annotations/*.xml`.",
                 advice="Name the folders with the options `annotations` and `images`.",
             )
         if options["task"] == "segmentation":
@@ -206,8 +205,7 @@ class MaskScan(Scan):
         self._folders = [folder for folder in folders if folder.masks]
         if not self._folders:
             raise DataError(
-                "Segmentation takes the masks in `SegmentationClass`.",
-                received=f"`{root}`, which has no such folder",
+                f"`{root}` has no folder `SegmentationClass` with masks.",
                 advice="Use the format masks for masks in other folders.",
             )
         self._names = tuple(classes or read_class_names(root / "classes.txt") or VOC_CLASSES)
@@ -216,7 +214,9 @@ class MaskScan(Scan):
     @property
     def schema(self) -> Schema:
         if not self._ended:
-            raise StateError("The schema of a scan is there when the scan has ended.", advice="Iterate it to its end.")
+            raise StateError(
+                "The scan has not ended, and its schema is there when it has.", advice="Iterate it to its end."
+            )
         count = len(self._names)
         palette = self._palette()
         colours = palette[:count] if len(palette) >= count else voc_colors(count)

@@ -319,4 +319,4 @@ def _numbers(element: Element | None, names: tuple[str, ...]) -> list[float] | N
 
 
 def _unreadable(path: Path, reason: str) -> DataError:
-    return DataError("An annotation of VOC is an XML file.", received=f"`{path.name}`: {reason}")
+    return DataError(f"`{path.name}` cannot be read as an annotation of VOC: {reason}.")

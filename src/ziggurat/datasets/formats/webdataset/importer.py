@@ -126,7 +126,7 @@ class _ShardScan(Scan):
         for each in _files(self._source):
             if each.lower().endswith(COMPRESSED):
                 next(samples_of(self._root / each), None)  # says what to do
-        raise DataError("A source of shards has files that end in `.tar`.", received=f"`{self._source}` without any")
+        raise DataError(f"`{self._source}` has no shards, files that end in `.tar`.")
 
     def _sample(self, path: str, sample: ShardSample, numbers: Mapping[str, int]) -> Iterator[Sample | Problem]:
         key, split = f"{path}/{sample.name}", split_in(path)

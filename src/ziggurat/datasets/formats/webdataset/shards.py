@@ -108,7 +108,7 @@ def label_of(kind: str, sample: ShardSample, names: Mapping[str, int]) -> Any:
     if kind in ("image-classification", "text-classification", "image-pairs"):
         return _class_number(label, names)
     if not isinstance(label, list) or not (kind == "detection" or all(_is_number(each) for each in label)):
-        raise DataError(f"The label of a sample for {kind} is a list.", received=repr(label)[:200])
+        raise DataError(f"The label of a sample for {kind} is {repr(label)[:200]}, not a list of numbers.")
     return label
 
 
@@ -124,7 +124,7 @@ def own_json(sample: ShardSample) -> dict[str, Any]:
     try:
         content = json.loads(member.content or b"")
     except (ValueError, RecursionError) as error:
-        raise DataError("A member `json` of a sample is a JSON object.", received=str(error)) from None
+        raise DataError(f"A member `json` of a sample is not a JSON object: {str(error).rstrip('.')}.") from None
     return content if isinstance(content, dict) else {"label": content}
 
 
@@ -254,8 +254,7 @@ def _no_shard(path: Path, error: Exception) -> DataError:
         start = b""
     if path.name.lower().endswith(COMPRESSED) or start.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ")):
         return DataError(
-            "Shards are plain tar files, so that their samples can be read in any order.",
-            received=f"`{path}`, which is compressed",
+            f"`{path}` is compressed; shards are plain tar files, so that their samples can be read in any order.",
             advice="Unpack it first, with `gunzip` for example: images gain nothing from being compressed twice.",
         )
-    return DataError("A shard is a tar file.", received=f"`{path}`: {error}", advice="Get it anew.")
+    return DataError(f"`{path}` is no tar file that can be read: {str(error).rstrip('.')}.", advice="Get it anew.")

@@ -133,7 +133,9 @@ class _YoloScan(Scan):
     @property
     def schema(self) -> Schema:
         if not self._ended:
-            raise StateError("The schema of a scan is there when the scan has ended.", advice="Iterate it to its end.")
+            raise StateError(
+                "The scan has not ended, and its schema is there when it has.", advice="Iterate it to its end."
+            )
         names = self._names or [f"class {number}" for number in range(self._largest + 1)]
         return Schema(kind="detection", class_names=tuple(names))
 

@@ -170,7 +170,7 @@ def licence(
     known = (own_licence(), *python_licences()) if where == "python" else page_licences()
     found = next((each for each in known if each.name == name), None)
     if found is None:
-        raise NotFoundError("There is no such package.", received=name[:200], advice="Check the list.")
+        raise NotFoundError(f"There is no package `{name[:200]}`.", advice="Check the list.")
     text = licence_text(found) or "The package comes without a license text."
     if is_part(request):
         return part(request, "about/licence.html", text=text)

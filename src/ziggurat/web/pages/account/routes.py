@@ -61,7 +61,7 @@ def change_password(
     """Set one's own password; all one's sessions end."""
     try:
         if new_password != again:
-            raise ConfigurationError("Both new passwords must be the same.", advice="Type the new one twice.")
+            raise ConfigurationError("The two new passwords differ.", advice="Type the new one twice.")
         studio.people.change_password(who, old_password, new_password, address=address_of(request))
     except ZigguratError as error:
         return _account(request, studio, who, error=error)
@@ -110,8 +110,7 @@ def create_token(
     try:
         if not 0 < len(name.strip()) <= _NAME_LENGTH:
             raise ConfigurationError(
-                f"A token has a name of 1 to {_NAME_LENGTH} characters.",
-                received=f"{len(name.strip())} characters",
+                f"The name of the token has {len(name.strip())} characters, not 1 to {_NAME_LENGTH}.",
                 advice="Say what it is for, such as `nightly script`.",
             )
         token, secret = studio.people.create_token(

@@ -149,7 +149,7 @@ def _typed(texts: Mapping[str, str]) -> list[dict[str, Any]]:
 
 def _whole(text: str, what: str) -> int:
     if not text.removeprefix("-").isdecimal() or len(text) > 9:
-        raise UsageError(f"This must be {what}.", received=f"`{text[:40]}`")
+        raise UsageError(f"`{text[:40]}` is not {what}.")
     return int(text)
 
 
@@ -158,7 +158,7 @@ def _number(text: str) -> float:
         value = float(text)
     except ValueError:
         raise DataError(
-            "The sides of a box are numbers of pixels.", received=f"`{text[:40]}`", advice="Such as 12 or 12.5."
+            f"`{text[:40]}` is no number of pixels, as the sides of a box are.", advice="Such as 12 or 12.5."
         ) from None
     return int(value) if value.is_integer() else value
 

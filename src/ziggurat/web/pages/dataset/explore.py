@@ -154,7 +154,7 @@ def _edits(text: str) -> tuple[dict[str, Any], list[str]]:
     except (ValueError, RecursionError):  # nesting without end
         found = None
     if not isinstance(found, dict) or not found:
-        raise UsageError("Corrections name samples with their labels.", received=f"`{text[:40]}`")
+        raise UsageError(f"`{text[:40]}` is no object of samples with their labels.")
     labels = {str(sample): label for sample, label in found.items() if label is not None}
     return labels, [str(sample) for sample, label in found.items() if label is None]
 

@@ -125,7 +125,7 @@ def places_of(text: str) -> list[tuple[str, int]]:
     found = list(_places(text)) if _PLACES.fullmatch(text) else []
     if not 0 < len(found) <= SHEET_TILES:
         raise UsageError(
-            f"A sheet has 1 to {SHEET_TILES} samples, as in `train:0-5,9;val:3`.", received=f"`{text[:80]}`"
+            f"`{text[:80]}` chooses {len(found)} samples, not 1 to {SHEET_TILES}; write it as `train:0-5,9;val:3`."
         )
     return found
 
@@ -365,7 +365,7 @@ def mask_png(mask: np.ndarray, colours: Sequence[Sequence[int]], ignore_class: i
 def _as_pixels(picture: np.ndarray) -> np.ndarray:
     """Return (H, W) or (H, W, 3) uint8; arrays of other numbers are stretched from black to white."""
     if picture.ndim not in (2, 3) or (picture.ndim == 3 and picture.shape[2] not in (1, 3)):
-        raise DataError("Images are shown of arrays that look like one.", received=f"shape {picture.shape}")
+        raise DataError(f"An array of shape {picture.shape} cannot be shown as an image.")
     if picture.dtype == np.uint8:
         return picture
     values = picture.astype(np.float64)
@@ -388,7 +388,7 @@ def _encoded(pixels: np.ndarray, ending: str, quality: int = _JPEG_QUALITY) -> b
     options = [cv2.IMWRITE_JPEG_QUALITY, quality] if ending == ".jpg" else []
     is_made, content = cv2.imencode(ending, np.ascontiguousarray(in_order), options)
     if not is_made:
-        raise DataError("An image can be encoded.", received=f"shape {pixels.shape}")
+        raise DataError(f"An image of shape {pixels.shape} cannot be encoded.")
     return content.tobytes()
 
 

@@ -172,7 +172,7 @@ def evaluate_checkpoint(
     """Evaluate another checkpoint of the same model on the same split, and show the job."""
     job = _done(studio, job_id)
     if job.kind != "evaluate":
-        raise JobError("Another checkpoint is evaluated on a split.", received=f"{job_id}, of kind {job.kind}")
+        raise JobError(f"{job_id} is of kind {job.kind}, and another checkpoint is evaluated on a split.")
     split = str(job.spec["split"])
     made = create_evaluation(studio, who, str(job.parent), split=split, checkpoint=checkpoint)
     return see_other(request, f"/evaluations/{made.id}")
@@ -237,7 +237,7 @@ def choose_threshold(
         chosen = [each.best.threshold if each.best else each.threshold for each in choice.rows]
         values = chosen if action == "best" else threshold or []
         if choice.rows and len(values) != len(choice.rows):
-            raise UsageError("Each class has a threshold.", received=f"{len(values)} for {len(choice.rows)}")
+            raise UsageError(f"{len(values)} thresholds are given for {len(choice.rows)} classes.")
         named = {row.name: value for row, value in zip(choice.rows, values, strict=False)}
         set_operating_point(studio, who, model, evaluation=job_id, thresholds=named)
     return see_other(request, f"/evaluations/{job_id}#operating-point")

@@ -162,7 +162,8 @@ def _check(asked: _Relabel, rows: list[int], classes: list[str]) -> None:
     if not rows:
         raise UsageError("Choose at least one sample.", advice="Select the boxes beside the samples.")
     if asked.to not in classes:
-        raise UsageError("Choose the label that the samples are to get.", received=f"`{asked.to[:40]}`")
+        wrong = f"`{asked.to[:40]}` is no class of the dataset" if asked.to else "No label is chosen"
+        raise UsageError(f"{wrong}: choose the label that the samples are to get.")
     if not 0 < len(asked.version_name.strip()) <= LONGEST_NAME:
         raise UsageError(
             f"A version has a name of 1 to {LONGEST_NAME} characters.",

@@ -126,7 +126,7 @@ def take_away(studio: Studio, job_id: str) -> TakeAway:
     """
     job = studio.jobs.get(job_id)
     if job.kind != "train":
-        raise JobError("Only trained models are exported here.", received=f"{job_id}, of kind {job.kind}")
+        raise JobError(f"{job_id} is of kind {job.kind}; only trained models are exported here.")
     formats = export_formats(job)
     titles = {each.name: each.title for each in formats}
     checkpoints = checkpoint_choices(job)

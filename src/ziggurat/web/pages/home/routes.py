@@ -473,7 +473,7 @@ def _compare(request: Request, studio: Studio, choice: Choice) -> Response:
     ids = choice.resolve(studio)
     if not 2 <= len(ids) <= _MOST_COMPARED:
         raise UsageError(
-            f"2 to {_MOST_COMPARED} jobs are compared.", received=str(len(ids)), advice="Select others in the table."
+            f"{len(ids)} jobs are chosen; 2 to {_MOST_COMPARED} can be compared.", advice="Select others in the table."
         )
     return see_other(request, "/compare", {"job": ids})
 

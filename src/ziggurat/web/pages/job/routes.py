@@ -378,8 +378,7 @@ def _rate(text: str) -> float:
         return float(text)
     except ValueError:
         raise ConfigurationError(
-            "A learning rate must be a number above 0.",
-            received=f"`{text[:50]}`",
+            f"{f'`{text[:50]}`' if text.strip() else 'Nothing'} is no learning rate: it must be a number above 0.",
             advice=comma_question(text, "number") or "Typical rates are 0.0001 to 0.1.",
             details={"field": "learning_rate"},
         ) from None

@@ -261,7 +261,7 @@ def cloned_texts(studio: Studio, job_id: str) -> dict[str, str]:
     """
     request = clone_request(studio.jobs, job_id)
     if request.spec.get("kind") != "dataset":
-        raise JobError("Only a dataset can be cloned here.", received=f"{job_id}, of another kind")
+        raise JobError(f"{job_id} is of another kind, and only a dataset can be cloned here.")
     return {**texts_of(request), "options_of": _ALL}
 
 

@@ -86,8 +86,7 @@ def _taken(studio: Studio, tab: NetworkTab, sent: FormData, sources: list[str]) 
 def _text_of(path: Path) -> str:
     if path.stat().st_size > _MOST_TEXT_BYTES:
         raise DataError(
-            "The editor takes texts up to 1 MiB.",
-            received=f"{path.stat().st_size:,} bytes",
+            f"The file has {path.stat().st_size:,} bytes; the editor takes texts up to 1 MiB.",
             advice="Use `ziggurat model import`.",
         )
     return path.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")

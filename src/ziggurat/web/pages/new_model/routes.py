@@ -443,7 +443,7 @@ def _code(studio: Studio, wanted: str) -> tuple[str, str, str]:
     network: Any = job.spec.get("network")
     backend = str(job.spec.get("backend"))
     if not isinstance(network, dict):
-        raise JobError("Code is taken from a job that trained a network.", received=f"{job.id}, of kind {job.kind}")
+        raise JobError(f"{job.id} is of kind {job.kind}; code is taken from a job that trained a network.")
     if network["source"] == "zoo":
         return network_text(network["name"], backend), backend, network["name"]
     if not network.get("text"):

@@ -109,8 +109,7 @@ def take_upload(studio: Studio, sent: FormData, form: ProgramForm) -> None:
     name = str(files[0].filename)
     if not name.lower().endswith(_ENDINGS):
         error = UsageError(
-            "A program is a Python file or a zip archive.",
-            received=f"`{name}`",
+            f"`{name}` is neither a Python file nor a zip archive.",
             advice="Choose a file that ends in `.py` or `.zip`.",
         )
         raise FieldError("file", error)
@@ -166,8 +165,7 @@ def _words(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError as error:
         raise UsageError(
-            "Arguments are words as in a shell; a quotation mark has its counterpart.",
-            received=text[:200],
+            f"The arguments have a quotation mark without a counterpart: {text[:200]}.",
             advice=f"{str(error).capitalize()}.",
         ) from None
 

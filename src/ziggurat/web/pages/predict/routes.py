@@ -225,7 +225,7 @@ def _evaluate(request: Request, studio: Studio, who: Identity, job_id: str, type
     split = typed.get("split", "val")
     try:
         if split not in ("train", "val", "test"):
-            raise UsageError("A split is `train`, `val` or `test`.", received=f"`{split[:50]}`")
+            raise UsageError(f"`{split[:50]}` is not a split: these are `train`, `val` and `test`.")
         checkpoint = typed.get("checkpoint", "")
         job = models.create_evaluation(studio, who, job_id, split=split, checkpoint=checkpoint)
     except ZigguratError as error:
@@ -236,7 +236,10 @@ def _evaluate(request: Request, studio: Studio, who: Identity, job_id: str, type
 def _question(job_id: str, typed: Mapping[str, str], most: int) -> Question:
     device = typed.get("device", "")
     if device not in ("", "cpu") and not (device.isascii() and device.isdigit() and len(device) <= len("999")):
-        raise FieldError("device", UsageError("`device` must be `cpu` or a number.", received=f"`{device[:50]}`"))
+        raise FieldError(
+            "device",
+            UsageError(f"`device` is `{device[:50]}`; it must be `cpu` or a number."),
+        )
     top = whole_number(typed, "top", 5, 1, most)
     return Question(model=job_id, checkpoint=typed.get("checkpoint", ""), device=device, top=top)
 
@@ -269,7 +272,7 @@ def _pictures(studio: Studio, form: FormData) -> list[tuple[str, bytes]]:
         if count <= _FEW:
             return found
     advice = "Choose fewer. With a network that classifies, they can be predicted as a job." if files else ""
-    raise UsageError(f"1 to {_FEW} images are predicted at once.", received=str(count), advice=advice)
+    raise UsageError(f"{count} images are sent; 1 to {_FEW} are predicted at once.", advice=advice)
 
 
 def _kept(request: Request, name: str) -> tuple[str, bytes] | None:

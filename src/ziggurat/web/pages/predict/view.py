@@ -531,7 +531,7 @@ def values_answer(
         question.model, checkpoint=question.checkpoint, device=question.device, **asked
     )
     for failure in found["failures"]:
-        raise DataError("What is typed must fit the columns of the model.", received=_reason(failure))
+        raise DataError(f"What was typed does not fit the columns of the model: {_reason(failure).rstrip('.')}.")
     return Prediction(
         answer=_answer(studio, question, found, 0, kept),
         kept="",

@@ -88,7 +88,7 @@ def _add(request: Request, studio: Studio, who: Identity, sent: FormData) -> Res
     try:
         if not files:
             raise UsageError(
-                "Adding weights needs a file.", advice="Choose a file of this machine.", details={"field": "file"}
+                "No file of weights is chosen.", advice="Choose a file of this machine.", details={"field": "file"}
             )
         name_of_file(Path(str(files[0].filename)))
         new = _new_weights(typed)
