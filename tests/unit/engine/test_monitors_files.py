@@ -160,7 +160,7 @@ def test_messages_are_printed_and_the_time_left_is_told():
 
 
 def test_a_bad_pattern_is_an_error_at_once():
-    with pytest.raises(ConfigurationError, match=r"hold regular expressions. Received: '\(' \(missing \)"):
+    with pytest.raises(ConfigurationError, match=r"hold regular expressions \(received: '\(' \(missing \)"):
         ScalarPrinter(whitelist=["("])
 
 

@@ -134,7 +134,7 @@ def test_a_data_set_in_use_is_kept(studio):
     with pytest.raises(JobError) as error:
         studio.supervisor.delete("d")
     assert str(error.value) == (
-        "What other jobs use is kept: the dataset mnist cannot be deleted. Received: it is used by job lenet "
+        "What other jobs use is kept: the dataset mnist cannot be deleted (received: it is used by job lenet "
         "(running). Delete those first."
     )
     with pytest.raises(JobError, match="Stop those first"):

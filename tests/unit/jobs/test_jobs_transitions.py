@@ -62,7 +62,7 @@ def test_a_refusal_says_what_is_possible():
     with pytest.raises(JobError) as error:
         next_state("done", "stop", "41")
     assert str(error.value) == (
-        "Only a job that is queued or running or stopping can be stopped. Received: job 41 is done. "
+        "Only a job that is queued or running or stopping can be stopped (received: job 41 is done). "
         "Possible now: delete."
     )
     assert error.value.details["possible"] == ["delete"]

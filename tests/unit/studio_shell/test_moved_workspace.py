@@ -293,7 +293,7 @@ def test_database_that_is_lost_while_the_studio_runs(original, how):
             shutil.copy(original / "taken.db", original / "studio.db")
         received = "the file is gone" if how == "deleted" else "another file is there"
         for act in (lambda: studio.jobs.get(job.id), lambda: studio.jobs.reorder(job.id)):
-            with pytest.raises(LostDatabaseError, match=rf"must stay where it is .*studio\.db\. Received: {received}"):
+            with pytest.raises(LostDatabaseError, match=rf"must stay where it is .*studio\.db \(received: {received}"):
                 act()
         assert (original / "studio.db").exists() == (how == "replaced")
         if how == "deleted":
