@@ -78,6 +78,7 @@ __all__ = [
     "PLACE_FILE",
     "RAY_TOKEN_FILE",
     "SECRETS_FOLDER",
+    "TEST_OPENINGS_FILE",
     "UPLOADS_FOLDER",
     "WEIGHTS_FOLDER",
     "CheckpointFiles",
@@ -125,6 +126,9 @@ MODELS_FOLDER: Final = "models"
 
 PLACE_FILE: Final = "place.json"
 """File of a workspace: where it is, and where it was before it was moved or copied."""
+
+TEST_OPENINGS_FILE: Final = "test-openings.jsonl"
+"""File of a dataset: the log of evaluations on its test split, which is no part of its content."""
 
 RAY_TOKEN_FILE: Final = ".ray_token"
 """File of a workspace: the token of its Ray cluster, which only its user may read."""

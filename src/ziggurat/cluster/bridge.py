@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from ziggurat.cluster.followed_job import FollowedJob, RemoteWorker, UnreachableError
+from ziggurat.cluster.followed_job import FollowedJob, Place, RemoteWorker, UnreachableError
 from ziggurat.errors import JobError, UnknownNameError
 
 __all__ = ["Bridge", "Cluster"]
@@ -25,6 +25,10 @@ class Cluster(Protocol):
 
     def nodes(self) -> list[dict[str, Any]]:
         """Return the nodes, as plain values."""
+        ...
+
+    def place(self, node: str) -> Place:
+        """Return what is known of a node."""
         ...
 
     def create(self, node: str, job_id: str, attempt: int, devices: int) -> RemoteWorker:
@@ -106,7 +110,7 @@ class Bridge:
         folder, attempt = Path(request["folder"]), request["attempt"]
         devices = list(request["devices"])
         worker = self._cluster.create(request["node"], folder.name, attempt, len(devices))
-        job = FollowedJob(folder, attempt, worker, self._lease_s, self._clock, self._closing)
+        job = self._followed(folder, attempt, request["node"], worker)
         key = (folder.name, attempt)
         with self._lock:
             self._jobs[key] = job
@@ -123,10 +127,12 @@ class Bridge:
             if worker is None:
                 return {"is_there": False}
             with self._lock:
-                self._jobs.setdefault(
-                    key, FollowedJob(folder, attempt, worker, self._lease_s, self._clock, self._closing)
-                )
+                self._jobs.setdefault(key, self._followed(folder, attempt, request["node"], worker))
         return {"is_there": True}
+
+    def _followed(self, folder: Path, attempt: int, node: str, worker: RemoteWorker) -> FollowedJob:
+        place = self._cluster.place(node)
+        return FollowedJob(folder, attempt, worker, place, self._lease_s, self._clock, self._closing)
 
     def _states(self, _request: Mapping[str, Any]) -> dict[str, Any]:
         with self._lock:

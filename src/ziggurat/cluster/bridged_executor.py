@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -202,7 +201,7 @@ class BridgedExecutor:
             if isinstance(self._states.get(key), Ended):
                 continue
             if key not in states:  # the bridge is new
-                is_there = self._ask("adopt", worker)["is_there"]
+                is_there = self._ask("adopt", worker, node=worker.node)["is_there"]
                 self._states[key] = Running() if is_there else Ended(None, lost_node=worker.node)
             else:
                 self._states[key] = _state_of(states[key], worker)
@@ -225,15 +224,18 @@ def _key(worker: WorkerRef) -> tuple[str, int]:
 
 
 def _state_of(state: Mapping[str, Any], worker: WorkerRef) -> Running | Ended:
+    reason = state.get("reason", "")
     if state["state"] == "running":
-        return Running()
-    return Ended(state["exit_code"]) if state["state"] == "ended" else Ended(None, lost_node=worker.node)
+        return Running(state.get("waits", ""))
+    if state["state"] == "ended":
+        return Ended(state["exit_code"], reason=reason)
+    return Ended(None, reason=reason, goes_on=True) if reason else Ended(None, lost_node=worker.node)
 
 
 def _node(executor: str, values: Mapping[str, Any]) -> NodeResources:
-    """Return a node of which the bridge said that it sees the workspace: all datasets are there."""
+    """Return a node; one that sees the workspace has all datasets."""
+    cached = None if values["sees_workspace"] else frozenset(values["cached"])
     devices = tuple(Device(**device) for device in values["devices"])
-    plain = {name: values[name] for name in ("name", "cpu_slots", "memory_bytes", "disk_free_bytes", "versions")}
-    with suppress(KeyError):
-        plain["labels"] = values["labels"]
-    return NodeResources(executor=executor, devices=devices, dataset_slots=0, datasets=None, **plain)
+    names = ("name", "cpu_slots", "memory_bytes", "disk_free_bytes", "disk_reserve_bytes", "versions", "labels")
+    plain = {name: values[name] for name in names if name in values}
+    return NodeResources(executor=executor, devices=devices, dataset_slots=0, datasets=cached, **plain)

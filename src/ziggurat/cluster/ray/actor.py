@@ -15,8 +15,10 @@ from typing import Any, Final
 import psutil
 
 from ziggurat import __version__
-from ziggurat.cluster.node_worker import NodeWorker
+from ziggurat.cluster.node_cache import NodeCache
+from ziggurat.cluster.node_worker import NodeWorker, cache_of
 from ziggurat.entities import Device
+from ziggurat.entities.jobs import disk_reserve_bytes
 from ziggurat.nvidia import Accelerators
 
 __all__ = ["RayWorker", "describe_node", "node_folder"]
@@ -41,10 +43,11 @@ class RayWorker(NodeWorker):
         node: name of the node.
         job_id: name of the job folder.
         attempt: number of the attempt.
+        cache_bytes: largest size of the node's cache.
     """
 
-    def __init__(self, workspace: str, node: str, job_id: str, attempt: int) -> None:
-        super().__init__(node_folder(workspace) / node, job_id, attempt)
+    def __init__(self, workspace: str, node: str, job_id: str, attempt: int, cache_bytes: int) -> None:
+        super().__init__(node_folder(workspace) / node, job_id, attempt, cache_bytes=cache_bytes)
 
     def start(self, devices: Sequence[int], environment: Mapping[str, str]) -> dict[str, Any]:
         """Start the worker on the accelerators that Ray set aside, which may be others of as many as were asked for."""
@@ -55,11 +58,13 @@ class RayWorker(NodeWorker):
         return super().start(given if len(given) == len(devices) else devices, environment)
 
 
-def describe_node(proof: str, secret: str, declared_gpus: int) -> dict[str, Any]:
+def describe_node(workspace: str, node: str, proof: str, secret: str, declared_gpus: int) -> dict[str, Any]:
     """Return what this machine says of itself.
 
     Args:
-        proof: path of a file in the studio's workspace.
+        workspace: of the studio.
+        node: name of the node.
+        proof: path of a file in the workspace.
         secret: its content; a machine that does not read it there does not see the workspace.
         declared_gpus: accelerators that the cluster gives away here.
     """
@@ -79,10 +84,13 @@ def describe_node(proof: str, secret: str, declared_gpus: int) -> dict[str, Any]
             versions[name] = version(name)
         except PackageNotFoundError:
             pass
+    disk = shutil.disk_usage(Path.home())
     return {
         "sees_workspace": sees_workspace,
+        "cached": sorted(NodeCache(cache_of(node_folder(workspace) / node), 0).keys()),
         "devices": [asdict(device) for device in [*found, *declared]],
         "versions": versions,
         "memory_bytes": int(psutil.virtual_memory().total * _MEMORY_SHARE),
-        "disk_free_bytes": shutil.disk_usage(Path.home()).free,
+        "disk_free_bytes": disk.free,
+        "disk_reserve_bytes": disk_reserve_bytes(disk.total),
     }

@@ -6,15 +6,14 @@ import logging
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from ziggurat import __version__
 from ziggurat.atomic import atomic_write_text
-from ziggurat.cluster.exchange import Reply, Request
-from ziggurat.cluster.followed_job import UnreachableError
+from ziggurat.cluster.followed_job import Place, UnreachableError
 from ziggurat.cluster.ray.actor import RayWorker, describe_node
 from ziggurat.errors import JobError, ZigguratError
 
@@ -35,15 +34,17 @@ class RayCluster:
     Args:
         address: of the cluster; ``auto`` for the one of this machine.
         workspace: folder of the studio.
+        cache_bytes: largest size of a node's cache.
     """
 
-    def __init__(self, address: str, workspace: Path) -> None:
+    def __init__(self, address: str, workspace: Path, cache_bytes: int) -> None:
         import ray
         from ray.exceptions import GetTimeoutError, RayError
 
         self._ray, self._lost = ray, (GetTimeoutError, RayError)
         ray.init(address=address, namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
-        self._workspace = str(workspace)
+        self._workspace, self._cache_bytes = str(workspace), cache_bytes
+        self._seeing: set[str] = set()
         self._proof = workspace / _PROOF
         if not self._proof.exists():  # another bridge of the workspace may use it now
             atomic_write_text(self._proof, secrets.token_hex(16), "The proof that nodes see the workspace")
@@ -61,7 +62,7 @@ class RayCluster:
             name = each.get("Labels", {}).get(_NAME) or (host if hosts[host] == 1 else f"{host}-{node_id[:4]}")
             gpus = int(each["Resources"].get("GPU", 0))
             describe = self._ray.remote(describe_node).options(num_cpus=0, scheduling_strategy=self._on(node_id))
-            answer = describe.remote(str(self._proof), self._secret, gpus)
+            answer = describe.remote(self._workspace, name, str(self._proof), self._secret, gpus)
             asked.append((name, node_id, int(each["Resources"]["CPU"]), answer))
         with self._lock:
             self._ids = {name: node_id for name, node_id, _, _ in asked}
@@ -74,11 +75,16 @@ class RayCluster:
             found = self._ray.get(answer, timeout=_DESCRIBE_S)
         except self._lost as error:
             return {"name": name, "problem": f"it does not answer: {type(error).__name__}"}
-        sees_workspace, other = found.pop("sees_workspace"), found["versions"]["ziggurat"]
-        problem = "" if sees_workspace else f"it does not see the studio's workspace {self._workspace}"
-        if other != __version__:
-            problem = f"it has Ziggurat {other}, and the studio {__version__}"
+        with self._lock:
+            (self._seeing.add if found["sees_workspace"] else self._seeing.discard)(name)
+        other = found["versions"]["ziggurat"]
+        problem = "" if other == __version__ else f"it has Ziggurat {other}, and the studio {__version__}"
         return {"name": name, "cpu_slots": max(1, cpus // 2), "problem": problem, **found}
+
+    def place(self, node: str) -> Place:
+        """Return what is known of a node."""
+        with self._lock:
+            return Place(node, Path(self._workspace), node in self._seeing)
 
     def create(self, node: str, job_id: str, attempt: int, devices: int) -> _Actor:
         """Make the detached actor of an attempt; it is not restarted, and holds its accelerators until it is removed.
@@ -102,7 +108,7 @@ class RayCluster:
             scheduling_strategy=self._on(node_id),
         )
         with self._translated():
-            return _Actor(self, made.remote(self._workspace, node, job_id, attempt))
+            return _Actor(self, made.remote(self._workspace, node, job_id, attempt, self._cache_bytes))
 
     def find(self, job_id: str, attempt: int) -> _Actor | None:
         """Return the actor of an attempt; None if there is none any more."""
@@ -157,20 +163,10 @@ class _Actor:
     def __init__(self, cluster: RayCluster, actor: Any) -> None:
         self._cluster, self._actor = cluster, actor
 
-    def receive(self, name: str, offset: int, data: bytes) -> None:
-        self._cluster.call(self._actor.receive, name, offset, data)
-
-    def start(self, devices: Sequence[int], environment: Mapping[str, str]) -> Mapping[str, Any]:
-        return self._cluster.call(self._actor.start, list(devices), dict(environment))
-
-    def exchange(self, request: Request) -> Reply:
-        return self._cluster.call(self._actor.exchange, request)
-
-    def terminate(self) -> None:
-        self._cluster.call(self._actor.terminate)
-
-    def kill(self) -> None:
-        self._cluster.call(self._actor.kill)
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return what calls a method of the worker."""
+        method = getattr(self._actor, name)
+        return lambda *values: self._cluster.call(method, *values)
 
     def remove(self) -> None:
         self._cluster.call(self._actor.remove)
