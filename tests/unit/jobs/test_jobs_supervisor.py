@@ -77,7 +77,6 @@ def test_who_waits_knows_why(studio):
     studio.tick()
     reason = "waits for one of 2 CPU slots: job a and job b"
     assert studio.job("c").reason == reason
-    assert studio.supervisor.waiting()["c"].blockers == ("a", "b")
     studio.supervisor.reorder("c", before=None)
     with pytest.raises(JobError, match=r"Only jobs in the queue are reordered \(received: job a is running"):
         studio.supervisor.reorder("c", before="a")
