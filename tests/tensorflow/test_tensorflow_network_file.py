@@ -101,7 +101,7 @@ def test_a_class_of_another_name_is_pointed_at() -> None:
 
 def test_a_user_model_that_is_no_tower() -> None:
     assert str(error_of("class UserModel: pass")) == (
-        "`UserModel` inherits `Tower` (received: class UserModel(object)). Write `class UserModel(Tower):`."
+        "`UserModel` inherits object, not `Tower`. Write `class UserModel(Tower):`."
     )
 
 
