@@ -183,7 +183,9 @@ def test_nothing_keeps_an_augmentor_alive(name):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_other_types_are_refused(name):
-    with pytest.raises(imgaug.ImageError, match=r"takes images of type .* received: int32\). Convert the image first"):
+    with pytest.raises(
+        imgaug.ImageError, match=r"takes images of type .* \(received: int32\). Convert the image first"
+    ):
         seeded(name).augment(picture().astype("int32"))
 
 
@@ -207,5 +209,7 @@ def test_16_bits_are_refused_where_values_are_computed(name):
     ],
 )
 def test_what_is_no_image_is_refused(thing, received):
-    with pytest.raises(imgaug.ImageError, match=rf"Flip needs an image: an array .* received: {received}\). Check the"):
+    with pytest.raises(
+        imgaug.ImageError, match=rf"Flip needs an image: an array .* \(received: {received}\). Check the"
+    ):
         imgaug.Flip(horiz=True).augment(thing)

@@ -55,7 +55,7 @@ def test_center_crop():
 @pytest.mark.parametrize("augmentor", [RandomCrop(6), CenterCrop(6), RandomCropRandomShape(6, 6)])
 def test_too_small_images_are_an_error(augmentor):
     name = type(augmentor).__name__
-    message = f"{name} needs images at least as large .* received: 5 x 7 .* for a part of 6 x 6). Put a"
+    message = rf"{name} needs images at least as large .* \(received: 5 x 7 .* for a part of 6 x 6\). Put a"
     with pytest.raises(ImageError, match=message):
         augmentor.augment(IMAGE)
 
@@ -130,7 +130,7 @@ def test_cutout_larger_than_the_image_covers_all_of_it():
 
 
 def test_wrong_arguments():
-    with pytest.raises(UsageError, match=r"`crop_shape` is a number of pixels, or \(height, width\), .* received: 0"):
+    with pytest.raises(UsageError, match=r"`crop_shape` is a number of pixels, or \(height, width\), .* \(received: 0"):
         RandomCrop(0)
     with pytest.raises(UsageError, match=r"`h_range` is \(5, 2\), not a range \(low, high\), from 0 to ∞"):
         RandomCutout((5, 2), 3)

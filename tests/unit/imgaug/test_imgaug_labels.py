@@ -124,10 +124,10 @@ def test_a_transform_made_of_functions():
         ),
         (
             lambda t: t.apply_boxes(np.zeros((2, 5))),
-            r"Boxes are an array \(N, 4\) .* received: an array of shape",
+            r"Boxes are an array \(N, 4\) .* \(received: an array of shape",
         ),
         (lambda t: t.apply_keypoints(np.zeros((2, 2))), r"Keypoints are an array \(N, 3\) of \(x, y, visibility\)"),
-        (lambda t: t.apply_coords(np.array([["a", "b"]])), r"type <U1. Check the component's index and its shape"),
+        (lambda t: t.apply_coords(np.array([["a", "b"]])), r"type <U1\). Check the component's index and its shape"),
     ],
 )
 def test_wrong_shapes(call, message):

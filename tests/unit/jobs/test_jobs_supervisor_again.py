@@ -135,7 +135,7 @@ def test_a_data_set_in_use_is_kept(studio):
         studio.supervisor.delete("d")
     assert str(error.value) == (
         "What other jobs use is kept: the dataset mnist cannot be deleted (received: it is used by job lenet "
-        "(running). Delete those first."
+        "(running)). Delete those first."
     )
     with pytest.raises(JobError, match="Stop those first"):
         studio.supervisor.delete("d", force=True)

@@ -69,7 +69,7 @@ def test_a_refusal_says_what_is_possible():
 
 
 def test_a_job_that_stops_is_waited_for():
-    with pytest.raises(JobError, match=r"stopping\. Wait until its worker has saved and ended\. Possible now: stop"):
+    with pytest.raises(JobError, match=r"stopping\)\. Wait until its worker has saved and ended\. Possible now: stop"):
         next_state("stopping", "resume", "41")
 
 

@@ -42,9 +42,9 @@ def test_a_missing_driver_is_named() -> None:
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("postgresql://host/db", "must name the user: .* received: no user"),
-        ("postgresql://u@host/db?connect_timeout=soon", "whole number of seconds from 1 to 3600 (received: soon"),
-        ("postgresql://u@host/db?sslmode=verify-full&sslrootcert=/nowhere.pem", "PEM form (received: /nowhere.pem"),
+        ("postgresql://host/db", r"must name the user: .* \(received: no user"),
+        ("postgresql://u@host/db?connect_timeout=soon", r"whole number of seconds from 1 to 3600 \(received: soon"),
+        ("postgresql://u@host/db?sslmode=verify-full&sslrootcert=/nowhere.pem", r"PEM form \(received: /nowhere.pem"),
         ("postgresql://u@host/db?passfile=/nowhere", "readable file of passwords: /nowhere"),
     ],
 )
@@ -89,7 +89,7 @@ def test_the_password_may_stand_in_a_file(guarded: str, tmp_path: Path) -> None:
     passwords.write_text("\n".join(lines))
     passwords.chmod(0o640)
     with pytest.raises(
-        SettingsError, match=r"Only its owner may read .* received: mode 640\). Mend it with: chmod 600"
+        SettingsError, match=r"Only its owner may read .* \(received: mode 640\). Mend it with: chmod 600"
     ):
         Store.open(f"{guarded}?passfile={passwords}")
     passwords.chmod(0o600)

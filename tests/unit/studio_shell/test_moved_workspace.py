@@ -200,7 +200,9 @@ def test_job_outside_of_the_workspace_keeps_its_folder(original, tmp_path):
             NewJob(id=outside.name, kind="train", name="outside", folder=str(outside), spec=spec, created=1.0), {}
         )
         before = files_of(outside)
-        with pytest.raises(JobError, match=r"Only folders of the workspace are deleted\..*job delete .* --force"):
+        with pytest.raises(
+            JobError, match=r"Only folders of the workspace are deleted \(received: .*job delete .* --force"
+        ):
             studio.jobs.delete(job.id)
         assert studio.jobs.get(job.id).folder == str(outside)
         with pytest.raises(JobError, match="; checkpoints are removed in the workspace only"):

@@ -128,7 +128,7 @@ def test_pairs_of_another_form_are_refused():
         measured(PairMetric, {"output": ones, "output_1": ones}, {"y": np.array([0, 2])})
     with pytest.raises(UsageError, match=r"output \(2,\) for target \(3,\)"):
         measured(PairMetric, {"output": ones, "output_1": ones}, {"y": np.ones(3)})
-    with pytest.raises(UsageError, match=r"Embeddings are .* received: shape \(2,\)"):
+    with pytest.raises(UsageError, match=r"Embeddings are .* \(received: shape \(2,\)"):
         pair_distances(np.ones(2), np.ones(2))
     with pytest.raises(
         UsageError, match=r"Labels of shape \(3,\) are not one for each of the embeddings, which have shape \(2, 3\)"
