@@ -16,7 +16,7 @@ from ziggurat.web.pages.new_model.folds import Fold, folds_of
 from ziggurat.web.pages.new_model.form import DIGITS, FormField, ModelForm, model_fields
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.frameworks import FrameworkState
-from ziggurat.workspace.recipes import joins_objects, mixes_samples, oversamples, weights_classes
+from ziggurat.workspace.recipes import joins_objects, mixes_samples, oversamples, task, weights_classes
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.models import PublishedModel
 from ziggurat.workspace.studio.recipes import NetworkCard
@@ -341,7 +341,7 @@ def _network(
         "about": ", ".join(about),
         "framework": framework,
         "is_synthetic": is_synthetic,
-        "is_free": network is not None and network.task == "free",
+        "is_free": network is not None and not task(network.task).has_best,
         "source": "" if network is None else network.source,
         "figures": [
             (name, text(value))
