@@ -33,6 +33,7 @@ __all__ = [
     "JobAction",
     "actions_of",
     "drawn_marks",
+    "failure_in_code",
     "failure_of",
     "job_about",
     "job_now",
@@ -90,6 +91,19 @@ def failure_of(job: Job) -> Failure | None:
         trace=_text(error.get("traceback")) or _text(known.get("traceback")),
         is_divergence=job.divergence is not None and error.get("error") == NonFiniteError.code,
     )
+
+
+def failure_in_code(job: Job) -> dict[str, Any] | None:
+    """Return why a job failed at a line of its own code, for the editor of a clone; None if it did not.
+
+    Returns:
+        ``rule``, ``received``, ``advice``, ``line`` (from 1), ``lines`` (number and text of those around it), ``trace``.
+    """
+    failure = failure_of(job)
+    if failure is None or failure.line is None or not failure.lines:
+        return None
+    found = {"rule": failure.cause, "received": failure.received, "advice": failure.advice}
+    return {**found, "line": failure.line, "lines": failure.lines, "trace": ""}
 
 
 def _text(value: Any) -> str:
