@@ -101,6 +101,7 @@ def _page(
         line=found or line,
         findings=_findings(form.text),
         largest=as_bytes(MOST_BYTES),
+        several=len(studio.jobs.nodes()) > 1,
         gpus=len(studio.machine.resources().devices),
         projects=studio.projects.names(),
     )
