@@ -132,5 +132,4 @@ def _by_dependencies(
     return Waiting(
         reason=dependency_waits(first, now, clock),
         expected_start=max(ends) if len(ends) == len(open_ones) else None,
-        blockers=tuple(other.id for other in open_ones),
     )

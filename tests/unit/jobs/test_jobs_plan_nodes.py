@@ -114,7 +114,6 @@ def test_a_job_that_runs_on_two_nodes_holds_both():
     assert made.waiting["j"].reason == (
         "needs 1 GPU; node a: GPU 0 is busy with job 41, node b: GPU 0 is busy with job 41"
     )
-    assert made.waiting["j"].blockers == ("41",)
 
 
 def test_a_job_without_placement_is_on_the_studios_machine():
@@ -215,3 +214,7 @@ def calls(nodes, jobs):
 
 def test_ten_times_the_nodes_are_ten_times_the_work_at_most():
     assert calls(100, 100) <= 10 * calls(10, 100)
+
+
+def test_jobs_that_differ_in_length_do_not_ask_every_node():
+    assert calls(100, 400) <= 3 * calls(100, 100)
