@@ -31,6 +31,7 @@ A job folder::
       results/           of a job that used a model: its prediction for every sample, complete or absent
       program/           of a job that runs a program: its script and the files that came with it; its current folder
       program.json       names of these files; what else is in the folder, the program has written
+      ranks/             log and events of the other processes of a job over several nodes, a folder for each rank
       program_log/       points that the program logs by `ziggurat.log`, a file for each process; events.jsonl has them
 
 The folder of a dataset is that of the job that creates it, and also has (see ``ziggurat.records.manifest``)::
@@ -291,6 +292,10 @@ class JobFolder:
     def program_log(self) -> Path:
         """Folder of the points that a program logs by ``ziggurat.log``, a file for each process."""
         return self.path / "program_log"
+
+    def of_rank(self, rank: int) -> JobFolder:
+        """Return the folder with log and events of another process of a job over several nodes; rank 0 has this one."""
+        return JobFolder(self.path / "ranks" / str(rank)) if rank else self
 
     @property
     def images(self) -> Path:

@@ -79,21 +79,16 @@ class BridgedExecutor:
         self, job_folder: Path, placement: Sequence[Share], environment: Mapping[str, str], *, attempt: int
     ) -> WorkerRef:
         """Begin to send the folder to its node, where the worker is started then."""
-        if len(placement) != 1 or placement[0].node not in {node.name for node in self._nodes}:
-            nodes = ", ".join(share.node for share in placement)
-            raise JobError("A job must be on one node of the cluster.", received=nodes or "no node")
-        share = placement[0]
-        folder = str(job_folder)
-        opaque = {"folder": folder, "job": job_folder.name}
-        worker = WorkerRef(executor=self._name, node=share.node, attempt=attempt, opaque=opaque)
-        self._ask(
-            "start",
-            folder=folder,
-            attempt=attempt,
-            node=share.node,
-            devices=list(share.devices),
-            environment={**self._variables, **environment},
-        )
+        known, wanted = {node.name for node in self._nodes}, [share.node for share in placement]
+        if not wanted or not known.issuperset(wanted):
+            raise JobError(
+                f"{', '.join(wanted) or 'No node'}: this is no node of the cluster now.",
+                advice=f"There are: {', '.join(sorted(known))}." if known else "Look at the Machines page.",
+            )
+        shares = [[share.node, list(share.devices), list(share.ranks)] for share in placement]
+        opaque = {"folder": str(job_folder), "job": job_folder.name, "shares": shares}
+        worker = WorkerRef(executor=self._name, node=placement[0].node, attempt=attempt, opaque=opaque)
+        self._ask("start", worker, environment={**self._variables, **environment})
         self._take_on(worker)
         return worker
 
@@ -149,7 +144,9 @@ class BridgedExecutor:
 
     def _ask(self, what: str, worker: WorkerRef | None = None, **fields: Any) -> Mapping[str, Any]:
         if worker is not None:
-            fields |= {"folder": worker.opaque["folder"], "attempt": worker.attempt}
+            # A worker that an earlier release started has one share.
+            shares = worker.opaque.get("shares") or [[worker.node, [], [0]]]
+            fields |= {"folder": worker.opaque["folder"], "attempt": worker.attempt, "shares": shares}
         process = self._process
         if process is None:
             raise JobError("The bridge to the cluster must be there.", received=self._problem, advice="Wait a moment.")
@@ -201,7 +198,7 @@ class BridgedExecutor:
             if isinstance(self._states.get(key), Ended):
                 continue
             if key not in states:  # the bridge is new
-                is_there = self._ask("adopt", worker, node=worker.node)["is_there"]
+                is_there = self._ask("adopt", worker)["is_there"]
                 self._states[key] = Running() if is_there else Ended(None, lost_node=worker.node)
             else:
                 self._states[key] = _state_of(states[key], worker)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from ziggurat.cluster.exchange import APPENDED, Reply, Request, mirrored_files
+from ziggurat.cluster.exchange import APPENDED, Reply, Request, mirrored_files, read_text
 from ziggurat.cluster.inputs import Input, inputs_of
 from ziggurat.cluster.mirror import Mirror
 from ziggurat.entities import EXIT_STOPPED
@@ -65,6 +65,14 @@ class RemoteWorker(Protocol):
 
     def added(self) -> dict[str, bytes]:
         """Return what the worker added to such files, by name."""
+        ...
+
+    def address(self) -> tuple[str, int]:
+        """Return the address of the node, and a port that is free there."""
+        ...
+
+    def accelerators(self, devices: Sequence[int]) -> list[int]:
+        """Return the accelerators that the processes of the node get, given those of the plan."""
         ...
 
     def is_started(self) -> bool:
@@ -122,6 +130,7 @@ class FollowedJob:
         lease_s: how long a lease holds.
         clock: seconds, never going back.
         closing: set when the bridge ends.
+        rank: number of the process, in a job over several nodes; each has a folder of its own for log and events.
     """
 
     def __init__(
@@ -133,11 +142,12 @@ class FollowedJob:
         lease_s: float,
         clock: Callable[[], float],
         closing: threading.Event,
+        rank: int = 0,
     ) -> None:
         self._closing = closing
-        self.folder = folder
+        self._source, self.folder = folder, JobFolder(folder).of_rank(rank).path
         self.attempt = attempt
-        self._worker = worker
+        self.worker = worker
         self._place = place
         self._is_begun = False
         self._lease_s = lease_s
@@ -162,30 +172,36 @@ class FollowedJob:
     def terminate(self) -> None:
         """Let the worker get SIGTERM, at the next exchange."""
         with self._lock:
-            self._asked.append(self._worker.terminate)
+            self._asked.append(self.worker.terminate)
 
     def kill(self) -> None:
         """Let the worker be killed, at the next exchange."""
         with self._lock:
-            self._asked.append(self._worker.kill)
+            self._asked.append(self.worker.kill)
 
     # ---- the thread that follows it
 
     def begin(self, devices: Sequence[int], environment: Mapping[str, str]) -> None:
         """Send the folder to the node and start the worker; what goes wrong is the end of the attempt."""
+        self.attempt_to(self._prepare)
+        if self.state["state"] == "running":
+            self.start(devices, environment)
+
+    def prepare(self) -> None:
+        """Send the folder to the node; what goes wrong is the end of the attempt."""
+        self.attempt_to(self._prepare)
+
+    def start(self, devices: Sequence[int], environment: Mapping[str, str]) -> None:
+        """Start the worker; what goes wrong is the end of the attempt."""
+        self.attempt_to(lambda: self._start(devices, environment))
+
+    def attempt_to(self, act: Callable[[], None]) -> None:
+        """Do a part of the beginning; what goes wrong is the end of the attempt."""
         self._is_begun = True
         try:
-            self._send_inputs()
-            _drop_torn_line(self.folder / APPENDED[0])
-            own = JobFolder(Path())
-            for name in (own.spec.name, own.record.name, *APPENDED, *mirrored_files(self.folder)):
-                self._send(name)
-            self._check_requests()
-            self._insist(self._worker.start, devices, environment)
-            self._answered = self._clock()
-            self.state = {"state": "running"}
+            act()
         except _EndedError as ended:
-            self._insist(self._worker.remove)
+            self._insist(self.worker.remove)
             self.state = {"state": "ended", "exit_code": ended.args[0], "reason": self._stop}
         except UnreachableError:
             self.state = {"state": "lost"}
@@ -194,14 +210,29 @@ class FollowedJob:
                 log.write(f"Error: the worker could not be started on its node: {error}\n")
             self.state = {"state": "ended", "exit_code": 1, "reason": str(error)}
 
+    def _prepare(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._send_inputs()
+        _drop_torn_line(self.folder / APPENDED[0])
+        own = JobFolder(Path())
+        for name in (own.spec.name, own.record.name, own.hyperparameters.name, *mirrored_files(self._source)):
+            self._send(self._source / name, name)
+        for name in APPENDED:
+            self._send(self.folder / name, name)
+
+    def _start(self, devices: Sequence[int], environment: Mapping[str, str]) -> None:
+        self._check_requests()
+        self._insist(self.worker.start, devices, environment)
+        self.state = {"state": "running"}
+
     def look(self) -> None:
         """Exchange once with the node, and judge what it says."""
         if self.state["state"] != "running":
             return
         try:
-            if not self._is_begun and not self._worker.is_started():
+            if not self._is_begun and not self.worker.is_started():
                 # The bridge that sent the folder was killed meanwhile: what is there is half a job.
-                self._worker.remove()
+                self.worker.remove()
                 self.state = {"state": "lost", "reason": f"the studio ended while it sent the job to {self._node}"}
                 return
             self._is_begun = True
@@ -219,13 +250,14 @@ class FollowedJob:
             asked, self._asked = self._asked, []
         for act in asked:
             act()
-        reply = self._worker.exchange(self._mirror.request(self._stop))
+        hyperparameters = read_text(JobFolder(self._source).hyperparameters)
+        reply = self.worker.exchange(self._mirror.request(self._stop, hyperparameters))
         self._answered = self._clock()
         self._mirror.take(reply)
         if reply.has_ended and self._mirror.is_whole:
             self._mirror.close()
             self._take_openings()
-            self._worker.remove()
+            self.worker.remove()
             self.state = {"state": "ended", "exit_code": reply.exit_code}
         else:
             self.state = {"state": "running"}
@@ -235,21 +267,21 @@ class FollowedJob:
     def _send_inputs(self) -> None:
         workspace = self._place.workspace
         if self._place.sees_workspace:
-            self._insist(self._worker.see, str(workspace))
+            self._insist(self.worker.see, str(workspace))
             return
-        self._insist(self._worker.stand_for, str(workspace))
-        for each in inputs_of(self.folder, workspace, self._place.node):
+        self._insist(self.worker.stand_for, str(workspace))
+        for each in inputs_of(self._source, workspace, self._place.node):
             self._send_input(each)
             if each.is_dataset:
                 log = each.folder / TEST_OPENINGS_FILE
-                self._insist(self._worker.put, f"{each.target}/{log.name}", log.read_bytes() if log.exists() else b"")
+                self._insist(self.worker.put, f"{each.target}/{log.name}", log.read_bytes() if log.exists() else b"")
 
     def _send_input(self, each: Input) -> None:
         """Wait until the node has a copy: until there is room, or until another job there has made it."""
         while True:
             self._check_requests()
             try:
-                answer = self._insist(self._worker.take, each.key, each.size_bytes, each.target)
+                answer = self._insist(self.worker.take, each.key, each.size_bytes, each.target)
                 if answer == "there":
                     return
                 if answer == "begun":
@@ -271,7 +303,7 @@ class FollowedJob:
             with (each.folder / name).open("rb") as file:
                 while (part := file.read(_PART_BYTES)) or not offset:
                     self._check_requests()
-                    self._insist(self._worker.copy, name, offset, part)
+                    self._insist(self.worker.copy, name, offset, part)
                     digest.update(part)
                     offset, sent = offset + len(part), sent + len(part)
                     spent = self._clock() - began
@@ -281,11 +313,11 @@ class FollowedJob:
                     if not part:
                         break
             files[name] = (offset, digest.digest())
-        self._insist(self._worker.finish, files, each.target)
+        self._insist(self.worker.finish, files, each.target)
 
     def _take_openings(self) -> None:
         """Add the uses of test splits on the node to the logs of their datasets."""
-        for name, data in self._worker.added().items():
+        for name, data in self.worker.added().items():
             with (self._place.workspace / name).open("ab") as file:
                 file.write(data)
 
@@ -319,12 +351,12 @@ class FollowedJob:
                 if is_over or self._closing.wait(_AGAIN_S):
                     raise
 
-    def _send(self, name: str) -> None:
+    def _send(self, path: Path, name: str) -> None:
         try:
-            with (self.folder / name).open("rb") as file:
+            with path.open("rb") as file:
                 offset = 0
                 while (part := file.read(_PART_BYTES)) or not offset:
-                    self._insist(self._worker.receive, name, offset, part)
+                    self._insist(self.worker.receive, name, offset, part)
                     offset += len(part)
                     if not part:
                         return

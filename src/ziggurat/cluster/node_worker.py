@@ -52,6 +52,7 @@ class NodeWorker:
         command: starts a worker; the job folder is added.
         lease_s: how long a lease holds.
         cache_bytes: largest size of the node's cache.
+        rank: number of the process, in a job over several nodes.
     """
 
     def __init__(
@@ -62,15 +63,16 @@ class NodeWorker:
         command: Sequence[str] = WORKER_COMMAND,
         lease_s: float = LEASE_S,
         cache_bytes: int = CACHE_BYTES,
+        rank: int = 0,
     ) -> None:
-        self._place = Path(root) / f"{job_id}-{attempt}"
+        self._place = Path(root) / (f"{job_id}-{attempt}-rank{rank}" if rank else f"{job_id}-{attempt}")
         self.folder = self._place / JOBS_FOLDER / job_id
         self.folder.mkdir(parents=True, exist_ok=True)
         self._held = _locked(self._place / _HELD)
         self._root, self._cache = Path(root), NodeCache(cache_of(root), cache_bytes)
         self._lease, self._lease_s = Lease(self.folder), lease_s
         self._command, self._attempt = tuple(command), attempt
-        self._node_folder = NodeFolder(self.folder, attempt)
+        self._node_folder = NodeFolder(self.folder, attempt, rank=rank)
         self._put: dict[str, int] = {}
         self._executor: LocalExecutor | None = None
         self._worker: WorkerRef | None = None
@@ -140,6 +142,20 @@ class NodeWorker:
                 os.close(lock)
 
     # ---- the worker
+
+    def address(self) -> tuple[str, int]:
+        """Return the address of this machine, and a port that is free now."""
+        with socket.socket() as free:
+            free.bind(("", 0))
+            return self.host(), free.getsockname()[1]
+
+    def host(self) -> str:
+        """Return the address of this machine, for other nodes."""
+        return socket.gethostbyname(socket.gethostname())
+
+    def accelerators(self, devices: Sequence[int]) -> list[int]:
+        """Return the accelerators that the processes of this node get, given those of the plan."""
+        return list(devices)
 
     def is_started(self) -> bool:
         """Return whether the worker was started; one whose studio was killed meanwhile never is."""

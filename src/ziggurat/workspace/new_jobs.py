@@ -258,7 +258,8 @@ def needs_of(spec: Spec) -> ResourceRequest:
 def program_needs(spec: ProgramSpec) -> ResourceRequest:
     """Return what a program needs: what its spec asks for."""
     slot = "device" if spec.gpus else "cpu"
-    return ResourceRequest(devices=spec.gpus, memory_bytes=round(spec.memory_gb * 1e9), slot=slot)
+    memory_bytes = round(spec.memory_gb * 1e9)
+    return ResourceRequest(devices=spec.gpus, memory_bytes=memory_bytes, slot=slot, nodes=spec.nodes)
 
 
 def network_name(spec: Spec) -> str:

@@ -44,18 +44,29 @@ class RayWorker(NodeWorker):
         job_id: name of the job folder.
         attempt: number of the attempt.
         cache_bytes: largest size of the node's cache.
+        rank: number of the process, in a job over several nodes.
     """
 
-    def __init__(self, workspace: str, node: str, job_id: str, attempt: int, cache_bytes: int) -> None:
-        super().__init__(node_folder(workspace) / node, job_id, attempt, cache_bytes=cache_bytes)
+    def __init__(self, workspace: str, node: str, job_id: str, attempt: int, cache_bytes: int, rank: int) -> None:
+        super().__init__(node_folder(workspace) / node, job_id, attempt, cache_bytes=cache_bytes, rank=rank)
 
-    def start(self, devices: Sequence[int], environment: Mapping[str, str]) -> dict[str, Any]:
-        """Start the worker on the accelerators that Ray set aside, which may be others of as many as were asked for."""
+    def host(self) -> str:
+        """Return the address of this machine in the cluster."""
+        import ray
+
+        return ray.util.get_node_ip_address()
+
+    def accelerators(self, devices: Sequence[int]) -> list[int]:
+        """Return the accelerators that Ray set aside, which may be others of as many as were asked for."""
         import ray
 
         ids = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
         given = [int(each) for each in ids if each.isdigit()]
-        return super().start(given if len(given) == len(devices) else devices, environment)
+        return given if len(given) == len(devices) else list(devices)
+
+    def start(self, devices: Sequence[int], environment: Mapping[str, str]) -> dict[str, Any]:
+        """Start the worker on the accelerators that Ray set aside."""
+        return super().start(self.accelerators(devices), environment)
 
 
 def describe_node(workspace: str, node: str, proof: str, secret: str, declared_gpus: int) -> dict[str, Any]:

@@ -109,6 +109,7 @@ def _page(
         findings=_findings(form.text),
         failure=failure,
         largest=as_bytes(MOST_BYTES),
+        several=len(studio.jobs.nodes()) > 1,
         gpus=len(studio.machine.resources().devices),
         projects=studio.projects.names(),
     )
