@@ -13,6 +13,7 @@ import pytest
 from tests.unit.studio_samples import add_arrays, add_pets
 from tests.unit.web.html_page import errors_of, html_of
 from tests.unit.web.test_new_model_kept import sent_by
+from ziggurat.entities import Device, NodeResources
 from ziggurat.specs import TrainSpec, describe_fields, load_train_spec
 from ziggurat.web.caches import ImageCache
 from ziggurat.web.pages.new_model.form import clone_form, first_form, model_fields
@@ -541,3 +542,11 @@ def test_the_recipe_of_photos_starts_from_pretrained_weights(visit: Any, studio:
     assert [each.name for each in studio.weights.all()] == ["efficientnet_lite0"]
     undone = visit.post("/models/new/recipe", data=form | {"recipe_action": "undo"})
     assert sent_by(visit.get(undone.headers["location"]))["weights"] == "random"
+
+
+def test_devices_name_the_machines_with_a_gpu(visit: Any, studio: Any, monkeypatch: Any) -> None:
+    own, gpu = studio.jobs.nodes()[0], Device(index=0, name="GPU", memory_bytes=1, free_bytes=1)
+    node = NodeResources(name="node-b", executor="ray", devices=(gpu,))
+    monkeypatch.setattr(studio.jobs, "nodes", lambda: [own, node])
+    text = visit.get("/models/new").text
+    assert "None selected: the job waits for a free GPU of node-b; with CPU only, it needs none." in text

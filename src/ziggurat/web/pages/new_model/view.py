@@ -51,6 +51,7 @@ class Choices:
         frameworks: (backend, name, why it does not work) of those that take a network file.
         shown: backend whose standard networks are shown.
         devices: (value, text) of each.
+        elsewhere: names of the other machines that have GPUs.
         projects: names.
         folds: sections with the others.
     """
@@ -65,6 +66,7 @@ class Choices:
     frameworks: list[tuple[str, str, str]]
     shown: str
     devices: list[tuple[str, str]]
+    elsewhere: list[str]
     projects: list[str]
     folds: tuple[Fold, ...]
 
@@ -120,6 +122,11 @@ def choices_of(
         frameworks=framework_choices(studio),
         shown=shown_framework(form),
         devices=_devices(studio, form),
+        elsewhere=[
+            node.name
+            for node in studio.jobs.nodes()
+            if node.executor != "local" and any(device.usable for device in node.devices)
+        ],
         projects=studio.projects.names(),
         folds=folds_of(form, problems, data),
     )
