@@ -517,8 +517,8 @@ def test_a_network_that_generates_has_sliders(
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ({"seed": "x"}, "This is a whole number from 0 to 2147483647 (received: "),
-        ({"count": "65"}, "This is a whole number from 1 to 64 (received: "),
+        ({"seed": "x"}, "is not a whole number from 0 to 2147483647, as "),
+        ({"count": "65"}, "is not a whole number from 1 to 64, as "),
         (
             {"by_hand": "true", "input-0": "noise", "first-0-0": "4"},
             "A number of an input must be from -3 to 3 (received: ",
