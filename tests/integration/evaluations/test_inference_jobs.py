@@ -107,7 +107,7 @@ def test_a_label_that_is_no_class_fails_the_job_with_its_line(client, studio, ma
     with pytest.raises(JobError, match=r"`7` in .*wrong\.txt, line 2 is no class .* from 0 to 2"):
         client.wait(job["id"], every_s=0.1)
     assert client.job(job["id"])["exit_code"] == DataError.exit_code
-    with pytest.raises(JobError, match="of kind infer, failed"):
+    with pytest.raises(JobError, match="of kind infer and failed"):
         client.evaluations.summary(job["id"])
     client.delete(job["id"])
 

@@ -425,7 +425,7 @@ def test_a_view_is_saved_used_and_deleted(visit: Any, train: Callable[..., Any])
     assert tab["href"] == saved.headers["location"]
     assert page.one("#view-name")["value"] == "My view"
     nameless = visit.post("/views", data={"name": " ", "back": back})
-    assert "A saved item must have a name." in text_of(visit.get(nameless.headers["location"]))
+    assert "A saved item must have a name (" in text_of(visit.get(nameless.headers["location"]))
     visit.post("/views", data={"delete": "My view", "back": back})
     assert len(html_of(visit.get("/")).all("#views a")) == 5
 

@@ -198,7 +198,7 @@ def test_a_failure_is_told_and_tried_again(visit, model, exports):
 
     def maybe(*words: Any, **options: Any) -> dict[str, Any]:
         if fails.pop() if fails else False:
-            raise NetworkCodeError("A network must be written.", received="`<x>`", advice="Mend it.")
+            raise NetworkCodeError("A network must be written (", received="`<x>`", advice="Mend it.")
         return _written(*words, **options)
 
     made = exports(maybe)
@@ -207,7 +207,7 @@ def test_a_failure_is_told_and_tried_again(visit, model, exports):
     page = visit.get(f"/models/{model.id}/take-away")
     made.start(model.id, "onnx")
 
-    assert _text(page).count("A network must be written.") == 1
+    assert _text(page).count("A network must be written (") == 1
     assert "&lt;x&gt;" in page.text
     assert _ended(made, model.id) == "done"
 
@@ -234,7 +234,7 @@ def test_one_begun_before_the_studio_ended_is_made_again(visit, model, exports):
         (target / "model.part").write_bytes(b"half")
         begun.set()
         released.wait()
-        raise NetworkCodeError("A network must be written.", received="it is not", advice="Mend it.")
+        raise NetworkCodeError("A network must be written (", received="it is not", advice="Mend it.")
 
     first = exports(never_ends)
     first.start(model.id, "onnx")
@@ -266,7 +266,7 @@ def test_one_begun_before_the_studio_ended_is_made_again(visit, model, exports):
 
 def test_a_failure_is_still_told_when_the_studio_starts_again(model, exports):
     def fails(*_words: Any, **_options: Any) -> dict[str, Any]:
-        raise NetworkCodeError("A network must be written.", received="it is not", advice="Mend it.")
+        raise NetworkCodeError("A network must be written (", received="it is not", advice="Mend it.")
 
     first = exports(fails)
     first.start(model.id, "onnx")
@@ -278,7 +278,7 @@ def test_a_failure_is_still_told_when_the_studio_starts_again(model, exports):
 
     assert found.state == "failed"
     assert found.error is not None
-    assert found.error["rule"] == "A network must be written."
+    assert found.error["rule"] == "A network must be written ("
     after.remove(model.id, _NAME)
     assert after.of_job(model.id) == []
 
