@@ -23,12 +23,14 @@ def run(options: Options) -> Report:
         _side(_NODES[0]),
         [
             f"{options.rounds} rounds; nodes with {_DEVICES} accelerators, of which two are busy",
-            "alike: every fourth job asks for the same; each different: no two jobs ask for the same",
+            "no two jobs take equally long; alike: no job says how long; sizes: no two ask for equally many bytes",
         ],
     )
-    situations = {_side(count): (_machines(count), _running(count), _queue(is_alike=False)) for count in _NODES}
-    situations |= {
-        f"{_side(count)}, alike": (_machines(count), _running(count), _queue(is_alike=True)) for count in _NODES
+    queues = {"": _queue(), ", alike": _queue(is_alike=True), ", sizes": _queue(has_sizes=True)}
+    situations = {
+        f"{_side(count)}{kind}": (_machines(count), _running(count), queue)
+        for kind, queue in queues.items()
+        for count in _NODES
     }
     rows = {side: Row(side, [], []) for side in situations}
     for _ in range(options.rounds):
@@ -38,7 +40,7 @@ def run(options: Options) -> Report:
             rows[side].cpu_us.append((time.process_time() - cpu) * 1e6)
             rows[side].wall_us.append((time.perf_counter() - wall) * 1e6)
     few, many = (min(rows[_side(count)].cpu_us) for count in _NODES)
-    report.notes.append(f"smallest of the rounds, each different: 100 nodes against 10: {many / few:.1f} x")
+    report.notes.append(f"smallest of the rounds: 100 nodes against 10: {many / few:.1f} x")
     report.rows = list(rows.values())
     return report
 
@@ -50,7 +52,10 @@ def _side(nodes: int) -> str:
 def _machines(count: int) -> list[NodeResources]:
     size = 16_000_000_000
     devices = tuple(Device(index=index, name="GPU", memory_bytes=size, free_bytes=size) for index in range(_DEVICES))
-    return [NodeResources(name=f"n{number:03d}", devices=devices, datasets=frozenset()) for number in range(count)]
+    return [
+        NodeResources(name=f"n{number:03d}", devices=devices, memory_bytes=4 * size, datasets=frozenset())
+        for number in range(count)
+    ]
 
 
 def _running(count: int) -> list[Job]:
@@ -60,15 +65,30 @@ def _running(count: int) -> list[Job]:
     ]
 
 
-def _queue(*, is_alike: bool) -> list[Job]:
+def _queue(*, is_alike: bool = False, has_sizes: bool = False) -> list[Job]:
     return [
-        _job(f"j{number:04d}", "queued", 1 + number % 4, remaining_s=None if is_alike else float(number + 1))
+        _job(
+            f"j{number:04d}",
+            "queued",
+            1 + number % 4,
+            remaining_s=None if is_alike else float(number + 1),
+            gib=number * 1e-2 if has_sizes else 0.0,
+        )
         for number in range(_JOBS)
     ]
 
 
-def _job(name: str, state: str, devices: int, *, remaining_s: float | None, placement: tuple[Share, ...] = ()) -> Job:
-    needs = ResourceRequest(devices=devices, slot="device")
+def _job(
+    name: str,
+    state: str,
+    devices: int,
+    *,
+    remaining_s: float | None,
+    placement: tuple[Share, ...] = (),
+    gib: float = 0.0,
+) -> Job:
+    size = int(gib * 2**30)
+    needs = ResourceRequest(devices=devices, slot="device", device_memory_bytes=size, memory_bytes=4 * size)
     return Job(
         id=name,
         kind="train",

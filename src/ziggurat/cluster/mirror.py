@@ -59,11 +59,12 @@ class Mirror:
         for path in mirrored_files(folder):
             self._take_up(path, note_of(folder / path, sizes.piece_bytes))
 
-    def request(self, stop: str = "") -> Request:
+    def request(self, stop: str = "", hyperparameters: str = "") -> Request:
         """Return what is asked for next.
 
         Args:
             stop: why the worker shall save and end; empty for it to go on.
+            hyperparameters: text of the file of those that users set.
         """
         known = {**self._there, **self._expected}
         return Request(
@@ -72,6 +73,7 @@ class Mirror:
             known={path: note.digest for path, note in known.items()},
             wanted=tuple(itertools.islice(self._lacking(), 1 + self._sizes.reply_bytes // self._sizes.piece_bytes)),
             stop=stop,
+            hyperparameters=hyperparameters,
         )
 
     def take(self, reply: Reply) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ziggurat.entities import Job, NodeResources, ResourceRequest, Share
@@ -22,12 +23,31 @@ class Waiting:
     Args:
         reason: a sentence for people.
         expected_start: seconds since 1970; None while unknown.
-        blockers: ids of the jobs that it waits for.
     """
 
     reason: str
     expected_start: float | None = None
-    blockers: tuple[str, ...] = ()
+
+
+@dataclass
+class _Answers:
+    """What the nodes say to one request. A queue may be long, and few of its jobs ask for something of their own.
+
+    Args:
+        possible: numbers of the nodes that have enough of everything, in use or not.
+        free: number of such a node → the accelerators that it gives now.
+        short: number → why it gives nothing now.
+        starts: number → when it will, in seconds since 1970.
+        seen: how many of the changes of nodes these answers have followed.
+        refusal: what the last job was told that asked for this; None where that is not known for the next one.
+    """
+
+    possible: frozenset[int]
+    free: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    short: dict[int, Shortage] = field(default_factory=dict)
+    starts: dict[int, float] = field(default_factory=dict)
+    seen: int = 0
+    refusal: Waiting | None = None
 
 
 class Allocator:
@@ -48,15 +68,22 @@ class Allocator:
         now: float,
         clock: Callable[[float, float], str],
     ) -> None:
+        self._now = now
         self._is_single = len(nodes) == 1
         places = ["this machine" if self._is_single else f"node {node.name}" for node in nodes]
         self._rooms = [NodeRoom(node, now, clock, place) for node, place in zip(nodes, places, strict=True)]
-        self._by_name = {room.node.name: room for room in self._rooms}
+        self._numbers = {room.node.name: number for number, room in enumerate(self._rooms)}
+        # Numbers of the nodes in the order in which they gave or reserved something.
+        self._changes: list[int] = []
+        self._answers: dict[tuple[ResourceRequest, frozenset[str]], _Answers] = {}
+        self._possible: dict[ResourceRequest, frozenset[int]] = {}
+        self._impossible: dict[ResourceRequest, Waiting] = {}
+        # Line → until when what its first job needs is kept for it; None while unknown.
+        self._lines: dict[str, float | None] = {}
+        self._device_sizes = sorted({size for room in self._rooms for size in room.device_sizes()})
+        self._memory_bytes = min((room.unkept_memory_bytes for room in self._rooms), default=NEVER)
         for job in sorted(running, key=lambda job: job.id):
             self._hold(job, job.placement or (Share("", job.devices),))
-        self._lines: set[str] = set()
-        # What a job was told that needs the same: nothing changed since, and the queue may be long.
-        self._refused: dict[tuple[ResourceRequest, float | None], Waiting] = {}
 
     def place(self, job: Job) -> tuple[Share, ...] | Waiting:
         """Give a job what it needs and return its shares; where that cannot be, return why.
@@ -64,90 +91,135 @@ class Allocator:
         A job of several nodes gets all of them or none. The first job of its line that finds no room reserves what it
         needs on the nodes where it can start first.
         """
-        alike = (job.needs, job.remaining_s)
-        if alike in self._refused:
-            return self._refused[alike]
-        lines = len(self._lines)
-        placed = self._placed(job)
-        # Those behind the first in line are told that something is kept for it, so its own answer is not theirs.
-        if isinstance(placed, Waiting) and len(self._lines) == lines:
-            self._refused[alike] = placed
-        return placed
+        answers = self._asked(job)
+        if answers.refusal is None:
+            if len(answers.possible) < job.needs.nodes:
+                return self._never(job.needs)
+            if len(answers.free) >= job.needs.nodes:
+                return self._start(job, answers.free)
+            return self._wait(job, answers)
+        return answers.refusal
 
-    def _placed(self, job: Job) -> tuple[Share, ...] | Waiting:
-        lacks = [(room, room.impossible(job)) for room in self._rooms]
-        possible = [room for room, lack in lacks if lack is None]
-        if len(possible) < job.needs.nodes:
-            return self._impossible(job, len(possible), [(room, lack) for room, lack in lacks if lack is not None])
-        found = [(room, room.find(job)) for room in possible]
-        free = [(room, devices) for room, devices in found if isinstance(devices, tuple)]
-        if len(free) >= job.needs.nodes:
-            free.sort(key=lambda each: _preference(each[0], job))
-            return self._start(job, free[: job.needs.nodes])
-        starts = {room.node.name: room.expected_start(job) for room in possible}
-        # The sort is stable: where nothing is known, the first nodes are chosen, and the same ones by every plan.
-        sooner = sorted(possible, key=lambda room: starts[room.node.name])
-        order = {room.node.name: number for number, room in enumerate(sooner)}
-        short = [(room, lack) for room, lack in found if isinstance(lack, Shortage)]
-        shortage = self._joined(sorted(short, key=lambda each: order[each[0].node.name]), job.needs.nodes, len(free))
-        line = slot_of(job)
-        if line in self._lines:
-            return Waiting(reason=shortage.rule, blockers=shortage.blockers)
-        chosen = sooner[: job.needs.nodes]
-        moment = max(starts[room.node.name] for room in chosen)
-        expected = None if moment == NEVER else moment
-        for room in chosen:
-            room.reserve(job, expected)
-        self._lines.add(line)
-        self._refused.clear()
-        return Waiting(reason=shortage.rule, expected_start=expected, blockers=shortage.blockers)
+    def _asked(self, job: Job) -> _Answers:
+        """Return what the nodes say to a job now; only those that have changed since are asked again."""
+        end = NEVER if job.remaining_s is None else self._now + job.remaining_s
+        lines = frozenset(line for line, until in self._lines.items() if until is None or end > until)
+        needs = self._rounded(job.needs)
+        answers = self._answers.get((needs, lines))
+        if answers is None:
+            answers = self._answers[needs, lines] = _Answers(self._possible_for(needs))
+            numbers = answers.possible
+        elif answers.seen == len(self._changes):
+            return answers
+        else:
+            numbers = answers.possible.intersection(self._changes[answers.seen :])
+        answers.seen, answers.refusal = len(self._changes), None
+        for number in numbers:
+            found = self._rooms[number].find(needs, lines)
+            answers.starts.pop(number, None)
+            if isinstance(found, Shortage):
+                answers.free.pop(number, None)
+                answers.short[number] = found
+            else:
+                answers.short.pop(number, None)
+                answers.free[number] = found
+        return answers
 
-    def _start(self, job: Job, chosen: Sequence[tuple[NodeRoom, tuple[int, ...]]]) -> tuple[Share, ...]:
+    def _rounded(self, needs: ResourceRequest) -> ResourceRequest:
+        """Return a request to which all nodes say the same: many jobs differ only by bytes that are there anyway."""
+        sizes, size = self._device_sizes, needs.device_memory_bytes
+        number = bisect_left(sizes, size)
+        return replace(
+            needs,
+            device_memory_bytes=sizes[number] if size and number < len(sizes) else size,
+            memory_bytes=0 if needs.memory_bytes <= self._memory_bytes else needs.memory_bytes,
+            datasets=(),
+        )
+
+    def _possible_for(self, needs: ResourceRequest) -> frozenset[int]:
+        if needs not in self._possible:
+            numbers = (number for number, room in enumerate(self._rooms) if room.impossible(needs) is None)
+            self._possible[needs] = frozenset(numbers)
+        return self._possible[needs]
+
+    def _start(self, job: Job, free: Mapping[int, tuple[int, ...]]) -> tuple[Share, ...]:
+        chosen = sorted(free, key=lambda number: (*_preference(self._rooms[number], job), number))[: job.needs.nodes]
         # On one node a single process has all accelerators; over several nodes there is one for each.
-        each = max(1, device_count(job)) if len(chosen) > 1 else 1
-        ranks = [tuple(range(number * each, (number + 1) * each)) for number in range(len(chosen))]
+        each = max(1, device_count(job.needs)) if len(chosen) > 1 else 1
+        ranks = [tuple(range(first * each, (first + 1) * each)) for first in range(len(chosen))]
         shares = tuple(
-            Share(room.node.name, devices, mine) for (room, devices), mine in zip(chosen, ranks, strict=True)
+            Share(self._rooms[number].node.name, free[number], mine) for number, mine in zip(chosen, ranks, strict=True)
         )
         self._hold(job, shares)
-        self._refused.clear()
         return shares
+
+    def _wait(self, job: Job, answers: _Answers) -> Waiting:
+        needs = job.needs
+        for number in answers.possible.difference(answers.starts):
+            answers.starts[number] = self._rooms[number].expected_start(needs)
+        # Where nothing is known, the first nodes are chosen, and the same ones by every plan.
+        sooner = sorted(answers.possible, key=lambda number: (answers.starts[number], number))
+        lacks = [(self._rooms[number], answers.short[number]) for number in sooner if number in answers.short]
+        reason = self._joined(lacks, needs.nodes, len(answers.free))
+        line = slot_of(needs)
+        if line in self._lines:
+            answers.refusal = Waiting(reason=reason)
+            return answers.refusal
+        # Those behind it are told that something is kept for it, so its own answer is not theirs.
+        moment = answers.starts[sooner[needs.nodes - 1]]
+        self._lines[line] = None if moment == NEVER else moment
+        for number in sooner[: needs.nodes]:
+            self._rooms[number].reserve(job)
+            self._changed(number)
+        return Waiting(reason=reason, expected_start=self._lines[line])
 
     def _hold(self, job: Job, shares: Iterable[Share]) -> None:
         for share in shares:
-            room = self._by_name.get(share.node) or (self._rooms[0] if self._rooms else None)
-            if room is not None:
-                room.hold(job, share.devices)
+            if self._rooms:
+                number = self._numbers.get(share.node, 0)
+                self._rooms[number].hold(job, share.devices)
+                self._changed(number)
+
+    def _changed(self, number: int) -> None:
+        self._changes.append(number)
+        self._memory_bytes = min(self._memory_bytes, self._rooms[number].unkept_memory_bytes)
 
     # ---- reasons
 
-    def _impossible(self, job: Job, count: int, lacks: Sequence[tuple[NodeRoom, Shortage]]) -> Waiting:
+    def _never(self, needs: ResourceRequest) -> Waiting:
+        """Return why too few nodes could ever start a job, whatever ends."""
         if not self._rooms:
             return Waiting(reason="there is no machine to run on now")
-        if not lacks:
-            there = "there is only this machine" if self._is_single else f"there are {len(self._rooms)}"
-            return Waiting(reason=f"needs {job.needs.nodes} nodes; {there}")
-        return Waiting(reason=self._joined(lacks, job.needs.nodes, count).rule)
+        if needs not in self._impossible:
+            lacks = [(room, lack) for room in self._rooms if (lack := room.impossible(needs)) is not None]
+            if lacks:
+                reason = self._joined(lacks, needs.nodes, len(self._rooms) - len(lacks))
+            else:
+                there = "there is only this machine" if self._is_single else f"there are {len(self._rooms)}"
+                reason = f"needs {needs.nodes} nodes; {there}"
+            self._impossible[needs] = Waiting(reason=reason)
+        return self._impossible[needs]
 
-    def _joined(self, lacks: Sequence[tuple[NodeRoom, Shortage]], nodes: int, have: int) -> Shortage:
-        """Return one shortage for those of several nodes, which names the first of them."""
-        blockers = tuple(dict.fromkeys(job_id for _, lack in lacks for job_id in lack.blockers))
+    def _joined(self, lacks: Sequence[tuple[NodeRoom, Shortage]], nodes: int, have: int) -> str:
+        """Return one reason for those of several nodes, which names the first of them."""
+        first = lacks[0][1]
         if self._is_single:
-            return Shortage(lacks[0][1].rule + lacks[0][1].detail, "", blockers)
+            return first.rule + (first.tell() if first.tell else "")
         wanted = [f"needs {nodes} nodes, of which {have} can be had now"] if nodes > 1 else []
         # What all of them lack is said once.
-        common = lacks[0][1].rule if len({lack.rule for _, lack in lacks}) == 1 and lacks[0][1].detail else ""
+        common = first.rule if first.tell and all(lack.rule == first.rule for _, lack in lacks) else ""
         parts = [_on_node(room, lack, common) for room, lack in lacks[:_SHOWN]]
         more = [f"and {len(lacks) - _SHOWN} more nodes"] if len(lacks) > _SHOWN else []
-        return Shortage("; ".join([*wanted, *filter(None, [common]), ", ".join([*parts, *more])]), "", blockers)
+        return "; ".join([*wanted, *filter(None, [common]), ", ".join([*parts, *more])])
 
 
 def _preference(room: NodeRoom, job: Job) -> tuple[bool, int]:
     """Return what sorts the nodes on which a job could start: its datasets are there, then the tightest fit."""
-    has_data = room.node.datasets is None or set(job.needs.datasets) <= room.node.datasets
-    return not has_data, room.free_devices if device_count(job) else 0
+    has_data = room.node.datasets is None or room.node.datasets.issuperset(job.needs.datasets)
+    return not has_data, room.free_devices if device_count(job.needs) else 0
 
 
 def _on_node(room: NodeRoom, lack: Shortage, common: str) -> str:
-    text = lack.detail.lstrip(";:, ") if common else lack.rule + lack.detail
+    detail = lack.tell() if lack.tell else ""
+    text = detail.lstrip(";:, ") if common else lack.rule + detail
     return text if lack.names_node else f"{room.place}: {text}"

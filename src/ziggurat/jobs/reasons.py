@@ -9,6 +9,7 @@ from ziggurat.entities import Device, Job, NodeResources
 from ziggurat.formatting import as_bytes
 
 __all__ = [
+    "ANY_GPU_WILL_DO",
     "clock_text",
     "dependency_failed",
     "dependency_gone",
@@ -18,8 +19,11 @@ __all__ = [
     "gpus_text",
     "job_text",
     "memory_short",
+    "slots_rule",
     "slots_taken",
 ]
+
+ANY_GPU_WILL_DO = "any GPU will do, as no device is selected; with CPU only it would need none"
 
 _SHOWN = 3
 _DAY_S = 86400
@@ -93,26 +97,26 @@ def devices_busy(
     return ", ".join([*parts, *more])
 
 
-def slots_taken(
-    kind: str, slots: int, holders: Sequence[Job], keeper: Job | None, now: float, clock: Clock
-) -> tuple[str, str]:
-    """Return what a job without a place on the processors, or for a dataset, waits for, and what is in the way."""
-    what = "dataset" if kind == "dataset" else "CPU"
+def slots_rule(kind: str, slots: int) -> str:
+    """Return what a job without a place on the processors, or for a dataset, waits for."""
     if slots == 1:
-        rule = "waits for another dataset" if kind == "dataset" else "waits for the CPU"
-    else:
-        rule = f"waits for one of {slots} {what} slots"
+        return "waits for another dataset" if kind == "dataset" else "waits for the CPU"
+    return f"waits for one of {slots} {'dataset' if kind == 'dataset' else 'CPU'} slots"
+
+
+def slots_taken(slots: int, holders: Sequence[Job], keeper: Job | None, now: float, clock: Clock) -> str:
+    """Return who is in the slots, with the sign that joins it to the rule."""
     if len(holders) < slots and keeper is not None:
-        return rule, f", kept for {job_text(keeper)}"
+        return f", kept for {job_text(keeper)}"
     parts = [f"{job_text(holder)}{until_text(_end(holder, now), now, clock)}" for holder in holders[:_SHOWN]]
     more = [f"{len(holders) - _SHOWN} more"] if len(holders) > _SHOWN else []
-    return rule, f": {' and '.join([*parts, *more])}" if parts else "; none may start now"
+    return f": {' and '.join([*parts, *more])}" if parts else "; none may start now"
 
 
-def memory_short(needed_bytes: int, free_bytes: int, keeper: Job | None) -> tuple[str, str]:
-    """Return what memory a job needs, and what is free of it."""
+def memory_short(free_bytes: int, keeper: Job | None) -> str:
+    """Return what memory is free, with the sign that joins it to what a job needs."""
     kept = f", besides what is kept for {job_text(keeper)}" if keeper is not None else ""
-    return f"needs {as_bytes(needed_bytes)} of memory", f"; {as_bytes(max(0, free_bytes))} are free{kept}"
+    return f"; {as_bytes(max(0, free_bytes))} are free{kept}"
 
 
 def until_text(end: float | None, now: float, clock: Clock) -> str:

@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -158,15 +159,18 @@ class JobMaker:
         folder: where each job gets a folder that is named after its id.
         submit: puts a ``NewJob`` into the queue and returns the ``Job``.
         clock: seconds since 1970.
+        accelerators: returns how many the machines have for jobs, in use or not.
     """
 
     folder: Path
     submit: Callable[[NewJob], Job]
     clock: Callable[[], float]
+    accelerators: Callable[[], int] = int
 
     def make(self, request: JobRequest, owner: str) -> Job:
         """Return the job of a request that sweeps nothing; see ``make_jobs``."""
-        (job,) = make_jobs(request, self.folder, self.submit, owner=owner, now=self.clock(), needs=needs_of)
+        needs = partial(needs_of, accelerators=self.accelerators())
+        (job,) = make_jobs(request, self.folder, self.submit, owner=owner, now=self.clock(), needs=needs)
         return job
 
 
@@ -216,7 +220,7 @@ def train_needs(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
 
     Args:
         spec: its devices say it, where it names some.
-        accelerators: of the machine; where the spec leaves the choice open and there are any, it is one of them.
+        accelerators: of all machines; where the spec leaves the choice open and there are any, it is one of them.
     """
     if not isinstance(spec, TrainSpec):
         raise SpecError(f"The spec is of kind {spec.kind}, and a training has one of kind train.")
@@ -236,29 +240,30 @@ def dataset_needs(_spec: Spec) -> ResourceRequest:
     return ResourceRequest(slot="dataset")
 
 
-def model_needs(spec: EvaluateSpec | InferSpec | EmbedSpec) -> ResourceRequest:
+def model_needs(spec: EvaluateSpec | InferSpec | EmbedSpec, *, accelerators: int = 0) -> ResourceRequest:
     """Return what using a model needs: what its training needs, as far as the spec of that can be read."""
     try:
-        return train_needs(load_train_spec(JobFolder(Path(spec.model)).spec))
+        return train_needs(load_train_spec(JobFolder(Path(spec.model)).spec), accelerators=accelerators)
     except SpecError:
         return ResourceRequest(slot="cpu")
 
 
-def needs_of(spec: Spec) -> ResourceRequest:
-    """Return what a job of any kind needs."""
-    if isinstance(spec, EvaluateSpec | InferSpec):
-        return model_needs(spec)
+def needs_of(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
+    """Return what a job of any kind needs; ``accelerators`` as in ``train_needs``."""
+    if isinstance(spec, EvaluateSpec | InferSpec) or (isinstance(spec, EmbedSpec) and spec.model):
+        return model_needs(spec, accelerators=accelerators)
     if isinstance(spec, EmbedSpec):
-        return model_needs(spec) if spec.model else ResourceRequest(slot="cpu")
+        return ResourceRequest(slot="cpu")
     if isinstance(spec, ProgramSpec):
         return program_needs(spec)
-    return dataset_needs(spec) if isinstance(spec, DatasetSpec) else train_needs(spec)
+    return dataset_needs(spec) if isinstance(spec, DatasetSpec) else train_needs(spec, accelerators=accelerators)
 
 
 def program_needs(spec: ProgramSpec) -> ResourceRequest:
     """Return what a program needs: what its spec asks for."""
     slot = "device" if spec.gpus else "cpu"
-    return ResourceRequest(devices=spec.gpus, memory_bytes=round(spec.memory_gb * 1e9), slot=slot)
+    memory_bytes = round(spec.memory_gb * 1e9)
+    return ResourceRequest(devices=spec.gpus, memory_bytes=memory_bytes, slot=slot, nodes=spec.nodes)
 
 
 def network_name(spec: Spec) -> str:

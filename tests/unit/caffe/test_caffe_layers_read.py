@@ -118,7 +118,10 @@ INPUT = with_input((3, 9, 9), "")
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (INPUT + layer("x", "Mystery", "data"), "Line 2: `Mystery` is not a type of layer that an import knows."),
+        (
+            INPUT + layer("x", "Mystery", "data"),
+            "Line 2: `Mystery` is not a type of layer that an import knows (received",
+        ),
         (
             INPUT + conv("x", "nothing", "num_output: 1 kernel_size: 1"),
             "takes `nothing`, which no layer before it gives",
@@ -154,7 +157,7 @@ INPUT = with_input((3, 9, 9), "")
         (INPUT + layer("x", "ReLU", "data", more="quantized: 1"), "`quantized` is not a field of the layer `x`"),
         (INPUT + layer("x", "ReLU", "data", more="include { phase: TEST } exclude { phase: TRAIN }"), "not both"),
         (LENET.replace("SoftmaxWithLoss", "HingeLoss"), "`HingeLoss` of the layer `loss` is not a loss"),
-        ("net: 'x' base_lr: 0.1", "The file has no layers. Received: a solver."),
+        ("net: 'x' base_lr: 0.1", "The file has no layers (received: a solver)."),
         (INPUT, "A network gives something"),
         (relu("r", "data"), "takes `data`, which no layer before it gives"),
     ],

@@ -47,4 +47,3 @@ def test_an_evaluation_after_the_training_waits(state):
         assert actions == {"e": Start if state == "done" else Fail}
     else:
         assert "e" not in actions
-        assert made.waiting["e"].blockers == ("model",)

@@ -114,7 +114,6 @@ def test_a_job_that_runs_on_two_nodes_holds_both():
     assert made.waiting["j"].reason == (
         "needs 1 GPU; node a: GPU 0 is busy with job 41, node b: GPU 0 is busy with job 41"
     )
-    assert made.waiting["j"].blockers == ("41",)
 
 
 def test_a_job_without_placement_is_on_the_studios_machine():
@@ -134,6 +133,16 @@ def test_a_reason_names_the_node_that_is_free_first():
         "node a: GPU 0 is busy with job 40 until about +60 min"
     )
     assert made.waiting["j"].expected_start == NOW + 600
+
+
+@pytest.mark.parametrize("nodes", [[node("a", 1)], [studio(), node("a", 1)]])
+def test_a_job_without_devices_is_told_of_the_cpu(nodes):
+    jobs = [a_job(name, gpus=1, spec={"devices": each}) for name, each in (("open", []), ("chosen", ["gpu:0"]))]
+    made = planned(jobs, nodes, [on("41", "a", 0)])
+    sentence = "any GPU will do, as no device is selected; with CPU only it would need none"
+    assert made.waiting["open"].reason.startswith("needs 1 GPU; ")
+    assert made.waiting["open"].reason.endswith(f"; {sentence}")
+    assert sentence not in made.waiting["chosen"].reason
 
 
 def test_many_nodes_are_summed_up():
@@ -215,3 +224,7 @@ def calls(nodes, jobs):
 
 def test_ten_times_the_nodes_are_ten_times_the_work_at_most():
     assert calls(100, 100) <= 10 * calls(10, 100)
+
+
+def test_jobs_that_differ_in_length_do_not_ask_every_node():
+    assert calls(100, 400) <= 3 * calls(100, 100)

@@ -96,7 +96,7 @@ def test_a_version_that_was_changed_is_not_switched_to(workspace: Path, serve: S
     ModelVersions(workspace).set_alias("animal", "champion", 2)
 
     wait_until(lambda: bool(client.get("/").json()["models"][0]["refused"]), what="it refused version 2")
-    assert "The export was changed: model.onnx." in client.get("/").json()["models"][0]["refused"]
+    assert "The export was changed: model.onnx (received: " in client.get("/").json()["models"][0]["refused"]
     assert client.post("/predict", json=ROW).json()["version"] == "1"
 
 
