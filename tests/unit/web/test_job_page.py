@@ -599,6 +599,9 @@ def test_a_diverged_run_has_one_main_action(visit, studio, diverged):
     assert page.has("#job-more-menu #job-retry"), "to train the same again leads to the same"
     assert not page.has("#failure-title"), "it is said once"
     assert page.has("#job-trace")
+    text = visit.get(f"/models/{diverged.id}").text
+    assert text.index('id="job-trace"') > text.index('id="curves"'), "what was learned comes first"
+    assert page.one("#job-clone")["class"] == "button", "it is the only action on a phone"
     events = [each.text for each in page.all("#job-events .event-text")]
     assert "Failed" not in events, "the divergence says why it ended"
 

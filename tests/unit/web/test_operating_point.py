@@ -143,7 +143,8 @@ def test_every_label_has_a_threshold_and_best_f1_sets_them(visit: Any, studio: A
     ]
     found = rest(visit, "PUT", model, json={"threshold": 0.4, "thresholds": {"cat": 0.9}}).json()
     assert found["thresholds"] == {"cat": 0.9, "dog <b>": 0.4}
-    assert visit.post(f"/evaluations/{job_id}/operating-point", data={"action": "clear"}).status_code == 303
+    cleared = visit.post(f"/evaluations/{job_id}/operating-point", data={"action": "clear"})
+    assert (cleared.status_code, cleared.headers["location"]) == (303, f"/evaluations/{job_id}#operating-point")
     assert rest(visit, "GET", model).json() is None
 
 
