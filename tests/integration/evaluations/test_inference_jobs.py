@@ -136,3 +136,21 @@ def test_numbers_out_of_range_are_refused(studio, client, made, pictures):
 def test_evaluations_have_their_pictures_in_the_data_set(client, evaluated):
     with pytest.raises(JobError, match="are not known: its dataset is gone"):
         client.evaluations.picture(evaluated["strong"], 0)
+
+
+def test_an_operating_point_decides_for_each_image(client, made, pictures):
+    validated = client.wait(client.evaluations.create(made["strong"], split="val")["id"], every_s=0.1)
+    client.models.set_operating_point(made["strong"], 0.9, evaluation=validated["id"])
+    try:
+        job = client.wait(client.evaluations.create_many(made["strong"], str(pictures))["id"], every_s=0.1)
+        measured = client.wait(client.evaluations.create(made["strong"], split="val")["id"], every_s=0.1)
+    finally:
+        client.models.clear_operating_point(made["strong"])
+
+    point = client.evaluations.summary(job["id"])["operating_point"]
+    assert (point["thresholds"], point["used"], point["problem"]) == ({"confidence": 0.9}, True, "")
+    samples = client.evaluations.samples(job["id"])["samples"]
+    decided = [each["decision"]["number"] for each in samples]
+    assert decided == [each["predicted"] if each["score"] >= 0.9 else None for each in samples]
+    assert len({number is None for number in decided}) == 2
+    assert "decision" not in client.evaluations.samples(measured["id"])["samples"][0]

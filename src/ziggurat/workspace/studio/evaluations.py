@@ -180,7 +180,8 @@ class Evaluations:
         Returns:
             ``total`` that the filter leaves, and ``samples``: ``split``, ``row``, ``key``, ``score``; of a classifier
             ``label`` (None where it is not known), ``predicted``, and ``top``: ``class``, ``name`` and ``score`` of the
-            best classes; of another network ``values``: what its task keeps, by name. ``fields`` that the task chooses
+            best classes, and ``decision`` (``class``, ``number``, ``threshold``) of predictions that obey an operating
+            point; of another network ``values``: what its task keeps, by name. ``fields`` that the task chooses
             samples by: ``name``, ``title``, and ``choices`` or ``low`` and ``high``, ``default``.
 
         Raises:
