@@ -170,7 +170,7 @@ def evaluate_split(spec: EvaluateSpec, folder: JobFolder, watch: EventWatch) -> 
     evaluation = Evaluation(job, spec.split, batch_size=spec.batch_size, named_files=NAMED_FILES)
     # What an evaluation says depends on no operating point: it is what one is chosen by.
     results = SampleResults(replace(job.context, thresholds=()), len(evaluation), _TOP)
-    metrics = job.task.metrics(job.context)
+    metrics = job.task.evaluation_metrics(job.context)
     if watch.stop_requested():
         return None
     done = 0

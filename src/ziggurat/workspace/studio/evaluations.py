@@ -139,7 +139,7 @@ class Evaluations:
             measured on, else None).
         """
         job, found = self._done(job_id), self._predictions(job_id)
-        left_out = ("version", "samples_digest", "root")
+        left_out = ("version", "samples_digest", "root", "threshold_counts")
         said = {name: value for name, value in found.summary.items() if name not in left_out}
         is_split, data = job.kind == "evaluate", present_path(str(said["data"]), self._maker.folder.parent)
         return {
