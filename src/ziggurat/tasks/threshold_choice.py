@@ -76,11 +76,9 @@ class ThresholdSamples:
         f1 = 2 * right / (np.cumsum(counts) + self.positives)
         f1[(scores == below) & (np.arange(len(scores)) < len(scores) - 1)] = -1  # equal scores stay together
         place = int(np.argmax(f1))
-        # Counted candidates share the least score of their entry, so only that one has exact figures.
-        between = (
-            float(scores[place]) if self.counts is not None else _between(float(below[place]), float(scores[place]))
-        )
-        return self.at(between)
+        if self.counts is not None:  # its candidates have at least this score, and no more is known of them
+            return self.at(float(scores[place]))
+        return self.at(_between(float(below[place]), float(scores[place])))
 
     @property
     def _counts(self) -> np.ndarray:

@@ -29,9 +29,10 @@ _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
 def prediction_table(predictions: Predictions, table_format: TableFormat) -> Iterator[bytes]:
     """Yield the table part by part.
 
-    CSV has a line for each sample: split, row, key, the names and numbers of label and predicted class, the score, and
-    class and score of each of the best, and the decision where an operating point was obeyed; of a network that does not classify, split, row, key, score, and a column for
-    each number that its task keeps. A text that a spreadsheet would take for a formula gets an apostrophe in front.
+    CSV has a line for each sample: split, row, key, the names and numbers of label and predicted class, the score,
+    class and score of each of the best, and the decision where an operating point was obeyed; of a network that does
+    not classify, split, row, key, score, and a column for each number that its task keeps. A text that a spreadsheet
+    would take for a formula gets an apostrophe in front.
     JSON is a list of the samples as ``Predictions.samples`` has them; NaN is the text ``NaN`` there.
 
     Args:
