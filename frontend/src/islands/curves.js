@@ -170,7 +170,7 @@ class Curves {
         this.charts.set(group.key, chart);
       }
       if (this.place.children[number] !== chart.element) this.place.insertBefore(chart.element, this.place.children[number] ?? null);
-      chart.draw(group, this.runs, { ...this.settings, isEqual: this.isEqual });
+      chart.draw(group, this.runs, { ...this.settings, isEqual: this.isEqual, isDiverged: this.element.dataset.diverged !== undefined });
     });
     const points = Math.max(0, ...[...this.runs[0].curves.values()].map((curve) => curve.steps.length));
     this.element.dataset.points = String(points);

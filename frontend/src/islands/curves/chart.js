@@ -5,7 +5,7 @@ import { clockText, colours, durationText, el, icon, numberText, percentText, sw
 import { isShare, unitOf } from "./groups.js";
 import { linesOf, tableOf, valueAt } from "./lines.js";
 import { bestOf, drawBest, drawMarks, marksOf, textsAt } from "./marks.js";
-import { decades, roundRange, usualRangeOf } from "./ranges.js";
+import { decades, isSpread, roundRange, usualRangeOf } from "./ranges.js";
 import { Tip } from "./tip.js";
 
 const ROWS = 200;
@@ -54,14 +54,16 @@ export class Chart {
 
   draw(group, runs, settings) {
     this.group = group;
-    this.settings = settings;
     this.run = runs[0];
     this.lines = linesOf(group, runs, settings.isEqual);
+    const isLog = settings.isLog || (settings.isDiverged && this.lines.some((line) => isSpread(line.run.curves.get(line.tag))));
+    settings = { ...settings, isLog };
+    this.settings = settings;
     this.isPercent = isShare(group.base, this.lines.map((line) => line.run.curves.get(line.tag)));
     this.data = tableOf(this.lines, settings);
     this.marks = this.run ? marksOf(this.run, settings) : [];
     this.best = this.run ? bestOf(this.run, settings) : null;
-    this.unit.textContent = unitOf(group.base, this.isPercent);
+    this.unit.textContent = [unitOf(group.base, this.isPercent), isLog ? "logarithmic" : ""].filter(Boolean).join(", ");
     this.along.textContent = X_NAMES[settings.x];
     const shape = JSON.stringify([this.lines.map((line) => [line.run.id, line.tag, line.label]), settings.isLog, settings.x, settings.smoothing > 0, this.isPercent]);
     if (!this.plot || shape !== this.drawn) this.#build(shape);

@@ -5,6 +5,7 @@ const FEW = 5; // so few values say nothing about each other
 const TAIL = 0.05;
 const FAR = 4; // times the spread of the middle values
 const PAD = 0.08;
+const FLATTENS = 1e4;
 
 // Lowest and highest value that are drawn, those of all values, and whether some lie outside. Each line counts by
 // itself: one run that is unlike all others is no spike.
@@ -40,6 +41,12 @@ export function roundRange(least, most, isPercent) {
   if (least >= 0) min = Math.max(0, min);
   if (isPercent) max = Math.min(1, max);
   return min < max ? [min, max] : [min, min + (isPercent ? 0.1 : 1)];
+}
+
+// Whether a linear axis would show one value and a line at 0, as of a loss that exploded.
+export function isSpread(curve) {
+  const positive = (curve?.values ?? []).filter((value) => Number.isFinite(value) && value > 0);
+  return positive.length > 1 && Math.max(...positive) > FLATTENS * Math.min(...positive);
 }
 
 // Whole powers of ten around the values; a value that stands still gets some room, too.
