@@ -5,7 +5,7 @@ import { clockText, colours, durationText, el, icon, numberText, percentText, sw
 import { isShare, unitOf } from "./groups.js";
 import { linesOf, tableOf, valueAt } from "./lines.js";
 import { bestOf, drawBest, drawMarks, marksOf, textsAt } from "./marks.js";
-import { decades, isSpread, roundRange, usualRangeOf } from "./ranges.js";
+import { decades, isSpread, powersOfTen, roundRange, usualRangeOf } from "./ranges.js";
 import { Tip } from "./tip.js";
 
 const ROWS = 200;
@@ -119,7 +119,7 @@ export class Chart {
       scales: { x: { time: false }, y: this.settings.isLog ? { distr: 3, range: (_plot, least, most) => decades(least, most) } : { range: (plot) => this.#range(plot) } },
       axes: [
         { ...axis, size: 26, gap: 4, grid: { show: false }, ticks: { stroke: colour["--axis"], width: 1, size: 4 }, ...(isTime ? { incrs: TIME_STEPS_S, space: 75 } : { space: 60 }), values: (_plot, ticks) => ticks.map((tick) => (isTime ? clockText(tick) : numberText(tick))) },
-        { ...axis, size: 46, gap: 4, space: 28, border: { show: false }, ticks: { show: false }, grid: { stroke: colour["--grid"], width: 1 }, values: (_plot, ticks) => ticks.map((tick) => (tick == null ? "" : this.#tickText(tick))) },
+        { ...axis, size: 46, gap: 4, space: 28, ...(this.settings.isLog && powersOfTen(...this.#ends()) ? { splits: (_plot, _axis, least, most) => powersOfTen(least, most) ?? [least, most], filter: (_plot, ticks) => ticks } : {}), border: { show: false }, ticks: { show: false }, grid: { stroke: colour["--grid"], width: 1 }, values: (_plot, ticks) => ticks.map((tick) => (tick == null ? "" : this.#tickText(tick))) },
       ],
       series: [{ label: X_NAMES[this.settings.x] }, ...series],
       hooks: { draw: [(plot) => this.#drawMarks(plot, colour, font)], setCursor: [(plot) => this.#moved(plot)], setScale: [(plot, key) => key === "x" && this.#scaled(plot)] },
@@ -127,6 +127,12 @@ export class Chart {
     this.plot = new uPlot(options, this.data, this.canvas);
     this.plot.over.addEventListener("mouseleave", () => this.tip.hide());
     this.#reset();
+  }
+
+  // Lowest and highest power of ten of a logarithmic axis.
+  #ends() {
+    const values = this.data.slice(1).flatMap((column) => column.filter((value) => value > 0));
+    return values.length ? decades(Math.min(...values), Math.max(...values)) : [1, 1];
   }
 
   // From the begin of the training to its newest point.

@@ -6,6 +6,7 @@ const TAIL = 0.05;
 const FAR = 4; // times the spread of the middle values
 const PAD = 0.08;
 const FLATTENS = 1e4;
+const MOST_TICKS = 5;
 
 // Lowest and highest value that are drawn, those of all values, and whether some lie outside. Each line counts by
 // itself: one run that is unlike all others is no spike.
@@ -47,6 +48,14 @@ export function roundRange(least, most, isPercent) {
 export function isSpread(curve) {
   const positive = (curve?.values ?? []).filter((value) => Number.isFinite(value) && value > 0);
   return positive.length > 1 && Math.max(...positive) > FLATTENS * Math.min(...positive);
+}
+
+// A few powers of ten, so that 30 decades have no line for each tenth of each; null where the usual ticks are few.
+export function powersOfTen(least, most) {
+  const [low, high] = [Math.ceil(Math.log10(least) - 1e-9), Math.floor(Math.log10(most) + 1e-9)];
+  if (!(high - low > MOST_TICKS)) return null;
+  const step = Math.ceil((high - low) / MOST_TICKS);
+  return Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, place) => 10 ** (low + place * step));
 }
 
 // Whole powers of ten around the values; a value that stands still gets some room, too.

@@ -34,6 +34,7 @@ router = new_router()
 
 _LONGEST_NAME: Final = 200
 _MASKS_WAIT_S: Final = 1.0
+_NEEDED_MASKS_WAIT_S: Final = 60.0
 _LONGEST_EDITS: Final = 1 << 20
 
 
@@ -189,12 +190,13 @@ def _explorer(
     if not is_finished(job):
         return see_other(request, f"/datasets/{job_id}")
     with studio.datasets.opened(job_id):  # once for all that follows
-        filter_problem, status, masks = None, 200, None
+        filter_problem, status, is_counting = None, 200, False
         described = studio.datasets.describe(job_id)
         try:
-            masks = _mask_classes(request, studio, job_id, described)
+            masks = _mask_classes(request, studio, job_id, described, is_needed="class_name" in wanted.typed)
+            is_counting = masks is not None and not masks.is_ready
             numbers = _mask_numbers(request, studio, job_id, described)
-            found = explored(studio, job_id, wanted, numbers, masks.value if masks and masks.is_ready else None)
+            found = explored(studio, job_id, wanted, numbers, None if masks is None or is_counting else masks.value)
         except ZigguratError as error:
             filter_problem, status = error.as_dict(), status_of(error)
             wanted = wanted.without("split", "class_name", "similar", "area")  # the names that may be unknown
@@ -203,7 +205,7 @@ def _explorer(
             **_correcting(job, found.schema, refused),
             "found": found,
             "wanted": wanted,
-            "is_counting": masks is not None and not masks.is_ready,
+            "is_counting": is_counting,
             "orders": _orders(found, wanted),
             "corrected": set(studio.datasets.boxes.places(job_id)),
         }
@@ -238,13 +240,14 @@ def _mask_numbers(request: Request, studio: Studio, job_id: str, described: Mapp
 
 
 def _mask_classes(
-    request: Request, studio: Studio, job_id: str, described: Mapping[str, Any]
+    request: Request, studio: Studio, job_id: str, described: Mapping[str, Any], *, is_needed: bool
 ) -> BackgroundResult | None:
     """Return the classes in the masks, which are read in the background, once; None without masks, or with too many."""
     if described["kind"] != "segmentation" or sum(described["splits"].values()) > MOST_MASKS:
         return None
+    wait_s = _NEEDED_MASKS_WAIT_S if is_needed else _MASKS_WAIT_S
     read = background_results(request)
-    return read.get(("mask-classes", job_id), lambda: studio.datasets.mask_classes(job_id), wait_s=_MASKS_WAIT_S)
+    return read.get(("mask-classes", job_id), lambda: studio.datasets.mask_classes(job_id), wait_s=wait_s)
 
 
 def _orders(found: Any, wanted: DatasetFilter) -> list[tuple[str, str]]:
