@@ -2,8 +2,12 @@
 
 import io
 import zipfile
+from pathlib import Path
 
 import pytest
+
+from ziggurat.entities import Share
+from ziggurat.layout import JobFolder
 
 SCRIPT = "import sys\nprint(sys.argv)\n"
 
@@ -94,6 +98,22 @@ def test_the_page_of_a_program_shows_it(visit, studio):
     for tab in ("overview", "checkpoints", "log", "configuration", "system"):
         assert visit.get(f"/jobs/{job.id}?tab={tab}").status_code == 200
     assert "Predictions" not in page
+
+
+def test_the_processes_of_several_nodes_have_logs_of_their_own(visit, studio, store):
+    visit.post("/programs/new", data={"origin": "text", "text": SCRIPT, "nodes": "2"})
+    job = only_job(studio)
+    assert (job.spec["nodes"], job.needs.nodes) == (2, 2)
+    shares = (Share("a", (), (0,)), Share("b", (), (1,)))
+    store.jobs.move(job.id, ("queued",), "running", placement=shares)
+    folder = JobFolder(Path(job.folder)).of_rank(1)
+    folder.path.mkdir(parents=True)
+    folder.log.write_text("rank 1 says so")
+    page = visit.get(f"/jobs/{job.id}?tab=log").text
+    assert "This is the log of rank 0, on node a." in page
+    assert f'<a href="/jobs/{job.id}/log?rank=1">rank 1</a> on b.' in page
+    assert visit.get(f"/jobs/{job.id}/log?rank=1").text == "rank 1 says so"
+    assert "<dt>Nodes</dt><dd>a, b</dd>" in visit.get(f"/jobs/{job.id}?tab=program").text
 
 
 def test_a_clone_opens_with_everything(visit, studio):
