@@ -84,13 +84,15 @@ class users_errors:  # noqa: N801 - it is read as the function of a `with` state
         path = self._path
         line = _line_of(error, path)
         source = linecache.getline(path, line).strip() if line else ""
+        what = f"{type(error).__name__}: {self._message(error)}"
         raise NetworkCodeError(
-            f"{line_in_words(path, line, source)}: {type(error).__name__}: {self._message(error)}",
+            f"{line_in_words(path, line, source)}: {what}",
             advice=_advice(error, self._known),
             details={
                 "file": path,
                 "line": line,
                 "source": source,
+                "what": what,
                 "error_type": type(error).__name__,
                 "traceback": "".join(traceback.format_exception(error)),
             },

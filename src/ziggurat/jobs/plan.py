@@ -9,12 +9,20 @@ this EASY backfilling). So a stream of small jobs never starves a large one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ziggurat.entities import Job, NodeResources, Share
 from ziggurat.jobs.allocator import Allocator, Waiting
-from ziggurat.jobs.reasons import clock_text, dependency_failed, dependency_gone, dependency_waits, disk_is_full
+from ziggurat.jobs.reasons import (
+    ANY_GPU_WILL_DO,
+    clock_text,
+    dependency_failed,
+    dependency_gone,
+    dependency_waits,
+    disk_is_full,
+    gpus_text,
+)
 
 __all__ = [
     "Fail",
@@ -98,7 +106,7 @@ def plan(
             continue
         if blocked is None and is_full:
             blocked = Waiting(reason=disk_is_full(nodes[0]))
-        placed = blocked or allocator.place(job)
+        placed = blocked or _with_choice(job, allocator.place(job))
         if isinstance(placed, Waiting):
             waiting[job.id] = placed
         else:
@@ -109,6 +117,14 @@ def plan(
 def in_order(jobs: Iterable[Job]) -> list[Job]:
     """Return jobs in the order of the queue: priority, then position."""
     return sorted(jobs, key=lambda job: (-job.priority, job.position, job.created, job.id))
+
+
+def _with_choice(job: Job, placed: tuple[Share, ...] | Waiting) -> tuple[Share, ...] | Waiting:
+    """Return an answer that says so where a job waits for an accelerator only because nobody chose a device."""
+    is_open = job.needs.devices == 1 and job.spec.get("devices") == []
+    if isinstance(placed, Waiting) and is_open and gpus_text(1) in placed.reason:
+        return replace(placed, reason=f"{placed.reason}; {ANY_GPU_WILL_DO}")
+    return placed
 
 
 def _by_dependencies(

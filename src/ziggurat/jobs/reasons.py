@@ -9,6 +9,7 @@ from ziggurat.entities import Device, Job, NodeResources
 from ziggurat.formatting import as_bytes
 
 __all__ = [
+    "ANY_GPU_WILL_DO",
     "clock_text",
     "dependency_failed",
     "dependency_gone",
@@ -21,6 +22,8 @@ __all__ = [
     "slots_rule",
     "slots_taken",
 ]
+
+ANY_GPU_WILL_DO = "any GPU will do, as no device is selected; with CPU only it would need none"
 
 _SHOWN = 3
 _DAY_S = 86400

@@ -314,6 +314,11 @@ class Supervisor:
         """Return the machines that jobs can be put on, the studio's own first."""
         return self._executor.nodes()
 
+    def accelerators(self) -> dict[str, int]:
+        """Return how many accelerators each node has for jobs, in use or not; nodes without any are left out."""
+        counts = {node.name: sum(device.usable for device in node.devices) for node in self.nodes()}
+        return {name: count for name, count in counts.items() if count}
+
     def node_problem(self) -> str:
         """Return what keeps further machines from being used; empty if nothing does."""
         return self._executor.problem()

@@ -298,7 +298,7 @@ class TrainSpec(SpecModel):
     devices: list[str] = spec_field(
         factory=list,
         title="Devices",
-        help="One tower on each, such as `cpu:0`; if empty, the backend chooses.",
+        help="One tower on each, such as `cpu:0`; if empty, one GPU if there is one, else the CPU.",
         group="Devices",
     )
     threads: int | None = spec_field(

@@ -19,7 +19,7 @@ from ziggurat import __version__, formatting
 from ziggurat.entities import Job
 from ziggurat.entities.backend_info import backend_title, has_capability
 from ziggurat.entities.next_step import ACTIONS_WITHOUT_CHANGES
-from ziggurat.errors import ZigguratError
+from ziggurat.errors import ZigguratError, broken_rule
 from ziggurat.server.errors import status_of
 from ziggurat.web.icons import icon
 from ziggurat.web.next_step import next_path
@@ -186,6 +186,7 @@ def _environment() -> Environment:
         icon_svg=icon,
         plural=formatting.plural,
         backend_title=backend_title,
+        broken_rule=broken_rule,
         has_capability=has_capability,
         next_path=next_path,
         shows_only=ACTIONS_WITHOUT_CHANGES,

@@ -9,7 +9,8 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +18,9 @@ from ziggurat.atomic import folder_mode, private_umask
 from ziggurat.entities import Job, NewJob, ResourceRequest
 from ziggurat.entities.backend_info import backend_infos
 from ziggurat.entities.names import check_job_texts, check_name
-from ziggurat.errors import JobError, NetworkCodeError, SpecError, StorageError, UsageError
+from ziggurat.errors import JobError, NetworkCodeError, SpecError, StorageError, UsageError, ZigguratError
 from ziggurat.layout import JobFolder, other_folders
+from ziggurat.records.manifest import Manifest
 from ziggurat.specs import (
     SPEC_KINDS,
     DatasetSpec,
@@ -131,7 +133,8 @@ def make_jobs(
         spec = parse_spec(content, source="the request")
         spec = with_backend(spec) if isinstance(spec, TrainSpec) else spec
         name = " ".join(part for part in (spec.name or telling_name(spec), suffix) if part)
-        planned.append((spec.model_copy(update={"name": name}), request.needs or needs(spec)))
+        need = replace(request.needs or needs(spec), datasets=_datasets_of(spec))
+        planned.append((spec.model_copy(update={"name": name}), need))
     made: list[Path] = []
     try:
         for spec, _ in planned:
@@ -158,15 +161,18 @@ class JobMaker:
         folder: where each job gets a folder that is named after its id.
         submit: puts a ``NewJob`` into the queue and returns the ``Job``.
         clock: seconds since 1970.
+        accelerators: returns how many the machines have for jobs, in use or not.
     """
 
     folder: Path
     submit: Callable[[NewJob], Job]
     clock: Callable[[], float]
+    accelerators: Callable[[], int] = int
 
     def make(self, request: JobRequest, owner: str) -> Job:
         """Return the job of a request that sweeps nothing; see ``make_jobs``."""
-        (job,) = make_jobs(request, self.folder, self.submit, owner=owner, now=self.clock(), needs=needs_of)
+        needs = partial(needs_of, accelerators=self.accelerators())
+        (job,) = make_jobs(request, self.folder, self.submit, owner=owner, now=self.clock(), needs=needs)
         return job
 
 
@@ -216,7 +222,7 @@ def train_needs(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
 
     Args:
         spec: its devices say it, where it names some.
-        accelerators: of the machine; where the spec leaves the choice open and there are any, it is one of them.
+        accelerators: of all machines; where the spec leaves the choice open and there are any, it is one of them.
     """
     if not isinstance(spec, TrainSpec):
         raise SpecError(f"The spec is of kind {spec.kind}, and a training has one of kind train.")
@@ -231,28 +237,41 @@ def train_needs(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
     return ResourceRequest(devices=len(indices), device_indices=numbers, slot="device")
 
 
+def _datasets_of(spec: Spec) -> tuple[str, ...]:
+    """Return the hash of the dataset that a job reads; none if it is not finished yet, or there is no dataset."""
+    try:
+        if isinstance(spec, EvaluateSpec):
+            spec = load_train_spec(JobFolder(Path(spec.model)).spec)
+        if isinstance(spec, TrainSpec | EmbedSpec):
+            source = spec.data.source if isinstance(spec, TrainSpec) else spec.dataset
+            return (Manifest.load(Path(source)).id,)
+    except (ZigguratError, OSError, ValueError):
+        pass  # a preference alone: what is wrong with it is said when the job begins
+    return ()
+
+
 def dataset_needs(_spec: Spec) -> ResourceRequest:
     """Return what making a dataset needs."""
     return ResourceRequest(slot="dataset")
 
 
-def model_needs(spec: EvaluateSpec | InferSpec | EmbedSpec) -> ResourceRequest:
+def model_needs(spec: EvaluateSpec | InferSpec | EmbedSpec, *, accelerators: int = 0) -> ResourceRequest:
     """Return what using a model needs: what its training needs, as far as the spec of that can be read."""
     try:
-        return train_needs(load_train_spec(JobFolder(Path(spec.model)).spec))
+        return train_needs(load_train_spec(JobFolder(Path(spec.model)).spec), accelerators=accelerators)
     except SpecError:
         return ResourceRequest(slot="cpu")
 
 
-def needs_of(spec: Spec) -> ResourceRequest:
-    """Return what a job of any kind needs."""
-    if isinstance(spec, EvaluateSpec | InferSpec):
-        return model_needs(spec)
+def needs_of(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
+    """Return what a job of any kind needs; ``accelerators`` as in ``train_needs``."""
+    if isinstance(spec, EvaluateSpec | InferSpec) or (isinstance(spec, EmbedSpec) and spec.model):
+        return model_needs(spec, accelerators=accelerators)
     if isinstance(spec, EmbedSpec):
-        return model_needs(spec) if spec.model else ResourceRequest(slot="cpu")
+        return ResourceRequest(slot="cpu")
     if isinstance(spec, ProgramSpec):
         return program_needs(spec)
-    return dataset_needs(spec) if isinstance(spec, DatasetSpec) else train_needs(spec)
+    return dataset_needs(spec) if isinstance(spec, DatasetSpec) else train_needs(spec, accelerators=accelerators)
 
 
 def program_needs(spec: ProgramSpec) -> ResourceRequest:

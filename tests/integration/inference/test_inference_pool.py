@@ -227,7 +227,7 @@ def test_closing_ends_everything_that_was_started(opens: Opens, folder: Path) ->
     assert is_gone(answer["pid"])
     wait_until(lambda: is_gone(answer["child"]), PROCESS_S, what="the end of what it started")
     pool.close()
-    with pytest.raises(JobError, match="No warm networks are started any more"):
+    with pytest.raises(JobError, match="so no warm networks are started any more"):
         ask(pool, folder)
 
 

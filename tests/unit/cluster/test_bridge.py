@@ -365,7 +365,7 @@ def test_a_full_node_says_so_until_there_is_room(bridge, machines, job, dataset)
     assert wait_for(made, "ended") == {"state": "ended", "exit_code": 75, "reason": "asked by ann"}
 
 
-def test_a_copy_says_how_far_it_is_and_one_that_is_left_begins_anew(bridge, machines, clock, job, dataset):
+def test_a_copy_says_how_far_it_is_and_begins_anew(bridge, machines, clock, job, dataset):
     folder, first = job(for_s=LONG_S, data=str(dataset)), bridge()
     gate = blind(machines).hold("copy")
     fields = start(first, folder)

@@ -67,8 +67,8 @@ def test_a_class_of_one_sample_is_for_training():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"val_share": 25}, r"`val_share` must be from 0 to 1 \(received: 25\. .*for 25 % write 0\.25\)\."),
-        ({"test_share": -0.1}, r"`test_share` must be from 0 to 1 \(received: -0\.1\. .*for a quarter write 0\.25\)\."),
+        ({"val_share": 25}, r"`val_share` must be from 0 to 1 \(received: 25\)\. .*for 25 % write 0\.25\."),
+        ({"test_share": -0.1}, r"`test_share` must be from 0 to 1 \(received: -0\.1\)\. .*for a quarter write 0\.25\."),
         ({"val_share": 700}, r"received: 700\)\. It is a part of 1: for a quarter write"),
         ({"val_share": float("nan")}, r"received: not a number"),
         ({"val_share": 0.7, "test_share": 0.4}, r"1 together at most \(received: val_share 0\.7, test_share 0\.4"),

@@ -145,7 +145,7 @@ def test_samples_without_a_time_are_for_training(tmp_path):
     assert assignment.splits.tolist() == [0] * 6 + [1] * 2 + [0] * 2
     assert assignment.warnings == ["2 samples without a time are in training."]
     (tmp_path / "scan.sqlite").unlink()
-    with pytest.raises(DataError, match=r"The method `time` needs samples with a time\."):
+    with pytest.raises(DataError, match=r"The method `time` needs samples with a time \(received: no time"):
         assigned(tmp_path, [sample("1.jpg")], method="time")
 
 

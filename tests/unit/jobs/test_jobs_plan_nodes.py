@@ -146,6 +146,16 @@ def test_a_reason_names_the_node_that_is_free_first():
     assert made.waiting["j"].expected_start == NOW + 600
 
 
+@pytest.mark.parametrize("nodes", [[node("a", 1)], [studio(), node("a", 1)]])
+def test_a_job_without_devices_is_told_of_the_cpu(nodes):
+    jobs = [a_job(name, gpus=1, spec={"devices": each}) for name, each in (("open", []), ("chosen", ["gpu:0"]))]
+    made = planned(jobs, nodes, [on("41", "a", 0)])
+    sentence = "any GPU will do, as no device is selected; with CPU only it would need none"
+    assert made.waiting["open"].reason.startswith("needs 1 GPU; ")
+    assert made.waiting["open"].reason.endswith(f"; {sentence}")
+    assert sentence not in made.waiting["chosen"].reason
+
+
 def test_many_nodes_are_summed_up():
     running = [on(f"r{number}", f"n{number}", 0) for number in range(5)]
     made = planned([a_job("j", gpus=1)], [node(f"n{number}", 1) for number in range(5)], running)

@@ -3,8 +3,10 @@
 import pytest
 
 from ziggurat.entities import ResourceRequest
-from ziggurat.specs import TrainSpec
-from ziggurat.workspace.new_jobs import train_needs
+from ziggurat.layout import JobFolder
+from ziggurat.specs import TrainSpec, parse_spec, save_spec
+from ziggurat.workspace.new_jobs import JobMaker, JobRequest, train_needs
+from ziggurat.workspace.studio.findings import device_finding
 
 
 def spec(**fields):
@@ -27,3 +29,31 @@ def spec(**fields):
 )
 def test_needs(fields, accelerators, expected):
     assert train_needs(spec(**fields), accelerators=accelerators) == expected
+
+
+@pytest.mark.parametrize(("devices", "slot"), [([], "device"), (["cpu:0"], "cpu")])
+def test_an_evaluation_asks_for_what_its_training_asked(devices, slot, tmp_path):
+    trained = tmp_path / "trained"
+    trained.mkdir()
+    save_spec(spec(backend="torch", devices=devices), JobFolder(trained).spec)
+    queued = []
+    maker = JobMaker(tmp_path / "jobs", queued.append, lambda: 0.0, lambda: 2)
+    content = {"kind": "evaluate", "version": 1, "model": str(trained)}
+    parse_spec(content, source="the test")
+    maker.make(JobRequest(spec=content), "ann")
+    assert queued[0].needs.slot == slot
+
+
+@pytest.mark.parametrize(
+    ("fields", "here", "accelerators", "text"),
+    [
+        ({}, [], {}, "It trains on the CPU."),
+        ({}, [], {"node-b": 2}, "It trains on a GPU of node-b, and waits until one is free."),
+        ({}, [{"index": 0}], {"studio": 1}, "It trains on a GPU, and waits until one is free."),
+        ({"devices": ["cpu:0"]}, [], {"node-b": 2}, "It trains on the CPU."),
+        ({"backend": "null"}, [], {"node-b": 2}, "It trains on the CPU."),
+    ],
+)
+def test_the_check_says_where_a_training_runs(fields, here, accelerators, text):
+    machine = {"devices": here, "why_no_devices": ""}
+    assert device_finding(spec(**{"backend": "torch", **fields}), machine, accelerators)["sentence"] == text

@@ -68,7 +68,7 @@ WRONG = {
     "file:///etc/passwd": "begins with http:// or https:// (received: `file:",
     "ftp://example.org/cat.png": "begins with http:// or https:// (received: `ftp://example.org/cat.png`",
     "cat.png": "begins with http:// or https:// (received: `cat.png`",
-    "http:///cat.png": "begins with http:// or https://.",
+    "http:///cat.png": "begins with http:// or https:// (received: `http:/cat.png`).",
     "http://a:b/": "received: something that is no address",
     "http://\udc80/": "received: something that is no address",
     "http://example.org:0/": "is not a port, a number from 1 to 65535",

@@ -374,6 +374,8 @@ def test_a_failure_shows_the_cause_the_users_line_and_the_trace(visit, store, st
     assert failure.one("details#job-trace pre").text == "Traceback: <all>"
     assert "open" not in failure.one("#job-trace").attributes
     assert "Retry" in text
+    note = html_of(visit.get(f"/models/new?clone={job.id}&line=6")).one("#network-problem")
+    assert (note["data-line"], note["data-message"]) == ("6", "The network failed: <no y>."), "the clone marks the line"
 
 
 def test_a_failure_before_the_first_point_leaves_nothing_empty(visit, store, train):

@@ -13,6 +13,7 @@ import pytest
 from tests.unit.studio_samples import add_arrays, add_pets
 from tests.unit.web.html_page import errors_of, html_of
 from tests.unit.web.test_new_model_kept import sent_by
+from ziggurat.entities import Device, NodeResources
 from ziggurat.specs import TrainSpec, describe_fields, load_train_spec
 from ziggurat.web.caches import ImageCache
 from ziggurat.web.pages.new_model.form import clone_form, first_form, model_fields
@@ -182,7 +183,7 @@ def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) ->
         ({"epochs": "0"}, "epochs", "Epochs must be at least 1 (received: 0)."),
         ({"ema_decay": "1"}, "ema_decay", "Weight averaging (EMA) must be less than 1 (received: 1)."),
         ({"epochs": "many"}, "epochs", "Epochs must be a whole number (received: &#34;many&#34;)."),
-        ({"epochs": "3", "learning_rate": "0.1, x"}, "learning_rate", "Learning rate must be a number."),
+        ({"epochs": "3", "learning_rate": "0.1, x"}, "learning_rate", "Learning rate must be a number (received: "),
         (
             {"schedule": "step", "schedule-step-gamma": "-1"},
             "schedule-step-gamma",
@@ -202,17 +203,17 @@ def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) ->
         (
             {"preprocessing-size": "axb"},
             "preprocessing-size",
-            "Size (preprocessing) must be a height and a width, as in 28 or 240x320.",
+            "Size (preprocessing) must be a height and a width, as in 28 or 240x320 (received: ",
         ),
-        ({"class_weights": "a, b"}, "class_weights", "Class weights must be a number."),
-        ({"data-options": "{"}, "data-options", "Options (data) must be an object of names and values."),
+        ({"class_weights": "a, b"}, "class_weights", "Class weights must be a number (received: "),
+        ({"data-options": "{"}, "data-options", "Options (data) must be an object of names and values (received: "),
         ({"priority": "soon"}, "priority", "A priority must be a whole number, such as 0 or -5 (received: soon)."),
         ({"method": "custom", "network_text": " "}, "network_text", "Custom code must not be empty."),
         ({"weights": "file", "pretrained": "x" * 5000}, "pretrained", "must be"),
         ({"method": "previous"}, "previous_model", "Choose a model that was trained."),
         ({"dataset": "20200101-000000-aaaa"}, "dataset", "This dataset does not exist any more."),
         ({"schedule": "steep"}, "schedule", "Schedule must be one of"),
-        ({"threads": "0"}, "threads", "Threads must be at least 1."),
+        ({"threads": "0"}, "threads", "Threads must be at least 1 (received: "),
         ({"batch_size": "33", "device": ["gpu:0", "gpu:1"]}, "batch_size", "must be divisible by the 2 towers"),
     ],
 )
@@ -541,3 +542,11 @@ def test_the_recipe_of_photos_starts_from_pretrained_weights(visit: Any, studio:
     assert [each.name for each in studio.weights.all()] == ["efficientnet_lite0"]
     undone = visit.post("/models/new/recipe", data=form | {"recipe_action": "undo"})
     assert sent_by(visit.get(undone.headers["location"]))["weights"] == "random"
+
+
+def test_devices_name_the_machines_with_a_gpu(visit: Any, studio: Any, monkeypatch: Any) -> None:
+    own, gpu = studio.jobs.nodes()[0], Device(index=0, name="GPU", memory_bytes=1, free_bytes=1)
+    node = NodeResources(name="node-b", executor="ray", devices=(gpu,))
+    monkeypatch.setattr(studio.jobs, "nodes", lambda: [own, node])
+    text = visit.get("/models/new").text
+    assert "None selected: the job waits for a free GPU of node-b; with CPU only, it needs none." in text

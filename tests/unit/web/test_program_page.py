@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.web.html_page import html_of
 from ziggurat.entities import Share
+from ziggurat.events import AttemptEnded, ErrorRaised
 from ziggurat.layout import JobFolder
+from ziggurat.store import Store
 
 SCRIPT = "import sys\nprint(sys.argv)\n"
 
@@ -122,6 +125,20 @@ def test_a_clone_opens_with_everything(visit, studio):
     page = visit.get(f"/programs/new?clone={only_job(studio).id}").text
     for shown in ("print(sys.argv)", "--name &#39;a b&#39;", 'value="mine"', 'value="1.5"', "A clone of"):
         assert shown in page
+
+
+def test_the_clone_of_a_failed_program_shows_error_and_line(visit, studio):
+    visit.post("/programs/new", data={"origin": "text", "text": "x = 1\ny = x / 0\n"})
+    job = only_job(studio)
+    error = {"rule": "ZeroDivisionError: division by zero", "details": {"file": job.spec["script"], "line": 2}}
+    end = AttemptEnded(time=14.0, outcome="failed", exit_code=1, reason="it failed", global_step=0, epoch=0)
+    with Store.open(studio.root / "studio.db") as store:
+        assert store.jobs.move(job.id, ("queued",), "running", started=10.0, health="alive")
+        assert store.events.take(job.id, 0, 1, [ErrorRaised(time=14.0, error=error, traceback="Traceback: …"), end])
+        assert store.jobs.move(job.id, ("running",), "failed", reason="it failed", ended=14.0)
+    note = html_of(visit.get(f"/programs/new?clone={job.id}&line=2")).one("#network-problem")
+    assert note["data-line"] == "2"
+    assert "Line 2: ZeroDivisionError: division by zero" in note.text
 
 
 def test_a_script_is_checked_while_it_is_typed(visit):

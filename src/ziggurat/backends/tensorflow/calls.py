@@ -327,10 +327,11 @@ def explained(error: Any, path: str, graph: Any = None, *, doing: Literal["step"
             details={"file": path, "line": line, "error_type": type(error).__name__, **_asked_memory(first)},
         )
     source = linecache.getline(path, line).strip() if line else ""
+    what = f"The network failed while it ran: {first.rstrip('.')}."
     return NetworkCodeError(
-        f"{line_in_words(path, line, source)}: The network failed while it ran: {first.rstrip('.')}.",
+        f"{line_in_words(path, line, source)}: {what}",
         advice=_CHANNELS_LAST_ONLY if "only supports NHWC" in first else "",
-        details={"file": path, "line": line, "source": source, "error_type": type(error).__name__},
+        details={"file": path, "line": line, "source": source, "what": what, "error_type": type(error).__name__},
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from ziggurat.entities.backend_info import StandardNetwork
+from ziggurat.entities.backend_info import StandardNetwork, backend_infos
 from ziggurat.formatting import as_bytes, as_count, as_duration, as_percent, as_rough_duration, plural
 from ziggurat.specs import TrainSpec
 from ziggurat.workspace.recipes import UNBALANCED, balanced_weights, typical_rate
@@ -329,15 +329,24 @@ def batch_finding(spec: TrainSpec, data: DataFacts, steps_per_epoch: int | None)
     return [finding("batch", "ok", text, **numbers)]
 
 
-def device_finding(spec: TrainSpec, machine: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the devices of the training."""
+def device_finding(spec: TrainSpec, machine: Mapping[str, Any], accelerators: Mapping[str, int]) -> dict[str, Any]:
+    """Return the devices of the training.
+
+    Args:
+        spec: of the training.
+        machine: as the strip of a page shows it.
+        accelerators: node → how many accelerators it has for jobs.
+    """
     wanted = [device for device in spec.devices if "gpu" in device.lower()]
     numbers = {"field": "devices", "devices": list(spec.devices)}
-    if not wanted and not (machine["devices"] and not spec.devices):
+    info = backend_infos().get(spec.backend)
+    is_open = not spec.devices and info is not None and bool(info.accelerators)
+    if not wanted and not (is_open and accelerators):
         return finding("device", "ok", "It trains on the CPU.", value="CPU", **numbers)
     if not wanted:
-        names = ", ".join(f"gpu:{each['index']}" for each in machine["devices"])
-        return finding("device", "ok", f"The backend chooses the device; there are {names}.", value="auto", **numbers)
+        where = "" if len(accelerators) == 1 and machine["devices"] else f" of {' or '.join(accelerators)}"
+        text = f"It trains on a GPU{where}, and waits until one is free."
+        return finding("device", "ok", text, value="auto", **numbers)
     known = {each["index"]: each for each in machine["devices"]}
     indices = {device: device.rpartition(":")[2] for device in wanted}
     missing = [device for device, index in indices.items() if index.isdigit() and int(index) not in known]

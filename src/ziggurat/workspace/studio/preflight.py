@@ -52,12 +52,14 @@ class Preflight:
     Args:
         tasks: measure the data and describe the network.
         machine: what it has.
+        accelerators: returns how many accelerators each node has for jobs.
         finished: gives trainings that are done, the newest first.
         kept: what descriptions and test batches found.
     """
 
     tasks: Tasks
     machine: Machine
+    accelerators: Callable[[], Mapping[str, int]]
     finished: Callable[[], Sequence[Job]]
     kept: Measurements
 
@@ -71,7 +73,10 @@ class Preflight:
         """
         machine = self.machine.strip()
         findings = [problem_finding(each) for each in problems]
-        findings += [device_finding(spec, machine), disk_finding(spec, None, None, jobs, machine["disk"])]
+        findings += [
+            device_finding(spec, machine, self.accelerators()),
+            disk_finding(spec, None, None, jobs, machine["disk"]),
+        ]
         return {"findings": one_row(findings), "steps": None, "steps_per_epoch": None, "parameters": None}
 
     def check(self, spec: TrainSpec, *, jobs: int, dataset: Job | None, describe: bool) -> dict[str, Any]:
@@ -115,7 +120,7 @@ class Preflight:
             loading_finding(spec, data, earlier, measured),
             rate_finding(spec, network, measured),
             *batch_finding(spec, data, steps_per_epoch),
-            device_finding(spec, machine),
+            device_finding(spec, machine, self.accelerators()),
         ]
         return {
             "findings": one_row(findings),
@@ -127,7 +132,7 @@ class Preflight:
     def _rough_s(self, spec: TrainSpec, data: DataFacts, facts: NetworkFacts | None, steps: int | None) -> float | None:
         """Return a guess of the time on the CPU; None on an accelerator, whose speed is unknown."""
         info = backend_infos().get(spec.backend)
-        may_accelerate = info is not None and bool(info.accelerators) and bool(self.machine.strip()["devices"])
+        may_accelerate = info is not None and bool(info.accelerators) and bool(self.accelerators())
         on_device = any("gpu" in each.lower() for each in spec.devices) or (not spec.devices and may_accelerate)
         if facts is None or steps is None or on_device:
             return None

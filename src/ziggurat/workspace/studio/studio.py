@@ -154,7 +154,7 @@ class Studio(Workspace[Jobs]):
         self.networks = Networks(jobs, self.tasks, kept)
         self.models = Models(jobs, self.tasks, parts.inference, root / "jobs", clock)
         self.graphs = NetworkGraphs(parts.graphs, self.networks.describe, parts.graph_boards)
-        maker = JobMaker(root / "jobs", supervisor.submit, clock)
+        maker = JobMaker(root / "jobs", supervisor.submit, clock, lambda: sum(supervisor.accelerators().values()))
         self.evaluations = Evaluations(jobs, maker, self.paths)
         self.operating_points = OperatingPoints(jobs, self.evaluations, clock)
         self.box_proposals = BoxProposals(

@@ -79,7 +79,7 @@ class Training:
         self._machine = machine
         self._kept = kept
         self._weights_folder = weights
-        self._preflight = Preflight(tasks, machine, self._finished, kept)
+        self._preflight = Preflight(tasks, machine, supervisor.accelerators, self._finished, kept)
         self.test_batches = StudioTestBatches(tasks, machine, kept)
 
     # ---- before one is started
@@ -303,8 +303,7 @@ class Training:
         self._refuse(complete)
         for pretrained in dict.fromkeys(content.get("pretrained") for content, _ in expand_sweep(complete)):
             self._weights_folder.add_named(pretrained, added_by=owner)
-        usable = sum(device.usable for node in self._supervisor.nodes() for device in node.devices)
-        needs = functools.partial(train_needs, accelerators=usable)
+        needs = functools.partial(train_needs, accelerators=sum(self._supervisor.accelerators().values()))
         return make_jobs(complete, self._folder, self._supervisor.submit, owner=owner, now=now, needs=needs)
 
     def check(self, request: JobRequest) -> None:

@@ -16,7 +16,7 @@ from ziggurat.web.pages.new_model.folds import Fold, folds_of
 from ziggurat.web.pages.new_model.form import DIGITS, FormField, ModelForm, model_fields
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.frameworks import FrameworkState
-from ziggurat.workspace.recipes import joins_objects, mixes_samples, oversamples, weights_classes
+from ziggurat.workspace.recipes import joins_objects, mixes_samples, oversamples, task, weights_classes
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.models import PublishedModel
 from ziggurat.workspace.studio.recipes import NetworkCard
@@ -51,6 +51,7 @@ class Choices:
         frameworks: (backend, name, why it does not work) of those that take a network file.
         shown: backend whose standard networks are shown.
         devices: (value, text) of each.
+        elsewhere: names of the other machines that have GPUs.
         projects: names.
         folds: sections with the others.
     """
@@ -65,6 +66,7 @@ class Choices:
     frameworks: list[tuple[str, str, str]]
     shown: str
     devices: list[tuple[str, str]]
+    elsewhere: list[str]
     projects: list[str]
     folds: tuple[Fold, ...]
 
@@ -120,6 +122,11 @@ def choices_of(
         frameworks=framework_choices(studio),
         shown=shown_framework(form),
         devices=_devices(studio, form),
+        elsewhere=[
+            node.name
+            for node in studio.jobs.nodes()
+            if node.executor != "local" and any(device.usable for device in node.devices)
+        ],
         projects=studio.projects.names(),
         folds=folds_of(form, problems, data),
     )
@@ -341,7 +348,7 @@ def _network(
         "about": ", ".join(about),
         "framework": framework,
         "is_synthetic": is_synthetic,
-        "is_free": network is not None and network.task == "free",
+        "is_free": network is not None and not task(network.task).has_best,
         "source": "" if network is None else network.source,
         "figures": [
             (name, text(value))
