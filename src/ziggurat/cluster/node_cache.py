@@ -49,7 +49,8 @@ class NodeCache:
     def take(self, key: str, size_bytes: int, target: Path) -> str:
         """Link a copy into a folder, or begin to make it; return ``there``, ``taken`` or ``begun``.
 
-        ``taken``: another process of this node copies it now.
+        ``taken``: another process of this node copies it now. Like the other calls, it may be repeated: an answer may
+        have been lost.
 
         Raises:
             StorageError: if there is no room until a job ends; ``details`` has ``free_bytes``.
@@ -57,6 +58,9 @@ class NodeCache:
         """
         if self._link(key, target):
             return "there"
+        if self._lock >= 0 and self._key == key:
+            return "begun"
+        self.give_up()
         with storage_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.folder / f".{key}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -112,6 +116,8 @@ class NodeCache:
         Raises:
             JobError: if it is not equal; it is given up.
         """
+        if self._lock < 0 and self._link(self._key, target):
+            return
         written = {name: (size, digest.digest()) for name, (size, digest) in self._written.items()}
         if written != {name: (size, digest) for name, (size, digest) in files.items()}:
             differing = sorted(name for name in {*written, *files} if written.get(name) != files.get(name))

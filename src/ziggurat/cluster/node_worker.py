@@ -130,16 +130,20 @@ class NodeWorker:
     def _remove_links_of_ended(self) -> None:
         """Remove links to the cache of attempts that nobody holds any more: what was killed did not remove its own."""
         for place in self._root.iterdir():
-            if place == self._place or not (place / _HELD).exists():
-                continue
-            lock = _locked(place / _HELD)
-            ages = [Lease(folder).age_s() for folder in (place / JOBS_FOLDER).glob("*")]
-            if lock is not None:
-                if min(ages, default=float("inf")) > _LEASES * self._lease_s:  # the worker has ended, too
-                    for each in place.iterdir():
-                        if each.is_dir() and not each.is_symlink() and each.name != JOBS_FOLDER:
-                            shutil.rmtree(each, ignore_errors=True)
-                os.close(lock)
+            if place != self._place and (place / _HELD).exists():
+                with suppress(OSError):  # another process removes it
+                    self._remove_links(place)
+
+    def _remove_links(self, place: Path) -> None:
+        lock = _locked(place / _HELD)
+        if lock is None:
+            return
+        ages = [Lease(folder).age_s() for folder in (place / JOBS_FOLDER).glob("*")]
+        if min(ages, default=float("inf")) > _LEASES * self._lease_s:  # the worker has ended, too
+            for each in place.iterdir():
+                if each.is_dir() and not each.is_symlink() and each.name != JOBS_FOLDER:
+                    shutil.rmtree(each, ignore_errors=True)
+        os.close(lock)
 
     # ---- the worker
 

@@ -50,6 +50,15 @@ def test_parts_that_come_twice_are_written_once(cache, tmp_path):
     assert (tmp_path / "job" / "a").read_bytes() == b"abcdef"
 
 
+def test_calls_whose_answer_was_lost_are_repeated(cache, tmp_path):
+    assert cache.take("one", 3, tmp_path / "job") == "begun"
+    cache.write("a", 0, b"abc")
+    assert cache.take("one", 3, tmp_path / "job") == "begun"
+    for _ in range(2):
+        cache.finish({"a": (3, digest(b"abc"))}, tmp_path / "job")
+    assert (tmp_path / "job" / "a").read_bytes() == b"abc"
+
+
 @pytest.mark.parametrize("sent", [b"abx", b"ab", b""])
 def test_a_copy_that_differs_is_given_up(cache, tmp_path, sent):
     cache.take("one", 3, tmp_path / "job")

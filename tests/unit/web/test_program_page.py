@@ -2,11 +2,14 @@
 
 import io
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from tests.unit.web.html_page import html_of
+from ziggurat.entities import Share
 from ziggurat.events import AttemptEnded, ErrorRaised, ScalarLogged
+from ziggurat.layout import JobFolder
 from ziggurat.store import Store
 
 SCRIPT = "import sys\nprint(sys.argv)\n"
@@ -116,6 +119,22 @@ def test_a_program_counts_steps_where_it_has_no_epochs(visit, studio):
     assert not page.has("#rate-title"), "it has no learning rate"
     best = html_of(visit.get("/")).one(f"#row-{job.id} .c-best")
     assert best.one(".at").text == "step 3"
+
+
+def test_the_processes_of_several_nodes_have_logs_of_their_own(visit, studio, store):
+    visit.post("/programs/new", data={"origin": "text", "text": SCRIPT, "nodes": "2"})
+    job = only_job(studio)
+    assert (job.spec["nodes"], job.needs.nodes) == (2, 2)
+    shares = (Share("a", (), (0,)), Share("b", (), (1,)))
+    store.jobs.move(job.id, ("queued",), "running", placement=shares)
+    folder = JobFolder(Path(job.folder)).of_rank(1)
+    folder.path.mkdir(parents=True)
+    folder.log.write_text("rank 1 says so")
+    page = visit.get(f"/jobs/{job.id}?tab=log").text
+    assert "This is the log of rank 0, on node a." in page
+    assert f'<a href="/jobs/{job.id}/log?rank=1">rank 1</a> on b.' in page
+    assert visit.get(f"/jobs/{job.id}/log?rank=1").text == "rank 1 says so"
+    assert "<dt>Nodes</dt><dd>a, b</dd>" in visit.get(f"/jobs/{job.id}?tab=program").text
 
 
 def test_a_clone_opens_with_everything(visit, studio):
