@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.errors import ZigguratError
+from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.serving.batcher import Batcher, BatchLimits
 from ziggurat.serving.manifest import require_export
 from ziggurat.serving.model import ServedModel, open_model
