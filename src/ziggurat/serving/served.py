@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.errors import ZigguratError
+from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.serving.batcher import Batcher, BatchLimits
 from ziggurat.serving.manifest import require_export
 from ziggurat.serving.model import ServedModel, open_model
@@ -59,6 +59,8 @@ def model_source(word: str, workspace: Path) -> ModelSource:
         require_export(folder)
         name = folder.resolve().name
         return ModelSource(name=name, locate=lambda: ("1", folder), follows=False, text=f"the folder {folder}")
+    if not name:
+        raise UsageError(f"`{word}` names no model before its colon.", advice="Such as NAME:champion.")
     versions.resolve(name, which)  # an unknown one is an error of the command, not of a request
 
     def locate() -> tuple[str, Path]:

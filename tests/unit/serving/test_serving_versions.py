@@ -132,6 +132,8 @@ def test_what_is_no_model_is_refused(exports: Path, serve: Serve, tmp_path: Path
         serve(tmp_path / "model.onnx")
     with pytest.raises(UnknownNameError):
         serve("animals")
+    with pytest.raises(UsageError, match="names no model"):
+        serve(":champion")
     with pytest.raises(ConfigurationError, match="has no manifest"):
         serve(tmp_path)
     with pytest.raises(UsageError, match="Two models have the name"):
