@@ -213,9 +213,7 @@ def test_no_button_is_dead_and_nothing_is_deleted_unasked(
     context.close()
 
 
-def test_the_palette_opens_though_its_script_comes_later(
-    page: Page, server: RunningStudio, held_scripts: Hold
-) -> None:
+def test_the_palette_opens_though_its_script_comes_later(page: Page, server: RunningStudio, held_scripts: Hold) -> None:
     scripts = held_scripts("**/vendor/parts/commands-*")
     scripts.open(f"{server.address}/datasets")
     expect(page.locator("html[data-started], html")).to_be_attached()

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from ziggurat.datasets.catalog import SampleFilter
+from ziggurat.datasets.mask_classes import MaskClasses
 from ziggurat.web.pages.dataset.check_findings import problem_title
 from ziggurat.web.pages.dataset.filters import DatasetFilter, Facet, facets_of, mask_class_value
 from ziggurat.web.pages.dataset.listing import MOST_SIMILAR, Listing, Neighbours
@@ -22,8 +24,6 @@ from ziggurat.web.pages.dataset.sample_images import (
     tile_size,
 )
 from ziggurat.web.pages.dataset.samples import SampleView, class_title, view_sample
-from ziggurat.datasets.catalog import SampleFilter
-from ziggurat.datasets.mask_classes import MaskClasses
 from ziggurat.workspace.datasets import sample_filter
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.dataset_maps import DatasetMap, entry_named
@@ -205,7 +205,9 @@ def explored(
                 within={
                     name: counts
                     for name in ("split", "class_name")
-                    if (counts := _within(studio, dataset, job_id, wanted.without(name), predicted, mapped, masks, name))
+                    if (
+                        counts := _within(studio, dataset, job_id, wanted.without(name), predicted, mapped, masks, name)
+                    )
                 },
             ),
             predicted=predicted,

@@ -97,7 +97,8 @@ def failure_in_code(job: Job) -> dict[str, Any] | None:
     """Return why a job failed at a line of its own code, for the editor of a clone; None if it did not.
 
     Returns:
-        ``rule``, ``received``, ``advice``, ``line`` (from 1), ``lines`` (number and text of those around it), ``trace``.
+        ``rule``, ``received``, ``advice``, ``line`` (from 1), ``lines`` (number and text of those around it) and
+        ``trace``.
     """
     failure = failure_of(job)
     if failure is None or failure.line is None or not failure.lines:

@@ -278,7 +278,9 @@ def networks_of(studio: Studio, form: ModelForm, what: Mapping[str, Any] | None)
         found.append(_network(card, network, info.title, has_text=info.zoo is not None, why_not=reason))
     if chosen and all(each["value"] != chosen for each in found):
         found.insert(0, _unknown_network(chosen))
-    found.sort(key=lambda each: (bool(each["why_not"]) and each["value"] != chosen, each["is_synthetic"], each["is_free"]))
+    found.sort(
+        key=lambda each: (bool(each["why_not"]) and each["value"] != chosen, each["is_synthetic"], each["is_free"])
+    )
     place = next((number for number, each in enumerate(found) if each["value"] == chosen), 0)
     if place >= _FIRST_CARDS:  # the chosen one is always in sight
         found.insert(_FIRST_CARDS - 1, found.pop(place))
