@@ -80,10 +80,10 @@ def test_batches_go_on_over_the_end_of_an_epoch(tf):
 
 def test_what_is_not_there_is_refused_by_name(tf, model_fn):
     with pytest.raises(AttributeError, match=r"`tf.estimator.DNNClassifier` does not exist any more. Ready-made"):
-        tf.estimator.DNNClassifier
-    with pytest.raises(UsageError, match="`tf.estimator.RunConfig` has no `train_distribute` here"):
+        _ = tf.estimator.DNNClassifier
+    with pytest.raises(UsageError, match=r"`tf.estimator.RunConfig` has no `train_distribute` here"):
         tf.estimator.RunConfig(train_distribute=None)
-    with pytest.raises(AttributeError, match="`tf.estimator.Estimator` has no `export_savedmodel` here"):
-        tf.estimator.Estimator(model_fn).export_savedmodel
+    with pytest.raises(AttributeError, match=r"`tf.estimator.Estimator` has no `export_savedmodel` here"):
+        _ = tf.estimator.Estimator(model_fn).export_savedmodel
     with pytest.raises(ValueError, match="shuffle must be provided"):
         tf.estimator.inputs.numpy_input_fn(X)

@@ -86,7 +86,7 @@ def test_samples_are_chosen_by_the_classes_in_their_masks(visit: Any, studio: An
     explore = f"/datasets/{add_masks(studio, tmp_path / 'masks', rare=2)}/explore"
 
     def counts(query: str) -> dict[str, str]:
-        rows = html_of(visit.get(explore + query)).all('.facet-row')
+        rows = html_of(visit.get(explore + query)).all(".facet-row")
         return {row["title"]: " ".join(row.one(".facet-count").text.split()) for row in rows}
 
     all_counts = counts("")

@@ -26,7 +26,9 @@ _GONE: Final = {
         for name in ("Classifier", "Regressor", "Estimator")
     },
     **dict.fromkeys(("TrainSpec", "EvalSpec", "train_and_evaluate"), "Call `train` and `evaluate` by turns."),
-    **dict.fromkeys(("Exporter", "BestExporter", "FinalExporter", "LatestExporter"), "Write models with `tf.train.Saver`."),
+    **dict.fromkeys(
+        ("Exporter", "BestExporter", "FinalExporter", "LatestExporter"), "Write models with `tf.train.Saver`."
+    ),
     "WarmStartSettings": "Restore variables in a hook, or in the `scaffold` of the `EstimatorSpec`.",
 }
 
@@ -123,7 +125,9 @@ class Estimator:
         warm_start_from: Any = None,
     ) -> None:
         if warm_start_from is not None:
-            raise UsageError("`tf.estimator.Estimator` takes no `warm_start_from` here.", advice=_GONE["WarmStartSettings"])
+            raise UsageError(
+                "`tf.estimator.Estimator` takes no `warm_start_from` here.", advice=_GONE["WarmStartSettings"]
+            )
         config = config or RunConfig()
         if model_dir and config.model_dir and model_dir != config.model_dir:
             raise UsageError(f"`model_dir` is `{model_dir}`, and that of `config` is `{config.model_dir}`.")
@@ -172,7 +176,8 @@ class Estimator:
                 return self
             with tf.train.MonitoredTrainingSession(
                 checkpoint_dir=self.model_dir,
-                scaffold=spec.scaffold or tf.train.Scaffold(saver=tf.train.Saver(max_to_keep=config.keep_checkpoint_max)),
+                scaffold=spec.scaffold
+                or tf.train.Scaffold(saver=tf.train.Saver(max_to_keep=config.keep_checkpoint_max)),
                 hooks=found,
                 save_checkpoint_secs=seconds,
                 save_checkpoint_steps=config.save_checkpoints_steps,
@@ -318,7 +323,9 @@ def numpy_input_fn(
         ValueError: as in TensorFlow: without ``shuffle``, without features, and for arrays of different lengths.
     """
     if shuffle not in (True, False):
-        raise ValueError("shuffle must be provided and explicitly set as boolean (it is recommended to set it as True for training)")
+        raise ValueError(
+            "shuffle must be provided and explicitly set as boolean (it is recommended to set it as True for training)"
+        )
     columns = {("x", key): value for key, value in (x.items() if isinstance(x, Mapping) else [(None, x)])}
     if not columns:
         raise ValueError("x cannot be an empty dict")
@@ -341,7 +348,7 @@ def numpy_input_fn(
             tensors[key] = tf.numpy_function(lambda at, array=array: array[at], [places], array.dtype)
             tensors[key].set_shape([None, *array.shape[1:]])
         sides = {side: {key: tensor for (of, key), tensor in tensors.items() if of == side} for side in ("x", "y")}
-        features, labels = (found[None] if None in found else found for found in sides.values())
+        features, labels = (found.get(None, found) for found in sides.values())
         return features if y is None else (features, labels)
 
     return input_fn

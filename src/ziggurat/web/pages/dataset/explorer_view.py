@@ -205,7 +205,9 @@ def explored(
                 within={
                     name: counts
                     for name in ("split", "class_name")
-                    if (counts := _within(studio, dataset, job_id, wanted.without(name), predicted, mapped, masks, name))
+                    if (
+                        counts := _within(studio, dataset, job_id, wanted.without(name), predicted, mapped, masks, name)
+                    )
                 },
             ),
             predicted=predicted,

@@ -264,7 +264,9 @@ def _facets(
     chosen = wanted.value("split")
     yield _facet("Split", "split", [(name, name, note.count) for name, note in splits.items()], wanted, total)
     if masks is not None:
-        found = [(mask_class_value(number, names), class_title(number, names), count) for number, count in masks.items()]
+        found = [
+            (mask_class_value(number, names), class_title(number, names), count) for number, count in masks.items()
+        ]
         facet = _facet("Class in the mask", "class_name", found, wanted, total)
         yield facet if wanted.has_all_classes else _largest_of(facet)
     elif len(names) <= MOST_CLASSES:
