@@ -135,6 +135,7 @@ class FollowedGroup:
         states = [member.state for member in self._members]
         ended = [rank for rank, state in enumerate(states) if state["state"] != "running"]
         bad = [rank for rank in ended if states[rank]["state"] == "lost" or states[rank]["exit_code"]]
+        bad = [rank for rank in bad if rank not in self._killed]
         if self._failed is None and bad:
             self._failed = bad[0]
         if 0 in ended and self._first_end is None:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -43,8 +44,12 @@ class RemoteWorker(Protocol):
         """Let the worker use the studio's workspace, which the node sees."""
         ...
 
-    def stand_for(self, workspace: str) -> None:
-        """Let paths into the studio's workspace, which the node does not see, mean the copies there."""
+    def stand_for(self, *workspaces: str) -> None:
+        """Let paths into the studio's workspace, which the node does not see, mean the copies there.
+
+        Args:
+            workspaces: its path, also without links.
+        """
         ...
 
     def take(self, key: str, size_bytes: int, target: str) -> str:
@@ -201,14 +206,20 @@ class FollowedJob:
         try:
             act()
         except _EndedError as ended:
-            self._insist(self.worker.remove)
+            self._remove()
             self.state = {"state": "ended", "exit_code": ended.args[0], "reason": self._stop}
         except UnreachableError:
             self.state = {"state": "lost"}
         except (ZigguratError, OSError) as error:
             with JobFolder(self.folder).log.open("a", encoding="utf-8") as log:
                 log.write(f"Error: the worker could not be started on its node: {error}\n")
+            self._remove()
             self.state = {"state": "ended", "exit_code": 1, "reason": str(error)}
+
+    def _remove(self) -> None:
+        """Remove the worker, which was not started: it holds accelerators, and perhaps half a copy."""
+        with suppress(UnreachableError, ZigguratError, OSError):
+            self.worker.remove()
 
     def _prepare(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -219,6 +230,7 @@ class FollowedJob:
             self._send(self._source / name, name)
         for name in APPENDED:
             self._send(self.folder / name, name)
+        self.state = {"state": "running"}
 
     def _start(self, devices: Sequence[int], environment: Mapping[str, str]) -> None:
         self._check_requests()
@@ -269,7 +281,7 @@ class FollowedJob:
         if self._place.sees_workspace:
             self._insist(self.worker.see, str(workspace))
             return
-        self._insist(self.worker.stand_for, str(workspace))
+        self._insist(self.worker.stand_for, str(workspace), os.path.realpath(workspace))
         for each in inputs_of(self._source, workspace, self._place.node):
             self._send_input(each)
             if each.is_dataset:

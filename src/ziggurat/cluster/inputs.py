@@ -113,6 +113,8 @@ def _collect(job: Path, workspace: Path, found: dict[str, Input], node: str) -> 
         path = os.path.normpath(present_paths(text, workspace))
         if not os.path.isabs(path) or not os.path.exists(path):
             continue
+        real = f"{os.path.realpath(workspace)}/"
+        path = f"{workspace}/{path.removeprefix(real)}" if path.startswith(real) else path
         if not path.startswith(f"{workspace}/"):
             is_argument = text in content.get("arguments", ())  # of a program: the nodes may have it as well
             if node and not is_argument:

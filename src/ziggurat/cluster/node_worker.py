@@ -98,9 +98,14 @@ class NodeWorker:
                 with suppress(FileExistsError):
                     (self._place / name).symlink_to(Path(workspace) / name)
 
-    def stand_for(self, workspace: str) -> None:
-        """Let paths into the studio's workspace, which this node does not see, mean the copies here."""
-        atomic_write_text(self._place / PLACE_FILE, Places(str(self._place), (workspace,)).text(), "The place")
+    def stand_for(self, *workspaces: str) -> None:
+        """Let paths into the studio's workspace, which this node does not see, mean the copies here.
+
+        Args:
+            workspaces: its path, also without links.
+        """
+        places = Places(str(self._place), tuple(dict.fromkeys(workspaces)))
+        atomic_write_text(self._place / PLACE_FILE, places.text(), "The place of the workspace")
         self._remove_links_of_ended()
 
     def take(self, key: str, size_bytes: int, target: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import threading
 from collections import Counter
@@ -45,9 +46,9 @@ class RayCluster:
 
         self._ray, self._lost = ray, (GetTimeoutError, RayError)
         ray.init(address=address, namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
-        self._workspace, self._cache_bytes = str(workspace), cache_bytes
+        self._workspace, self._cache_bytes = os.path.abspath(workspace), cache_bytes
         self._seeing: set[str] = set()
-        self._proof = workspace / _PROOF
+        self._proof = Path(self._workspace) / _PROOF
         if not self._proof.exists():  # another bridge of the workspace may use it now
             atomic_write_text(self._proof, secrets.token_hex(16), "The proof that nodes see the workspace")
         self._secret = self._proof.read_text(encoding="utf-8")
