@@ -66,11 +66,14 @@ def test_a_job_that_was_ended_without_a_word_goes_on_too(studio):
 
 
 def saved(studio, attempt, first_step, *steps):
-    """Let an attempt say at which step it began, and which it saved."""
+    """Let an attempt say at which step it began, unless it is the first, which has said it, and which it saved."""
+    begun = AttemptStarted(
+        time=1.0, attempt=attempt, pid=1, host="n", backend="null", release="1", global_step=first_step
+    )
     file = EventFile(JobFolder(studio.folder("j")).events)
-    file.write(AttemptStarted(attempt=attempt, pid=1, host="n", backend="null", release="1", global_step=first_step))
+    file.write(*[begun][attempt == 1 :])
     for step in steps:
-        file.write(CheckpointSaved(name=f"step-{step}", step=step, epoch=0, reason="stop", size_bytes=1, scalars={}))
+        file.write(CheckpointSaved(time=1.0, name=f"step-{step}", step=step, epoch=0))
     file.close()
 
 
