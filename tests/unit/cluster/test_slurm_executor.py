@@ -2,7 +2,9 @@
 
 import json
 import os
+import shlex
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -11,6 +13,7 @@ from tests.slurm_stand_ins import Slurm
 from tests.waiting import PROCESS_S, wait_until
 from ziggurat.atomic import read_fence
 from ziggurat.cluster.slurm.executor import SlurmExecutor, SlurmTimes, slurm_executor
+from ziggurat.cluster.slurm.node import script_of
 from ziggurat.entities import EXIT_STOPPED, NodeResources, Share, WorkerRef
 from ziggurat.errors import ConfigurationError, JobError
 from ziggurat.jobs import Ended, Executor, ExecutorOptions, Running
@@ -125,6 +128,13 @@ def test_a_job_asks_for_what_it_needs(executor, slurm, tmp_path):
 def test_a_job_without_gpus_asks_for_none(executor, slurm, tmp_path):
     ended(executor, executor.start(job(tmp_path), HERE, {}, attempt=1))
     assert not [word for word in slurm.options(slurm.jobs()[0]) if word.startswith(("--gres", "--cpus"))]
+
+
+def test_a_warning_while_the_job_starts_does_not_end_it(tmp_path):
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGTERM); print('begun')"
+    script = script_of([shlex.quote(word) for word in (sys.executable, "-c", code)])
+    done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "begun\n")
 
 
 def test_a_pending_job_waits_with_slurms_reason(executor, slurm, tmp_path):
