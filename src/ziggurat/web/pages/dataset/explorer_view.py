@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from ziggurat.datasets.catalog import SampleFilter
-from ziggurat.datasets.mask_classes import MaskClasses
 from ziggurat.web.pages.dataset.check_findings import problem_title
 from ziggurat.web.pages.dataset.filters import DatasetFilter, Facet, facets_of, mask_class_value
 from ziggurat.web.pages.dataset.listing import MOST_SIMILAR, Listing, Neighbours
@@ -24,7 +22,7 @@ from ziggurat.web.pages.dataset.sample_images import (
     tile_size,
 )
 from ziggurat.web.pages.dataset.samples import SampleView, class_title, view_sample
-from ziggurat.workspace.datasets import sample_filter
+from ziggurat.workspace.datasets import MaskClasses, SampleFilter, sample_filter
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.dataset_maps import DatasetMap, entry_named
 from ziggurat.workspace.studio.datasets import Dataset
@@ -179,7 +177,11 @@ def explored(
     """
     predicted = predicted_of(studio, job_id, is_counted=True)
     mapped = studio.maps.find(job_id, wanted.map_id)
-    listing = Listing(studio, job_id, wanted, predicted, mapped)
+
+    def listed(chosen: DatasetFilter) -> Listing:
+        return Listing(studio, job_id, chosen, predicted, mapped)
+
+    listing = listed(wanted)
     entries = listing.page(wanted.offset, wanted.limit)
     with studio.datasets.opened(job_id) as dataset:
         most = max(20, _SHAPES_ON_A_PAGE // max(1, len(entries)))
@@ -205,9 +207,7 @@ def explored(
                 within={
                     name: counts
                     for name in ("split", "class_name")
-                    if (
-                        counts := _within(studio, dataset, job_id, wanted.without(name), predicted, mapped, masks, name)
-                    )
+                    if (counts := _within(dataset, wanted.without(name), listed, masks, name))
                 },
             ),
             predicted=predicted,
@@ -218,12 +218,9 @@ def explored(
 
 
 def _within(
-    studio: Studio,
     dataset: Dataset,
-    job_id: str,
     others: DatasetFilter,
-    predicted: Predicted | None,
-    mapped: DatasetMap | None,
+    listed: Callable[[DatasetFilter], Listing],
     masks: MaskClasses | None,
     name: str,
 ) -> dict[str, int]:
@@ -231,7 +228,7 @@ def _within(
     if not others.typed:
         return {}
     if others.needs_map or others.prediction:
-        numbers = Listing(studio, job_id, others, predicted, mapped).numbers()
+        numbers = listed(others).numbers()
         chosen = SampleFilter(numbers=json.dumps(numbers.tolist()))
     else:
         chosen = sample_filter(dataset, others.chosen)
