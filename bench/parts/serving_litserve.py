@@ -2,7 +2,7 @@
 
 import sys
 
-import litserve
+import litserve  # pyright: ignore[reportMissingImports]
 import numpy as np
 import onnxruntime
 
@@ -24,7 +24,7 @@ class Classifier(litserve.LitAPI):
         return np.stack(inputs)
 
     def predict(self, batch: np.ndarray) -> np.ndarray:
-        return self.session.run(None, {self.source: batch})[0]
+        return np.asarray(self.session.run(None, {self.source: batch})[0])
 
     def unbatch(self, output: np.ndarray) -> list[np.ndarray]:
         return list(output)
