@@ -33,7 +33,7 @@ from ziggurat.datasets.format_registry import (
 )
 from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.datasets.importer import Importer
-from ziggurat.datasets.mask_classes import MaskClasses, mask_classes
+from ziggurat.datasets.mask_classes import MOST_MASKS, MaskClasses, mask_classes
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.sources import is_remote, public_uri
 from ziggurat.datasets.sources.secrets import without_user
@@ -44,8 +44,10 @@ from ziggurat.records.manifest import MANIFEST_NAME, Manifest, SplitNote
 from ziggurat.specs import DatasetSpec, parse_spec, read_content
 
 __all__ = [
+    "MOST_MASKS",
     "DatasetRow",
     "Datasets",
+    "MaskClasses",
     "Page",
     "SampleOrder",
     "check_export_options",

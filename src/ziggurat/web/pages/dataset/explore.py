@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final
 from fastapi import Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from ziggurat.datasets.mask_classes import MOST_MASKS
 from ziggurat.entities import Identity, Job
 from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.operations import datasets
@@ -26,6 +25,7 @@ from ziggurat.web.pages.dataset.samples import label_as_json
 from ziggurat.web.pages.dataset.view import next_name
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.web.urls import address
+from ziggurat.workspace.datasets import MOST_MASKS
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["router"]

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from ziggurat.datasets.catalog import SampleFilter
-from ziggurat.datasets.mask_classes import MaskClasses
 from ziggurat.web.pages.dataset.check_findings import problem_title
 from ziggurat.web.pages.dataset.filters import DatasetFilter, Facet, facets_of, mask_class_value
 from ziggurat.web.pages.dataset.listing import MOST_SIMILAR, Listing, Neighbours
@@ -24,7 +22,7 @@ from ziggurat.web.pages.dataset.sample_images import (
     tile_size,
 )
 from ziggurat.web.pages.dataset.samples import SampleView, class_title, view_sample
-from ziggurat.workspace.datasets import sample_filter
+from ziggurat.workspace.datasets import MaskClasses, sample_filter
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.dataset_maps import DatasetMap, entry_named
 from ziggurat.workspace.studio.datasets import Dataset
@@ -232,7 +230,7 @@ def _within(
         return {}
     if others.needs_map or others.prediction:
         numbers = Listing(studio, job_id, others, predicted, mapped).numbers()
-        chosen = SampleFilter(numbers=json.dumps(numbers.tolist()))
+        chosen = sample_filter(dataset, {"numbers": json.dumps(numbers.tolist())})
     else:
         chosen = sample_filter(dataset, others.chosen)
     if name == "split":
