@@ -49,7 +49,6 @@ __all__ = [
     "Datasets",
     "MaskClasses",
     "Page",
-    "SampleFilter",
     "SampleOrder",
     "check_export_options",
     "check_new_dataset",

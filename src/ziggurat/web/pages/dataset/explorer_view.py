@@ -22,7 +22,7 @@ from ziggurat.web.pages.dataset.sample_images import (
     tile_size,
 )
 from ziggurat.web.pages.dataset.samples import SampleView, class_title, view_sample
-from ziggurat.workspace.datasets import MaskClasses, SampleFilter, sample_filter
+from ziggurat.workspace.datasets import MaskClasses, sample_filter
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.dataset_maps import DatasetMap, entry_named
 from ziggurat.workspace.studio.datasets import Dataset
@@ -229,7 +229,7 @@ def _within(
         return {}
     if others.needs_map or others.prediction:
         numbers = listed(others).numbers()
-        chosen = SampleFilter(numbers=json.dumps(numbers.tolist()))
+        chosen = sample_filter(dataset, {"numbers": json.dumps(numbers.tolist())})
     else:
         chosen = sample_filter(dataset, others.chosen)
     if name == "split":
