@@ -229,8 +229,7 @@ def detectnet(phase):
             conv("cvg/classifier", "pool4/3x3_s2", "num_output: 1 kernel_size: 1"),
             layer("coverage/sig", "Sigmoid", "cvg/classifier", "", "coverage"),
             layer("bbox/regressor", "Convolution", "pool4/3x3_s2", "num_output: 4 kernel_size: 1", "bboxes"),
-            layer("bboxes", "Power", "bboxes", "scale: 1", "bboxes-out"),
-            layer("cluster", "Python", "coverage bboxes-out", "", "bbox-list"),
+            layer("cluster", "Python", "coverage bboxes", "", "bbox-list"),
         ]
     )
 

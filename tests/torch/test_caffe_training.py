@@ -154,7 +154,7 @@ def test_losses_are_those_of_caffe(tmp_path, kind, more, expected):
 
 
 def test_detectnet_without_its_python_layers(tmp_path):
-    found = converted(tmp_path, detectnet("deploy"), until="coverage/sig,bboxes")
+    found = converted(tmp_path, detectnet("deploy"), until="coverage/sig,bbox/regressor")
     report = parity(found, run_network)
     assert report["holds"], report
     outputs = [found.graph.shapes[number] for number in found.graph.outputs]
@@ -165,8 +165,8 @@ def test_detectnet_without_its_python_layers(tmp_path):
     assert float(coverage.detach().min()) >= 0
     with pytest.raises(CaffeError, match="The layer `cluster` is written in Python"):
         converted(tmp_path, detectnet("deploy"))
-    with pytest.raises(CaffeError, match="`DetectNetTransformation` is not a type of layer that an import knows"):
-        converted(tmp_path, detectnet("train"), until="coverage/sig,bboxes")
+    with pytest.raises(CaffeError, match="Line 3: The layer `train_transform` computes with the labels"):
+        converted(tmp_path, detectnet("train"), until="coverage/sig,bbox/regressor")
 
 
 def test_a_siamese_network_shares_its_layers(tmp_path):

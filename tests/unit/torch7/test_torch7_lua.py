@@ -37,6 +37,8 @@ def test_a_file_of_digits_is_recorded():
     assert record["model"]["modules"][8]["args"] == [500, 7]
     assert record["model"]["modules"][8]["line"] == 21
     assert record["loss"]["kind"] == "ClassNLLCriterion"
+    size = "return function(p) local n = 1 p.inputShape:apply(function(x) n = n * x end) return nn.View(n) end"
+    assert run_lua(size, shape=(1, 8, 8))["model"]["args"] == [64]
 
 
 def test_a_file_may_return_the_network_itself():
@@ -78,8 +80,8 @@ def test_hooks_for_labels_become_expressions():
         ("x = = 3", 1, "Unexpected symbol near '='"),
         ("return 7", 0, "and not a number"),
         ("", 0, "The file returns nothing, and not a network"),
-        ("function createModel(n) end", 0, "defines `createModel`: add the line `return createModel(...)` at its end"),
-        ("model = nn.Sequential()", 0, "defines `model`: add the line `return model` at its end"),
+        ("function createModel(n) end", 0, "such as `return createModel(...)`"),
+        ("model = nn.Sequential()", 0, "such as `return model`"),
         ("\npaths.dofile('utils.lua')", 2, "The file reads another file"),
         ("return function(p)\n return p.dataset .. 'x' end", 2, "`dataset` has no value here"),
         ("local s = require('socket')", 1, "Module 'socket' is not known to an import"),

@@ -6,7 +6,7 @@ local source, parameters, runs_hook = ...
 local assert, error, getinfo, getmetatable, ipairs, loadstring, next, pairs = assert, error, debug.getinfo, getmetatable, ipairs, loadstring, next, pairs
 local pcall, rawget, rawset, select, setfenv, setmetatable, tonumber, tostring, type, unpack, xpcall = pcall, rawget, rawset, select, setfenv, setmetatable, tonumber, tostring, type, unpack, xpcall
 local concat, format, floor, gsub, byte = table.concat, string.format, math.floor, string.gsub, string.byte
-local insert, remove, sqrt, find, match = table.insert, table.remove, math.sqrt, string.find, string.match
+local insert, remove, sort, sqrt, min, find, match = table.insert, table.remove, table.sort, math.sqrt, math.min, string.find, string.match
 local MOST, DEEPEST = 5000, 60
 local CHUNK = "network.lua"
 
@@ -351,7 +351,12 @@ local function storage(...)
   local found = {}
   for place, each in ipairs(given) do found[place] = each end
   found.size = nil
-  return setmetatable(found, { __index = { size = function(self, axis) return axis and self[axis] or #self end } })
+  local methods = { size = function(self, axis) return axis and self[axis] or #self end }
+  function methods.apply(self, change)
+    for place = 1, #self do self[place] = change(self[place]) or self[place] end
+    return self
+  end
+  return setmetatable(found, { __index = methods })
 end
 local torch = {
   manualSeed = nothing, setdefaulttensortype = nothing, setnumthreads = nothing, seed = nothing,
@@ -519,11 +524,17 @@ local function run()
   for name in pairs(environment) do known[name] = true end
   local found = chunk()
   if found == nil then
+    local names = {}
     for name, value in pairs(environment) do
       if not known[name] and type(name) == "string" and match(name, "^[%a_][%w_]*$") and (is_module(value) or type(value) == "function") then
-        local call = is_module(value) and name or name .. "(...)"
-        fail("the file returns nothing, and it defines `" .. name .. "`: add the line `return " .. call .. "` at its end, with what it takes", 0)
+        names[#names + 1] = name
       end
+    end
+    sort(names)
+    if names[1] then
+      local call = is_module(environment[names[1]]) and names[1] or names[1] .. "(...)"
+      local listed = concat(names, "`, `", 1, min(#names, 5))
+      fail("the file returns nothing, and it defines `" .. listed .. "`: return the network in its last line, such as `return " .. call .. "`", 0)
     end
     fail("the file returns nothing, and not a network or function(params)", 0)
   end
