@@ -84,6 +84,8 @@ def cluster_of(folder: Path, names: Sequence[str], cpus: int = 2) -> Iterator[Ma
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(prepare_token(workspace)),
         "RAY_USAGE_STATS_ENABLED": "0",
+        # Else they are at 15, and get no time beside the other tests of a busy machine.
+        "RAY_worker_niceness": "0",
         "HOME": str(home),
         "XDG_CACHE_HOME": str(home / "cache"),
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(workspace / "plugins")]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import psutil
@@ -43,6 +44,7 @@ def test_a_job_moves_between_nodes_and_from_a_lost_one(studio, machines):
     studio.wait_for_step(moved, 10)
     assert (nodes_of(studio, "twin"), nodes_of(studio, "moved")) == (["a"], ["b"])
     # What holds the worker is killed, and the machine is gone; the worker itself goes on, and nobody hears it.
+    killed_at = time.time()
     for process in psutil.process_iter(["cmdline"]):
         if "RayWorker" in " ".join(process.info["cmdline"] or []):
             process.kill()
@@ -54,6 +56,7 @@ def test_a_job_moves_between_nodes_and_from_a_lost_one(studio, machines):
     attempts = studio.store.curves.attempts("moved")
     assert [attempt.outcome for attempt in attempts] == ["stopped", "lost", "done"]
     assert attempts[1].reason == "node b does not answer"
+    print(f"the new attempt began {attempts[2].started - killed_at:.1f} s after the kill")
     assert job.worker.attempt >= 3
     written = [path.name for path in machines.home.iterdir()]
     assert written == ["cache"], "Ray's token is in the workspace"

@@ -12,6 +12,7 @@ from ray_machines import CLUSTER_S, ON_RAY, Machines, RayStudio, cluster_of
 
 from tests.waiting import wait_until
 from ziggurat.entities import NewJob, ResourceRequest
+from ziggurat.jobs.outcome import last_events
 from ziggurat.layout import JobFolder
 from ziggurat.specs import parse_spec
 
@@ -82,6 +83,8 @@ def test_processes_meet_fail_and_stop_together(studio):
 
     submit(studio, "fails", "fails", "waits")
     job = studio.ended("fails", "failed")
+    words = last_events(JobFolder(studio.workspace / "jobs" / "fails").of_rank(1), since=0.0)
+    print(f"the others had ended {time.time() - words.time:.1f} s after the process that failed")
     assert job.reason.startswith("rank 1 on node b ended with exit code 5: ")
     assert "the second process fails" in job.reason
 

@@ -163,7 +163,7 @@ def test_the_end_comes_with_the_last_of_the_folder(pair):
 
 def test_a_copy_that_could_not_be_written_comes_right(pair, monkeypatch):
     node, mirror = pair
-    (node.folder / "stats.json").write_text("[1]")
+    (node.folder / "stats.json").write_text("[1]" * 40)
     blocked = mirror.folder / ".mirror"
     blocked.write_text("a file where a folder must be")
     with pytest.raises(StorageError):
