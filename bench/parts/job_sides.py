@@ -146,7 +146,9 @@ def _raw_torch(case: Case, turns: Turns, *, keeps_numbers: bool) -> None:
     with _job_folder(case) as folder:
         arrays = _arrays(build_job(case.spec(), folder, StepClock(), Settings(progress="none")))
     torch.set_num_threads(1)
-    module = nn.Linear(_SIZE**2, _CLASSES)
+    names: dict[str, Any] = {"nn": nn}
+    exec(_NETWORKS["torch"], names)
+    module = names["UserModel"](_CLASSES, [_SIZE, _SIZE, 1])
     optimizer = torch.optim.SGD(module.parameters(), _RATE, momentum=_MOMENTUM)
     batches = _random_batches(arrays, case.batch_size)
     while True:
@@ -155,7 +157,7 @@ def _raw_torch(case: Case, turns: Turns, *, keeps_numbers: bool) -> None:
         for _ in range(case.steps):
             images, labels = next(batches)
             x, y = torch.from_numpy(images).float(), torch.from_numpy(labels).long()
-            output = module(x.flatten(1) / 255)
+            output = module(x.permute(0, 3, 1, 2))  # as a network file gets images
             loss = nn.functional.cross_entropy(output, y)
             optimizer.zero_grad()
             loss.backward()

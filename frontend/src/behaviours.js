@@ -101,7 +101,16 @@ function showThemes() {
   }
 }
 
+// How high a column is that stays beside a form: its style keeps its end in sight (`.beside`).
+function measureColumns() {
+  const heights = new ResizeObserver((changes) => {
+    for (const { target } of changes) target.style.setProperty("--beside-height", `${target.offsetHeight}px`);
+  });
+  for (const column of document.querySelectorAll(".beside")) heights.observe(column);
+}
+
 export function startBehaviours() {
+  measureColumns();
   showThemes();
   document.addEventListener("htmx:after:swap", showThemes); // who goes back gets a page from the server once more
   // Before the islands, which show how many are ticked.

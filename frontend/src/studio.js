@@ -4,6 +4,7 @@ import htmx from "./htmx-setup.js";
 import { startBehaviours } from "./behaviours.js";
 import { catchUp } from "./catch-up.js";
 import { pageStarted, startIslands } from "./islands.js";
+import { isPaletteKey } from "./keys.js";
 import { startLive } from "./live.js";
 
 startBehaviours();
@@ -13,6 +14,20 @@ catchUp();
 startLive();
 pageStarted();
 
-// Palette, single keys and notifications come when the page itself is at work.
+// Palette, single keys and notifications come when the page itself is at work. A press of Ctrl K until then waits for them.
 const whenIdle = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 200));
-if (document.querySelector("[data-palette]")) whenIdle(() => built.commands().then(({ mount }) => mount()));
+if (document.querySelector("[data-palette]")) {
+  let isAwaited = false;
+  const early = (event) => {
+    if (!isPaletteKey(event)) return;
+    event.preventDefault();
+    isAwaited = true;
+  };
+  document.addEventListener("keydown", early);
+  const commands = async () => {
+    const { mount } = await built.commands();
+    document.removeEventListener("keydown", early);
+    mount(isAwaited);
+  };
+  whenIdle(commands);
+}

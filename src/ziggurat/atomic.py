@@ -75,9 +75,7 @@ class AtomicFile:
         folder = self.final.parent
         if not folder.is_dir():
             raise StorageError(
-                "A file is written into a folder that exists.",
-                received=f"`{self.final}`",
-                advice=f"Make `{folder}` first.",
+                f"`{self.final}` cannot be written: the folder `{folder}` does not exist.", advice="Make it first."
             )
         self.path = folder / f".{self.final.name}.{os.getpid()}-{secrets.token_hex(4)}.partial"
 

@@ -1,6 +1,7 @@
 """Exception hierarchy: every error that Ziggurat raises on purpose is a ``ZigguratError``.
 
-A message has three parts: the rule, what was received, and what to do. The tree, with the exit code of each family::
+A message begins with one sentence of the rule and what came instead, and goes on with what to do. The tree, with the
+exit code of each family::
 
     ZigguratError 1
     ├── UsageError 2              wrong use of a command or a call
@@ -66,6 +67,7 @@ __all__ = [
     "UnsignedExportError",
     "UsageError",
     "ZigguratError",
+    "broken_rule",
     "error_of_family",
     "install_advice",
     "memory_error",
@@ -86,6 +88,7 @@ _PACKAGES: Final = {
     "tqdm": "tqdm",
 }
 """Module → package that brings it, of packages that programs need and Ziggurat does not."""
+_BETWEEN_SENTENCES: Final = re.compile(r"([.!?])\s+(?=[A-Z`])")
 _SHOWN = 40
 
 
@@ -94,7 +97,7 @@ class ZigguratError(Exception):
 
     Args:
         rule: what must hold, as a full sentence.
-        received: what came instead; shown as ``Received: …``. Leave it out where there is nothing to show.
+        received: what came instead; see ``broken_rule``. Leave it out where the rule names it.
         advice: what to do, as a full sentence.
         details: further values for machines (JSON), such as ``{"key": "img/7.jpg"}``.
     """
@@ -117,13 +120,7 @@ class ZigguratError(Exception):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        parts = [self.rule]
-        if self.received is not None:
-            received = self.received
-            parts.append(f"Received: {received}" if received.endswith((".", "!", "?")) else f"Received: {received}.")
-        if self.advice:
-            parts.append(self.advice)
-        return " ".join(parts)
+        return f"{broken_rule(self.rule, self.received)} {self.advice}".rstrip()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross process borders; keyword-only arguments need help to be pickled.
@@ -139,6 +136,21 @@ class ZigguratError(Exception):
         if self.details:
             shape["details"] = self.details
         return shape
+
+
+def broken_rule(rule: str, received: str | None) -> str:
+    """Return a rule whose first sentence says what came: "`epochs` must be at least 1 (received: 0)."
+
+    What came stands behind the rule as sentences of its own where it has several of them, or lines.
+    """
+    if received is None or received == "":
+        return rule
+    came = received.rstrip().removesuffix(".")
+    if "\n" in came or _BETWEEN_SENTENCES.search(came):
+        return f"{rule} Received: {came}."
+    end = _BETWEEN_SENTENCES.search(rule)
+    first, rest = (rule[: end.end(1)], rule[end.end(1) :]) if end else (rule, "")
+    return f"{first.removesuffix('.')} (received: {came}).{rest}"
 
 
 def _rebuild(cls: type[ZigguratError], fields: dict[str, Any]) -> ZigguratError:

@@ -31,6 +31,7 @@ A job folder::
       results/           of a job that used a model: its prediction for every sample, complete or absent
       program/           of a job that runs a program: its script and the files that came with it; its current folder
       program.json       names of these files; what else is in the folder, the program has written
+      ranks/             log and events of the other processes of a job over several nodes, a folder for each rank
       program_log/       points that the program logs by `ziggurat.log`, a file for each process; events.jsonl has them
 
 The folder of a dataset is that of the job that creates it, and also has (see ``ziggurat.records.manifest``)::
@@ -78,6 +79,7 @@ __all__ = [
     "PLACE_FILE",
     "RAY_TOKEN_FILE",
     "SECRETS_FOLDER",
+    "TEST_OPENINGS_FILE",
     "UPLOADS_FOLDER",
     "WEIGHTS_FOLDER",
     "CheckpointFiles",
@@ -125,6 +127,9 @@ MODELS_FOLDER: Final = "models"
 
 PLACE_FILE: Final = "place.json"
 """File of a workspace: where it is, and where it was before it was moved or copied."""
+
+TEST_OPENINGS_FILE: Final = "test-openings.jsonl"
+"""File of a dataset: the log of evaluations on its test split, which is no part of its content."""
 
 RAY_TOKEN_FILE: Final = ".ray_token"
 """File of a workspace: the token of its Ray cluster, which only its user may read."""
@@ -287,6 +292,10 @@ class JobFolder:
     def program_log(self) -> Path:
         """Folder of the points that a program logs by ``ziggurat.log``, a file for each process."""
         return self.path / "program_log"
+
+    def of_rank(self, rank: int) -> JobFolder:
+        """Return the folder with log and events of another process of a job over several nodes; rank 0 has this one."""
+        return JobFolder(self.path / "ranks" / str(rank)) if rank else self
 
     @property
     def images(self) -> Path:

@@ -188,6 +188,15 @@ class Settings:
             has_flag=False,
         ),
     )
+    cache_gib: int = field(
+        default=50,
+        metadata=_about(
+            "Largest size in GiB of the copies of datasets on a Ray node that does not see the workspace.",
+            kind=int,
+            has_flag=False,
+            bounds=(1, 1_000_000),
+        ),
+    )
     slurm_options: str = field(
         default="",
         metadata=_about(

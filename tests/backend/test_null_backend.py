@@ -79,18 +79,18 @@ def test_gradients_are_those_of_finite_differences() -> None:
 
 
 def test_a_sample_of_another_size_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"A sample of this network has 64 numbers\. Received: 3 "):
+    with pytest.raises(ConfigurationError, match=r"A sample of this network has 64 numbers \(received: 3 "):
         NullProgram(64, 10).step([np.zeros((2, 3)), np.zeros(2, int)], ())
 
 
 @pytest.mark.parametrize(
     ("option", "value", "rule"),
     [
-        ("hidden", -1, "`hidden` must be at least 0. Received: -1."),
-        ("dropout", 1.0, "`dropout` must be in [0, 1). Received: 1.0."),
-        ("learning_rate", -0.1, "`learning_rate` must be at least 0. Received: -0.1."),
-        ("momentum", 1.0, "`momentum` must be in [0, 1). Received: 1.0."),
-        ("weight_decay", -1.0, "`weight_decay` must be at least 0. Received: -1.0."),
+        ("hidden", -1, "`hidden` must be at least 0 (received: -1)."),
+        ("dropout", 1.0, "`dropout` must be in [0, 1) (received: 1.0)."),
+        ("learning_rate", -0.1, "`learning_rate` must be at least 0 (received: -0.1)."),
+        ("momentum", 1.0, "`momentum` must be in [0, 1) (received: 1.0)."),
+        ("weight_decay", -1.0, "`weight_decay` must be at least 0 (received: -1.0)."),
     ],
 )
 def test_options_are_checked(option: str, value: float, rule: str) -> None:
@@ -104,7 +104,7 @@ def test_another_networks_state_is_named() -> None:
         NullProgram(64, 10, NullOptions(hidden=8)).load_state(NullProgram(64, 10, NullOptions(hidden=16)).state())
 
 
-TARGET_RULE = "With the null backend, `targets` must be class numbers of known classes, or a row of numbers."
+TARGET_RULE = "With the null backend, `targets` must be class numbers of known classes, or a row of numbers"
 
 
 class TestNullRegression(BackendConformance):
@@ -162,7 +162,7 @@ def test_gradients_of_a_regression_are_finite_differences() -> None:
 
 
 def test_labels_of_another_length_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"A label of this network has 2 numbers\. Received: 4 samples"):
+    with pytest.raises(ConfigurationError, match=r"A label of this network has 2 numbers \(received: 4 samples"):
         NullBackend().build(rows()).step([np.zeros((4, 3), np.float32), np.zeros((4, 3), np.float32)], ())
 
 
@@ -191,25 +191,25 @@ def test_the_backend_builds_what_is_asked_for() -> None:
     [
         (
             {"network": "lenet"},
-            "With the null backend, `network` must be one of mlp, table_mlp, linear, table_linear. Received: lenet.",
+            "With the null backend, `network` must be one of mlp, table_mlp, linear, table_linear (received: lenet).",
         ),
-        ({"optimizer": "adam"}, "With the null backend, `optimizer` must be `sgd` or `momentum`. Received: adam."),
-        ({"precision": "bf16"}, "With the null backend, `precision` must be `float32`. Received: bf16."),
-        ({"targets": {}}, f"{TARGET_RULE} Received: none."),
-        ({"targets": {"y": ArraySpec((), "int64")}}, f"{TARGET_RULE} Received: int64 of shape ()."),
-        ({"targets": {"y": ArraySpec((3,), classes=3)}}, f"{TARGET_RULE} Received: float32 of shape (3,)."),
-        ({"targets": {"y": ArraySpec((4, 4, 1), "int64", 3)}}, f"{TARGET_RULE} Received: int64 of shape (4, 4, 1)."),
+        ({"optimizer": "adam"}, "With the null backend, `optimizer` must be `sgd` or `momentum` (received: adam)."),
+        ({"precision": "bf16"}, "With the null backend, `precision` must be `float32` (received: bf16)."),
+        ({"targets": {}}, f"{TARGET_RULE} (received: none)."),
+        ({"targets": {"y": ArraySpec((), "int64")}}, f"{TARGET_RULE} (received: int64 of shape ())."),
+        ({"targets": {"y": ArraySpec((3,), classes=3)}}, f"{TARGET_RULE} (received: float32 of shape (3,))."),
+        ({"targets": {"y": ArraySpec((4, 4, 1), "int64", 3)}}, f"{TARGET_RULE} (received: int64 of shape (4, 4, 1))."),
         (
             {"inputs": {"left": ArraySpec((8, 8, 1)), "right": ArraySpec((8, 8, 1))}},
-            "This backend trains with one input and at most one target. Received: inputs left, right; targets y.",
+            "This backend trains with one input and at most one target (received: inputs left, right; targets y).",
         ),
-        ({"gradient_clip": 1.0}, "With the null backend, `gradient_clip` must be left out. Received: 1.0."),
+        ({"gradient_clip": 1.0}, "With the null backend, `gradient_clip` must be left out (received: 1.0)."),
         (
             {"gradient_accumulation_steps": 2},
-            "With the null backend, `gradient_accumulation_steps` must be 1. Received: 2.",
+            "With the null backend, `gradient_accumulation_steps` must be 1 (received: 2).",
         ),
-        ({"ema_decay": 0.9}, "With the null backend, `ema_decay` must be left out. Received: 0.9."),
-        ({"devices": ("a", "b")}, "With the null backend, `devices` must be at most one. Received: a, b."),
+        ({"ema_decay": 0.9}, "With the null backend, `ema_decay` must be left out (received: 0.9)."),
+        ({"devices": ("a", "b")}, "With the null backend, `devices` must be at most one (received: a, b)."),
     ],
 )
 def test_the_backend_refuses_what_it_does_not_do(changes: dict[str, object], text: str) -> None:

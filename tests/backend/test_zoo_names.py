@@ -102,7 +102,7 @@ def test_to_tensorflow_refuses_a_weight_that_comes_twice():
 def test_to_torch_refuses_names_without_a_counterpart(name):
     with pytest.raises(CheckpointError, match=r"PyTorch's name behind `model/`") as error:
         to_torch({"model/fc/bias": np.zeros(1), name: np.zeros(1)})
-    assert f"Received: {name}." in str(error.value)
+    assert f"received: {name})." in str(error.value)
     assert error.value.details == {"names": [name]}
 
 

@@ -211,3 +211,12 @@ def test_no_button_is_dead_and_nothing_is_deleted_unasked(
     plain.get_by_role("link", name="Delete…").click()
     expect(plain.get_by_role("button", name="Delete it")).to_be_visible()
     context.close()
+
+
+def test_the_palette_opens_though_its_script_comes_later(page: Page, server: RunningStudio, held_scripts: Hold) -> None:
+    scripts = held_scripts("**/vendor/parts/commands-*")
+    scripts.open(f"{server.address}/datasets")
+    expect(page.locator("html[data-started], html")).to_be_attached()
+    page.keyboard.press("Control+k")
+    scripts.let_go()
+    expect(page.locator("#palette-text")).to_be_focused()

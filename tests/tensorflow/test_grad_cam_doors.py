@@ -113,9 +113,9 @@ def test_what_cannot_be_told_is_said_once_and_clearly(place: Place, tmp_path: Pa
         ask(place.lenet, picture, class_name="ten")
     with pytest.raises(ConfigurationError, match="`fc1` is not a known layer with maps"):
         ask(place.lenet, picture, layer="fc1")
-    with pytest.raises(UsageError, match=r"TensorFlow or PyTorch backend\. Received: a network of the backend null"):
+    with pytest.raises(UsageError, match=r"TensorFlow or PyTorch backend \(received: a network of the backend null"):
         ask(place.null, picture)
-    with pytest.raises(UsageError, match=r"Grad-CAM is of one image\. Received: 2 images"):
+    with pytest.raises(UsageError, match=r"Grad-CAM is of one image \(received: 2 images"):
         place.client.models.predict(place.lenet, place.pictures, grad_cam=True)
     (tmp_path / "notes.png").write_bytes(b"no image")
     with pytest.raises(DataError, match=r"notes\.png"):

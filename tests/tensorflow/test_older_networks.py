@@ -232,7 +232,7 @@ def test_division_of_tomorrow_stays_that_of_python_3() -> None:
 def test_a_wrong_line_is_named_in_python_2_too() -> None:
     refused = refusal_of("print 'fine'\nx = = 2\n")
     assert "SyntaxError: invalid syntax" in refused
-    assert "net.py, line 2: x = = 2" in refused
+    assert "net.py, line 2, `x = = 2`: SyntaxError: " in refused
 
 
 # ---- refusals that know more
@@ -241,8 +241,8 @@ def test_a_wrong_line_is_named_in_python_2_too() -> None:
 def test_a_build_model_is_mapped_to_user_model() -> None:
     refused = refusal_of("def build_model(params):\n    return {'model': params['x'], 'loss': lambda y: y}\n")
     assert refused.startswith(
-        "A network file defines a class named exactly `UserModel`. "
-        "Received: net.py with a function `build_model` instead. The file is for DIGITS before its release"
+        "A network file defines a class named exactly `UserModel` "
+        "(received: net.py with a function `build_model` instead). The file is for DIGITS before its release"
     )
     for part in ("`@model_property def inference(self):`", "`self.y` for `y`", "`params['x']` is `self.x`"):
         assert part in refused

@@ -77,7 +77,7 @@ def test_variables_that_need_too_much() -> None:
     with pytest.raises(TrainingError) as caught:
         program.declare(("cost",))
     assert str(caught.value).startswith(
-        "The network's variables must fit in the device's memory: it is out of memory. Received: mine.py, line 10: "
+        "The network's variables must fit in the device's memory: it is out of memory (received: mine.py, line 10: "
         "OOM when allocating tensor with shape[10000000,1000000]"
     )
     assert caught.value.advice == "Make the network smaller: fewer or narrower layers."
@@ -87,4 +87,4 @@ def test_a_constant_that_is_too_large_to_be_made() -> None:
     error = tf.errors.InvalidArgumentError(None, None, "Cannot parse tensor from proto: dtype: DT_FLOAT")
     told = explained(error, "mine.py", doing="start")
     assert isinstance(told, TrainingError)
-    assert "it is out of memory. Received: mine.py: Cannot parse tensor from proto" in str(told)
+    assert "it is out of memory (received: mine.py: Cannot parse tensor from proto" in str(told)

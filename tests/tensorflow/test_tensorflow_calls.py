@@ -55,11 +55,11 @@ def test_step_takes_other_dtypes_and_layouts() -> None:
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        ([np.zeros((4, 9, 9, 1)), np.zeros(4, int)], r"A sample .* shape \(8, 8, 1\)\. Received: \(9, 9, 1\)\. Give"),
-        ([np.zeros((4, 8, 8)), np.zeros(4, int)], r"A sample .* shape \(8, 8, 1\)\. Received: \(8, 8\)\. Give"),
-        ([np.zeros((4, 8, 8, 1)), np.zeros((4, 1), int)], r"A label .* shape \(\)\. Received: \(1,\)\. Give"),
-        ([np.zeros((4, 8, 8, 1)), 3], r"A label .* shape \(\)\. Received: a single number, without an axis of rows"),
-        ([np.zeros((4, 8, 8, 1)), ["a"] * 4], r"A label .* of type int64\. Received: list of mixed values"),
+        ([np.zeros((4, 9, 9, 1)), np.zeros(4, int)], r"A sample .* shape \(8, 8, 1\) \(received: \(9, 9, 1\)\)\. Give"),
+        ([np.zeros((4, 8, 8)), np.zeros(4, int)], r"A sample .* shape \(8, 8, 1\) \(received: \(8, 8\)\)\. Give"),
+        ([np.zeros((4, 8, 8, 1)), np.zeros((4, 1), int)], r"A label .* shape \(\) \(received: \(1,\)\)\. Give"),
+        ([np.zeros((4, 8, 8, 1)), 3], r"A label .* shape \(\) \(received: a single number, without an axis of rows"),
+        ([np.zeros((4, 8, 8, 1)), ["a"] * 4], r"A label .* of type int64 \(received: list of mixed values"),
         ([np.zeros((4, 8, 8, 1))], r"The batch has 1 component\(s\); this network takes samples and labels"),
     ],
 )

@@ -151,8 +151,8 @@ def test_debug_shows_the_users_line_first_and_then_the_trace(ziggurat: Callable[
     assert (answer.code, answer.out) == (5, "")
     printed, error, *trace = answer.err.splitlines()
     assert printed == "hello"
-    assert error.startswith("Error: The network file failed: AttributeError: 'UserModel' object has no attribute 'z'.")
-    assert "Received: mine.py, line 2: inference = loss" in error
+    assert error.startswith("Error: mine.py, line 2, `inference = loss")
+    assert "`: AttributeError: 'UserModel' object has no attribute 'z'." in error
     assert trace[:2] == ["", "Traceback (most recent call last):"]
     assert '  File "mine.py", line 2, in <lambda>' in trace
 

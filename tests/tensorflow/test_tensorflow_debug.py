@@ -82,7 +82,7 @@ def test_an_error_stops_at_the_users_line(tmp_path: Path) -> None:
     assert error.exit_code == 5
     line = text[: text.index("tf.matmul")].count("\n") + 1
     assert (error.details["line"], error.details["file"]) == (line, str(tmp_path / "mine.py"))
-    assert f"mine.py, line {line}: net = tf.matmul(net, tf.zeros([5, 6]))" in str(error)
+    assert f"mine.py, line {line}, `net = tf.matmul(net, tf.zeros([5, 6]))`: " in str(error)
     trace = error.details["traceback"].splitlines()
     assert trace[0] == "Traceback (most recent call last):"
     assert f'  File "{tmp_path / "mine.py"}", line {line}, in inference' in trace

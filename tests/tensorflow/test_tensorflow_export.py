@@ -181,7 +181,7 @@ def test_an_exported_graph_opens_as_a_model_of_others(job: str, tmp_path: Path) 
 
 def test_a_folder_that_holds_something_is_left_alone(job: str, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ConfigurationError, match=r"must get a folder of its own\. Received: .*, which holds something"):
+    with pytest.raises(ConfigurationError, match=r"must get a folder of its own \(received: .*, which holds something"):
         export({"folder": job, "format": "pb", "out": str(tmp_path)})
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 

@@ -27,7 +27,7 @@ def test_a_shape_error_names_the_line_and_both_shapes() -> None:
     assert caught.value.details["line"] == line
     assert "128" in str(caught.value)
     assert "5" in str(caught.value)
-    assert f"mine.py, line {line}: net = tf.matmul(" in str(caught.value)
+    assert f"mine.py, line {line}, `net = tf.matmul(" in str(caught.value)
 
 
 def test_an_error_while_it_runs_names_the_line() -> None:
@@ -36,8 +36,8 @@ def test_an_error_while_it_runs_names_the_line() -> None:
     with pytest.raises(NetworkCodeError) as caught:
         program.step(batches(1, 32)[0], ())
     line = text[: text.index("tf.reshape")].count("\n") + 1
-    assert str(caught.value).startswith("The network failed while it ran: ")
-    assert f"mine.py, line {line}: x = tf.reshape" in str(caught.value)
+    assert str(caught.value).startswith(f"mine.py, line {line}, `x = tf.reshape")
+    assert "`: The network failed while it ran: " in str(caught.value)
 
 
 def test_too_little_memory_is_said_as_such() -> None:
@@ -45,8 +45,8 @@ def test_too_little_memory_is_said_as_such() -> None:
     told = explained(error, "mine.py")
     assert isinstance(told, TrainingError)
     assert str(told) == (
-        "The step must fit in the device's memory: it is out of memory. Received: mine.py: "
-        "OOM when allocating tensor with shape[64,512,512,64]. "
+        "The step must fit in the device's memory: it is out of memory (received: mine.py: "
+        "OOM when allocating tensor with shape[64,512,512,64]). "
         "Make `batch_size` or the network smaller, or set `gradient_accumulation_steps` to train a batch in parts."
     )
 
@@ -61,7 +61,7 @@ def test_too_little_memory_is_said_as_such() -> None:
 def test_a_processor_that_takes_channels_last_only(message) -> None:
     error = tf.errors.InvalidArgumentError(None, None, message)
     assert str(explained(error, "mine.py")) == (
-        f"The network failed while it ran: {message.rstrip('.')}. Received: mine.py. On older processors these layers "
+        f"mine.py: The network failed while it ran: {message.rstrip('.')}. On older processors these layers "
         "take channels last only: write data_format='NHWC', or set TF_ENABLE_ONEDNN_OPTS=1."
     )
 
@@ -78,12 +78,14 @@ def test_a_loss_that_trains_nothing() -> None:
     text = SMALL.replace("return digits.classification_loss(self.inference, self.y)", "return tf.reduce_mean(self.x)")
     with pytest.raises(NetworkCodeError) as caught:
         built(text.replace("weights_regularizer=slim.l2_regularizer(0.001)", "trainable=True"))
-    assert str(caught.value).startswith("`loss` depends on at least one variable that is trained.")
+    assert str(caught.value).startswith(
+        "`loss` depends on at least one variable that is trained (received: loss 1 without a gradient)."
+    )
 
 
 def test_a_sample_of_another_shape() -> None:
     with pytest.raises(
-        ConfigurationError, match=r"A sample of this network has shape \(8, 8, 1\)\. Received: \(9, 9, 1\)"
+        ConfigurationError, match=r"A sample of this network has shape \(8, 8, 1\) \(received: \(9, 9, 1\)"
     ):
         built(SMALL).step([np.zeros((32, 9, 9, 1)), np.zeros(32, int)], ())
 
@@ -96,5 +98,5 @@ def test_unknown_standard_networks_and_options_name_the_nearest() -> None:
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(ConfigurationError, match=r"Received: gone\.py \(No such file or directory\)"):
+    with pytest.raises(ConfigurationError, match=r"received: gone\.py \(No such file or directory\)"):
         TensorFlowBackend().build(ProgramRequest(network="gone.py", **class_arrays((28, 28, 1), 10)))

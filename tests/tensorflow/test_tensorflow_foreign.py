@@ -221,9 +221,9 @@ def test_what_must_be_named_is_said(tmp_path: Path) -> None:
     path.write_bytes(made.as_graph_def().SerializeToString())
     np.save(tmp_path / "x.npy", X[:, :2])
     request = {"model": str(path), "files": [str(tmp_path / "x.npy")]}
-    with pytest.raises(ConfigurationError, match=r"Received: left, right\. Choose one with --input\."):
+    with pytest.raises(ConfigurationError, match=r"received: left, right\)\. Choose one with --input\."):
         predict_with_model(request)
-    with pytest.raises(ConfigurationError, match=r"Received: sum, product\. Choose one with --output\."):
+    with pytest.raises(ConfigurationError, match=r"received: sum, product\)\. Choose one with --output\."):
         predict_with_model({**request, "input": "left"})
 
 

@@ -90,7 +90,7 @@ def test_the_self_test_finds_no_lost_name_on_this_version() -> None:
 def test_a_file_without_a_user_model() -> None:
     """Behavior 67 of DIGITS."""
     assert str(error_of("x = 1")) == (
-        "A network file defines a class named exactly `UserModel`. Received: my_network.py without it. "
+        "A network file defines a class named exactly `UserModel` (received: my_network.py without it). "
         "Name the class `UserModel` and let it inherit `Tower`."
     )
 
@@ -101,7 +101,7 @@ def test_a_class_of_another_name_is_pointed_at() -> None:
 
 def test_a_user_model_that_is_no_tower() -> None:
     assert str(error_of("class UserModel: pass")) == (
-        "`UserModel` inherits `Tower`. Received: class UserModel(object). Write `class UserModel(Tower):`."
+        "`UserModel` inherits object, not `Tower`. Write `class UserModel(Tower):`."
     )
 
 

@@ -53,7 +53,9 @@ def test_the_number_of_batches_ahead_is_an_option():
     built = TensorFlowBackend().build(ProgramRequest(**arrays, options={"prefetch_batches": 2}))
     assert built.connect(BatchCycle(batches(4, 32))).stats().capacity == 2
     built.close()
-    with pytest.raises(ConfigurationError, match=r"`prefetch_batches` must be a whole number, 0 or more. Received: -1"):
+    with pytest.raises(
+        ConfigurationError, match=r"`prefetch_batches` must be a whole number, 0 or more \(received: -1"
+    ):
         TensorFlowBackend().build(ProgramRequest(**arrays, options={"prefetch_batches": -1}))
 
 
@@ -88,7 +90,7 @@ def test_a_batch_in_parts_equals_the_whole() -> None:
 def test_a_batch_that_the_towers_do_not_divide_is_refused() -> None:
     with pytest.raises(ConfigurationError) as caught:
         program(batch_size=30, devices=("cpu:0", "cpu:1", "cpu:2", "cpu:3"))
-    assert str(caught.value) == "`batch_size` must be divisible by the 4 towers. Received: 30. Use 28 or 32."
+    assert str(caught.value) == "`batch_size` must be divisible by the 4 towers (received: 30). Use 28 or 32."
 
 
 def test_one_tower_where_the_network_asks_for_it() -> None:

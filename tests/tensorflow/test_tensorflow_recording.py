@@ -177,7 +177,7 @@ def test_callback_adds_to_the_graph() -> None:
     assert [seen[0] for seen in every.seen] == [1, 2, 3]
     assert [seen[1] for seen in every.seen] == pytest.approx([2 * seen[2] for seen in every.seen])
     assert program.state()["mine/seen"] == 3
-    with pytest.raises(StateError, match="The graph is extended before `declare`"), program.extend_graph():
+    with pytest.raises(StateError, match="`extend_graph` was called when the session was open"), program.extend_graph():
         pass
 
 

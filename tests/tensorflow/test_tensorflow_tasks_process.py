@@ -130,7 +130,7 @@ def test_a_request_from_a_file_and_one_that_is_none(tmp_path: Path) -> None:
     request.write_text("[1]")
     done = subprocess.run([*TASK_COMMAND, "evaluate", str(request)], capture_output=True, text=True, check=False)
     assert done.returncode == UsageError.exit_code
-    assert json.loads(done.stdout)["message"] == "The request of a task is a JSON object. Received: list."
+    assert json.loads(done.stdout)["message"] == "The request of a task is a JSON object (received: list)."
 
 
 def test_a_backend_without_own_offers_evaluates_and_predicts(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_weights_that_nothing_reads_are_named() -> None:
 
 def test_an_error_stops_at_the_line_of_the_layer() -> None:
     text = SMALL.replace("8 * (height // 2)", "9 * (height // 2)")
-    with pytest.raises(NetworkCodeError, match=f"net.py, line {line_of(text, 'return self.fc1')}: "):
+    with pytest.raises(NetworkCodeError, match=f"net.py, line {line_of(text, 'return self.fc1')}, `return "):
         run(text)
 
 

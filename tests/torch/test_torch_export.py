@@ -251,7 +251,7 @@ def test_a_network_that_cannot_be_exported_names_its_line(tmp_path: Path) -> Non
     for form in ("pt2", "onnx"):
         with pytest.raises(ConfigurationError, match=f"format `{form}` cannot hold this network: ") as caught:
             export({"folder": job, "format": form, "out": str(tmp_path / form)})
-        assert f"net.py, line {line}: if x.sum() > 100:" in str(caught.value)
+        assert f"net.py, line {line}, `if x.sum() > 100:`: " in str(caught.value)
         assert not (tmp_path / form).exists()
     assert export({"folder": job, "format": "safetensors", "out": str(tmp_path / "out")})["parity"]["holds"]
 

@@ -108,7 +108,7 @@ def test_several_inputs_and_outputs_have_their_names(tmp_path: Path) -> None:
     found = model.predict({"left": two, "right": three}, ["output_1"])
     assert list(found) == ["output_1"]
     np.testing.assert_array_equal(found["output_1"], np.full((4, 3), 6.0))
-    with pytest.raises(DataError, match=r"Received: ValueError: nothing for right\. Its inputs are: left"):
+    with pytest.raises(DataError, match=r"received: ValueError: nothing for right\)\. Its inputs are: left"):
         model.predict({"left": two}, ["output"])
     with pytest.raises(UnknownNameError, match="Did you mean `output_1`"):
         model.predict({"left": two, "right": three}, ["output_2"])

@@ -158,7 +158,7 @@ def test_a_generator_may_be_given_its_noise() -> None:
     found = network.predict(x, {"noise": noise})["output"]
     np.testing.assert_allclose(found.reshape(3, 16), (noise @ weight.T) + bias, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(network.predict(x)["output"], network.predict(x)["output"])
-    with pytest.raises(ConfigurationError, match=r"has rows of shape \(5,\)\. Received: an array of shape \(3, 4\)"):
+    with pytest.raises(ConfigurationError, match=r"has rows of shape \(5,\) \(received: an array of shape \(3, 4\)"):
         network.predict(x, {"noise": np.zeros((3, 4))})
     with pytest.raises(UnknownNameError, match="Did you mean `noise`"):
         network.predict(x, {"noises": noise})

@@ -3,10 +3,10 @@ import { startNotifications } from "./commands/notifications.js";
 import { startPalette } from "./commands/palette.js";
 import { startShortcuts } from "./commands/shortcuts.js";
 
-export function mount() {
+export function mount(isPaletteAwaited) {
   startShortcuts();
   const search = document.querySelector("[data-palette]");
-  if (search) startPalette(search);
+  if (search) startPalette(search, isPaletteAwaited);
   const bell = document.querySelector("[data-notifications]");
   if (bell) startNotifications(bell);
   document.documentElement.dataset.commands = "true";

@@ -29,6 +29,7 @@ from ziggurat.cli.job_threshold import job_threshold
 from ziggurat.cli.output import Output, table
 from ziggurat.entities import JOB_KINDS, JOB_STATES, RUN_KINDS
 from ziggurat.entities.arithmetic import NOT_RECORDED
+from ziggurat.entities.best_checkpoint import metric_text, metric_title, primary_metric
 from ziggurat.entities.jobs import DIVERGED
 from ziggurat.errors import (
     JobError,
@@ -331,8 +332,21 @@ def _queue_table(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _table(found: Sequence[Mapping[str, Any]]) -> str:
-    rows = [(each["id"], each["name"], each["kind"], _state(each), _progress(each), each["reason"]) for each in found]
-    return table(rows, ("id", "name", "kind", "state", "progress", "reason"))
+    rows = [
+        (each["id"], each["name"], each["kind"], _state(each), _progress(each), _result(each), each["reason"])
+        for each in found
+    ]
+    return table(rows, ("id", "name", "kind", "state", "progress", "result", "reason"))
+
+
+def _result(found: Mapping[str, Any]) -> str:
+    """Return the best value of the metric that a training is judged by; empty without one."""
+    scalars = found.get("scalars", {})
+    metric = primary_metric(scalars)
+    if metric is None:
+        return ""
+    tag, mode = metric
+    return f"{metric_title(tag)} {metric_text(tag, scalars[tag]['minimum' if mode == 'min' else 'maximum'])}"
 
 
 def _state(found: Mapping[str, Any]) -> str:

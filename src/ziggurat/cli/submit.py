@@ -16,8 +16,8 @@ from ziggurat.workspace.programs import check_program, program_at
 __all__ = ["submit"]
 
 _OWN: Final = (
-    "--name", "--script", "--gpus", "--memory-gb", "--seed", "--capture", "--project", "--tag", "--notes", "--priority",
-    "--wait", "--server", "--token", "--token-file", "--json", "--debug",
+    "--name", "--script", "--gpus", "--nodes", "--memory-gb", "--seed", "--capture", "--project", "--tag", "--notes",
+    "--priority", "--wait", "--server", "--token", "--token-file", "--json", "--debug",
 )  # fmt: skip
 
 
@@ -39,7 +39,7 @@ class SubmitCommand(Command):
             raise UsageError(
                 f"`{error.option_name}` is no option of this command; those of the program stand behind `--`.",
                 advice=f"Write it as in: {ctx.command_path} train.py -- {error.option_name} …. "
-                f"Options of this command: {', '.join(_OWN[:9])}, …",
+                f"Options of this command: {', '.join(_OWN[:10])}, …",
             ) from None
 
 
@@ -48,7 +48,15 @@ class SubmitCommand(Command):
 @click.argument("rest", nargs=-1, metavar="[-- ARGUMENT...]")
 @click.option("--name", metavar="TEXT", default="", help="Name of the job; default: that of the script.")
 @click.option("--script", metavar="FILE", default="", help="Script that runs, of a folder or archive with several.")
-@click.option("--gpus", type=click.IntRange(0, 64), default=0, help="Accelerators that it gets; default 0.")
+@click.option("--nodes", type=click.IntRange(1, 64), default=1, help="Ray nodes that it runs on; default 1.")
+@click.option(
+    "--gpus",
+    "--gpus-per-node",
+    "gpus",
+    type=click.IntRange(0, 64),
+    default=0,
+    help="Accelerators that it gets on each node; default 0.",
+)
 @click.option("--memory-gb", type=click.FloatRange(0), default=0.0, help="Memory that it needs; default: unknown.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Of random numbers and data; default 0.")
 @click.option("--capture", metavar="NAMES", default="", help="Packages to stand in for if absent: wandb,mlflow.")
@@ -71,7 +79,8 @@ def submit(
 ) -> None:
     """Run PROGRAM, a Python file, a folder or a zip archive of this machine, as a job of the studio.
 
-    Its files are copied into the folder of the job. What stands behind -- are its arguments.
+    Its files are copied into the folder of the job. What stands behind -- are its arguments. With several --nodes, a
+    process runs for each of --gpus-per-node, with the variables of torchrun.
     """
     application: Application = context.obj
     if rest:
@@ -82,7 +91,9 @@ def submit(
     # Before a studio is asked: what is wrong with the program is said also where none is there.
     check_program(program_at(program, script))
     studio = {each: options.pop(each) for each in ("server", "token", "token_file")}
-    spec = {each: options.pop(each) for each in ("gpus", "memory_gb", "seed")} | ({"name": name} if name else {})
+    spec = {each: options.pop(each) for each in ("gpus", "nodes", "memory_gb", "seed")} | (
+        {"name": name} if name else {}
+    )
     captured = [each.strip() for each in capture.split(",") if each.strip()]
     spec |= {"capture": captured} if captured else {}
     said = {**options, "tags": list(options["tags"])}

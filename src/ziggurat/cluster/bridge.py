@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from ziggurat.cluster.followed_job import FollowedJob, RemoteWorker, UnreachableError
-from ziggurat.errors import JobError, UnknownNameError
+from ziggurat.cluster.followed_group import FollowedGroup, ranks_of
+from ziggurat.cluster.followed_job import FollowedJob, Place, RemoteWorker, UnreachableError
+from ziggurat.entities import Share
+from ziggurat.errors import JobError, UnknownNameError, ZigguratError
 
 __all__ = ["Bridge", "Cluster"]
 
@@ -27,12 +30,20 @@ class Cluster(Protocol):
         """Return the nodes, as plain values."""
         ...
 
-    def create(self, node: str, job_id: str, attempt: int, devices: int) -> RemoteWorker:
-        """Make a worker that outlives this process."""
+    def place(self, node: str) -> Place:
+        """Return what is known of a node."""
         ...
 
-    def find(self, job_id: str, attempt: int) -> RemoteWorker | None:
+    def create(self, job_id: str, attempt: int, shares: Sequence[Share]) -> list[RemoteWorker]:
+        """Make a worker for each rank, or none; they outlive this process."""
+        ...
+
+    def find(self, job_id: str, attempt: int, rank: int) -> RemoteWorker | None:
         """Return a worker that was made before, also by another process; None if there is none."""
+        ...
+
+    def release(self, job_id: str, attempt: int) -> None:
+        """Give back what an attempt held that has ended."""
         ...
 
 
@@ -58,7 +69,7 @@ class Bridge:
         self._lease_s = lease_s
         self._every_s = every_s
         self._clock = clock
-        self._jobs: dict[tuple[str, int], FollowedJob] = {}
+        self._jobs: dict[tuple[str, int], FollowedJob | FollowedGroup] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._pool = ThreadPoolExecutor(_THREADS, "exchange")
@@ -104,9 +115,9 @@ class Bridge:
 
     def _start(self, request: Mapping[str, Any]) -> None:
         folder, attempt = Path(request["folder"]), request["attempt"]
-        devices = list(request["devices"])
-        worker = self._cluster.create(request["node"], folder.name, attempt, len(devices))
-        job = FollowedJob(folder, attempt, worker, self._lease_s, self._clock, self._closing)
+        shares = _shares(request)
+        job = self._followed(folder, attempt, shares, self._cluster.create(folder.name, attempt, shares))
+        devices = shares[0].devices
         key = (folder.name, attempt)
         with self._lock:
             self._jobs[key] = job
@@ -119,14 +130,28 @@ class Bridge:
         with self._lock:
             known = self._jobs.get(key)
         if known is None:
-            worker = self._cluster.find(*key)
-            if worker is None:
+            shares = _shares(request)
+            found = [self._cluster.find(*key, rank) for rank, _ in ranks_of(shares)]
+            workers = [worker for worker in found if worker is not None]
+            if len(workers) < len(found):
+                for worker in workers:  # they wait for one that is gone
+                    with suppress(UnreachableError, ZigguratError):
+                        worker.kill()
+                self._cluster.release(*key)
                 return {"is_there": False}
             with self._lock:
-                self._jobs.setdefault(
-                    key, FollowedJob(folder, attempt, worker, self._lease_s, self._clock, self._closing)
-                )
+                self._jobs.setdefault(key, self._followed(folder, attempt, shares, workers))
         return {"is_there": True}
+
+    def _followed(
+        self, folder: Path, attempt: int, shares: Sequence[Share], workers: Sequence[RemoteWorker]
+    ) -> FollowedJob | FollowedGroup:
+        common = (self._lease_s, self._clock, self._closing)
+        members = [
+            FollowedJob(folder, attempt, worker, self._cluster.place(share.node), *common, rank)
+            for (rank, share), worker in zip(ranks_of(shares), workers, strict=True)
+        ]
+        return members[0] if len(members) == 1 else FollowedGroup(folder, members, shares, self._clock)
 
     def _states(self, _request: Mapping[str, Any]) -> dict[str, Any]:
         with self._lock:
@@ -141,8 +166,9 @@ class Bridge:
         if job.state["state"] != "running":
             with self._lock:
                 self._jobs.pop((Path(request["folder"]).name, request["attempt"]), None)
+            self._cluster.release(job.folder.name, request["attempt"])
 
-    def _job(self, request: Mapping[str, Any]) -> FollowedJob:
+    def _job(self, request: Mapping[str, Any]) -> FollowedJob | FollowedGroup:
         key = (Path(request["folder"]).name, request["attempt"])
         with self._lock:
             job = self._jobs.get(key)
@@ -167,3 +193,7 @@ class Bridge:
         finally:
             with self._lock:
                 self._busy.discard(key)
+
+
+def _shares(request: Mapping[str, Any]) -> list[Share]:
+    return [Share(node, tuple(devices), tuple(ranks)) for node, devices, ranks in request["shares"]]

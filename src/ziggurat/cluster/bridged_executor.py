@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -80,21 +79,16 @@ class BridgedExecutor:
         self, job_folder: Path, placement: Sequence[Share], environment: Mapping[str, str], *, attempt: int
     ) -> WorkerRef:
         """Begin to send the folder to its node, where the worker is started then."""
-        if len(placement) != 1 or placement[0].node not in {node.name for node in self._nodes}:
-            nodes = ", ".join(share.node for share in placement)
-            raise JobError("A job must be on one node of the cluster.", received=nodes or "no node")
-        share = placement[0]
-        folder = str(job_folder)
-        opaque = {"folder": folder, "job": job_folder.name}
-        worker = WorkerRef(executor=self._name, node=share.node, attempt=attempt, opaque=opaque)
-        self._ask(
-            "start",
-            folder=folder,
-            attempt=attempt,
-            node=share.node,
-            devices=list(share.devices),
-            environment={**self._variables, **environment},
-        )
+        known, wanted = {node.name for node in self._nodes}, [share.node for share in placement]
+        if not wanted or not known.issuperset(wanted):
+            raise JobError(
+                f"{', '.join(wanted) or 'No node'}: this is no node of the cluster now.",
+                advice=f"There are: {', '.join(sorted(known))}." if known else "Look at the Machines page.",
+            )
+        shares = [[share.node, list(share.devices), list(share.ranks)] for share in placement]
+        opaque = {"folder": str(job_folder), "job": job_folder.name, "shares": shares}
+        worker = WorkerRef(executor=self._name, node=placement[0].node, attempt=attempt, opaque=opaque)
+        self._ask("start", worker, environment={**self._variables, **environment})
         self._take_on(worker)
         return worker
 
@@ -150,7 +144,9 @@ class BridgedExecutor:
 
     def _ask(self, what: str, worker: WorkerRef | None = None, **fields: Any) -> Mapping[str, Any]:
         if worker is not None:
-            fields |= {"folder": worker.opaque["folder"], "attempt": worker.attempt}
+            # A worker that an earlier release started has one share.
+            shares = worker.opaque.get("shares") or [[worker.node, [], [0]]]
+            fields |= {"folder": worker.opaque["folder"], "attempt": worker.attempt, "shares": shares}
         process = self._process
         if process is None:
             raise JobError("The bridge to the cluster must be there.", received=self._problem, advice="Wait a moment.")
@@ -225,15 +221,18 @@ def _key(worker: WorkerRef) -> tuple[str, int]:
 
 
 def _state_of(state: Mapping[str, Any], worker: WorkerRef) -> Running | Ended:
+    reason = state.get("reason", "")
     if state["state"] == "running":
-        return Running()
-    return Ended(state["exit_code"]) if state["state"] == "ended" else Ended(None, lost_node=worker.node)
+        return Running(state.get("waits", ""))
+    if state["state"] == "ended":
+        return Ended(state["exit_code"], reason=reason)
+    return Ended(None, reason=reason, goes_on=True) if reason else Ended(None, lost_node=worker.node)
 
 
 def _node(executor: str, values: Mapping[str, Any]) -> NodeResources:
-    """Return a node of which the bridge said that it sees the workspace: all datasets are there."""
+    """Return a node; one that sees the workspace has all datasets."""
+    cached = None if values["sees_workspace"] else frozenset(values["cached"])
     devices = tuple(Device(**device) for device in values["devices"])
-    plain = {name: values[name] for name in ("name", "cpu_slots", "memory_bytes", "disk_free_bytes", "versions")}
-    with suppress(KeyError):
-        plain["labels"] = values["labels"]
-    return NodeResources(executor=executor, devices=devices, dataset_slots=0, datasets=None, **plain)
+    names = ("name", "cpu_slots", "memory_bytes", "disk_free_bytes", "disk_reserve_bytes", "versions", "labels")
+    plain = {name: values[name] for name in names if name in values}
+    return NodeResources(executor=executor, devices=devices, dataset_slots=0, datasets=cached, **plain)

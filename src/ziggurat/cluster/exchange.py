@@ -31,6 +31,7 @@ __all__ = [
     "group_of",
     "mirrored_files",
     "note_of",
+    "read_text",
 ]
 
 _TAIL_BYTES: Final = 1 << 12
@@ -38,7 +39,11 @@ _OWN: Final = JobFolder(Path())
 APPENDED: Final = (_OWN.events.name, _OWN.log.name)
 """Files that grow at their end, in the order in which they are sent."""
 
-_OF_THE_STUDIO: Final = (_OWN.spec.name, _OWN.record.name, _OWN.lock.name, _OWN.stop_request.name)
+_RANKS: Final = _OWN.of_rank(1).path.parent.name
+
+_OF_THE_STUDIO: Final = (
+    _OWN.spec.name, _OWN.record.name, _OWN.lock.name, _OWN.stop_request.name, _OWN.hyperparameters.name,
+)  # fmt: skip
 """Files that only the studio writes, or that mean something on one machine only."""
 
 
@@ -115,6 +120,7 @@ class Request:
         known: path → digest of the files that the mirror has, or knows the pieces of.
         wanted: digests of pieces that it lacks, the most urgent first.
         stop: why the worker shall save and end; empty for it to go on.
+        hyperparameters: text of the file of those that users set; empty for none.
     """
 
     attempt: int
@@ -122,6 +128,7 @@ class Request:
     known: Mapping[str, bytes] = field(default_factory=dict)
     wanted: tuple[bytes, ...] = ()
     stop: str = ""
+    hyperparameters: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,11 +195,21 @@ def group_of(path: str) -> str:
     return "/".join(parts[:2]) if len(parts) > 2 and parts[0] == _OWN.checkpoints.name else ""
 
 
+def read_text(path: Path) -> str:
+    """Return the text of a file; an empty one if it is not there."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
 def mirrored_files(folder: Path) -> Iterator[str]:
     """Yield the paths of the files of a job folder that are replaced as a whole; those in the making are left out."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         inner = Path(place).relative_to(folder).as_posix()
+        if inner == "." and _RANKS in folders:
+            folders.remove(_RANKS)  # each has a mirror of its own
         for name in sorted(names):
             path = name if inner == "." else f"{inner}/{name}"
             is_whole = not name.startswith(".") and path not in APPENDED and path not in _OF_THE_STUDIO

@@ -22,6 +22,7 @@ from ziggurat.cluster.exchange import (
     group_of,
     mirrored_files,
     note_of,
+    read_text,
 )
 from ziggurat.errors import JobError
 from ziggurat.layout import JobFolder
@@ -43,12 +44,13 @@ class NodeFolder:
         folder: the job folder.
         attempt: number of the attempt.
         sizes: those of the mirror.
+        rank: number of the process; of others than 0, only log and events are mirrored.
     """
 
-    def __init__(self, folder: Path, attempt: int, sizes: Sizes = SIZES) -> None:
+    def __init__(self, folder: Path, attempt: int, sizes: Sizes = SIZES, rank: int = 0) -> None:
         self.folder = folder
         self.attempt = attempt
-        self._sizes = sizes
+        self._sizes, self._rank = sizes, rank
         self._number = 0
         self._notes: dict[str, tuple[_Mark, FileNote]] = {}
 
@@ -61,7 +63,7 @@ class NodeFolder:
 
         Raises:
             JobError: if the request is of another attempt, or the mirror has events that are not in the folder.
-            StorageError: if a stop request cannot be written.
+            StorageError: if a stop request or hyperparameters cannot be written.
         """
         if request.attempt != self.attempt:
             raise JobError(
@@ -71,6 +73,8 @@ class NodeFolder:
             )
         if request.stop and ended is None:
             self._ask_to_stop(request.stop)
+        if ended is None:
+            self._set_hyperparameters(request.hyperparameters)
         self._number += 1
         notes = self._current()
         fresh = {path: note for path, note in notes.items() if request.known.get(path) != note.digest}
@@ -103,10 +107,17 @@ class NodeFolder:
         if not path.exists():
             atomic_write_text(path, reason.strip() + "\n", "The stop request")
 
+    def _set_hyperparameters(self, text: str) -> None:
+        path = JobFolder(self.folder).hyperparameters
+        if text != read_text(path):
+            atomic_write_text(path, text, "The hyperparameters")
+
     def _current(self) -> dict[str, FileNote]:
         """Return the files as they are; one that changes or goes meanwhile is left for the next call."""
         found: dict[str, FileNote] = {}
         broken: set[str] = set()
+        if self._rank:
+            return found
         for path in mirrored_files(self.folder):
             try:
                 found[path] = self._note(path)

@@ -13,6 +13,7 @@ one by one behind the same interface.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from abc import ABC
 from collections.abc import Iterator, Sequence
@@ -114,8 +115,7 @@ class DataFlow(Resumable, ABC):
             above: Any = super(life.inside[-1], self)
             return above._ziggurat_iterate()
         position = self._ziggurat_begin()
-        items = self._ziggurat_deliver(position, position.delivered if self._ziggurat_resumes_by_replay else 0)
-        return items if life.path else _guarded(items, life.lock)
+        return self._ziggurat_deliver(position, position.delivered if self._ziggurat_resumes_by_replay else 0)
 
     def read(self) -> Reader:
         """Begin the next pass (or go on) as ``iter()`` does, to be read many datapoints at a time."""
@@ -232,29 +232,32 @@ class DataFlow(Resumable, ABC):
 
     def _ziggurat_deliver(self, position: Position, unseen: int) -> Iterator[Datapoint]:
         life = self._ziggurat_life
+        # The last stage of a pipeline makes and counts each datapoint under its lock; the others are inside of that.
+        lock = threading.RLock() if life.path else life.lock
         clock = time.perf_counter
         items = self._ziggurat_iterate()
         try:
             while True:
-                if life.position is not position:
-                    life.check_newest(position)
-                began = clock()
-                try:
-                    item = next(items)
-                except StopIteration:
-                    break
-                finally:
-                    life.total_s += clock() - began
-                if unseen:
-                    unseen -= 1
-                    continue
-                position.children_if_over = None
-                # Counted before the yield: a state that is taken between two datapoints includes this one.
-                position.delivered += 1
-                life.datapoints += 1
+                with lock:
+                    if life.position is not position:
+                        life.check_newest(position)
+                    began = clock()
+                    try:
+                        item = next(items)
+                    except StopIteration:
+                        position.children_if_over = None
+                        position.ended = True
+                        return
+                    finally:
+                        life.total_s += clock() - began
+                    if unseen:
+                        unseen -= 1
+                        continue
+                    position.children_if_over = None
+                    # Counted before the yield: a state that is taken between two datapoints includes this one.
+                    position.delivered += 1
+                    life.datapoints += 1
                 yield item
-            position.children_if_over = None
-            position.ended = True
         finally:
             _close(items)
 
@@ -327,20 +330,6 @@ class RNGDataFlow(DataFlow):
         self._ziggurat_own_stream = None
 
 
-def _guarded(items: Iterator[Datapoint], lock: Any) -> Iterator[Datapoint]:
-    """Make each datapoint under ``lock``."""
-    try:
-        while True:
-            with lock:
-                try:
-                    item = next(items)
-                except StopIteration:
-                    return
-            yield item
-    finally:
-        _close(items)
-
-
 def _close(items: Any) -> None:
     close = getattr(items, "close", None)
     if close is not None:
@@ -407,13 +396,14 @@ class Reader:
     def take_batch(self, count: int) -> tuple[int, Any]:
         """Return the number of datapoints in the next batch (fewer than ``count`` only at the end), and the batch."""
         assert self._bulk is not None
-        self._life.check_newest(self._position)
-        with self._life.lock:
+        life = self._life
+        life.check_newest(self._position)
+        with life.lock:
             began = time.perf_counter()
             try:
                 taken, batch = self._bulk.batch(count)
             finally:
-                self._life.total_s += time.perf_counter() - began
+                life.total_s += time.perf_counter() - began
             self._count(taken, count)
         return taken, batch
 

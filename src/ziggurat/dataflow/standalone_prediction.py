@@ -42,6 +42,7 @@ __all__ = [
     "main",
     "placement",
     "read_picture",
+    "second_probability",
 ]
 
 Run = Callable[[np.ndarray], "dict[str, np.ndarray]"]
@@ -642,8 +643,13 @@ def binary_mask(scores: np.ndarray, thresholds: Sequence[float] = ()) -> np.ndar
     """
     if not len(thresholds):
         return scores.argmax(axis=-1)
+    return (second_probability(scores) >= thresholds[0]).astype(np.int64)
+
+
+def second_probability(scores: np.ndarray) -> np.ndarray:
+    """Return the softmax probability of the second of two classes, (..., H, W) float64, of logits (..., H, W, 2)."""
     difference = np.clip(np.subtract(scores[..., 1], scores[..., 0], dtype=np.float64), -500, 500)
-    return (1 / (1 + np.exp(-difference)) >= thresholds[0]).astype(np.int64)
+    return 1 / (1 + np.exp(-difference))
 
 
 _MOST_CANDIDATES = 1000

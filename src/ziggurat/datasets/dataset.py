@@ -19,13 +19,14 @@ from ziggurat.dataflow.record_data import RecordData, decode_mask
 from ziggurat.datasets.catalog import Catalogue, Entry
 from ziggurat.errors import DataError, MissingEntryError
 from ziggurat.formatting import plural
+from ziggurat.layout import TEST_OPENINGS_FILE
 from ziggurat.records.manifest import Manifest
 from ziggurat.records.schema import Schema
 from ziggurat.records.split_reader import SplitReader
 
 __all__ = ["OPENINGS_NAME", "Dataset", "StoredSample"]
 
-OPENINGS_NAME: Final = "test-openings.jsonl"
+OPENINGS_NAME: Final = TEST_OPENINGS_FILE
 _MASKS: Final = ("mask",)
 
 

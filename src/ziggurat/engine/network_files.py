@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from ziggurat.errors import NetworkCodeError, ZigguratError, nearest_names
 
-__all__ = ["keep_source", "message_of", "model_property", "need_user_model", "users_errors"]
+__all__ = ["keep_source", "line_in_words", "message_of", "model_property", "need_user_model", "users_errors"]
 
 Value = TypeVar("Value")
 
@@ -83,20 +83,26 @@ class users_errors:  # noqa: N801 - it is read as the function of a `with` state
             return
         path = self._path
         line = _line_of(error, path)
-        where = f"{path}, line {line}" if line else path
         source = linecache.getline(path, line).strip() if line else ""
+        what = f"{type(error).__name__}: {self._message(error)}"
         raise NetworkCodeError(
-            f"The network file failed: {type(error).__name__}: {self._message(error)}",
-            received=f"{where}: {source}" if source else where,
+            f"{line_in_words(path, line, source)}: {what}",
             advice=_advice(error, self._known),
             details={
                 "file": path,
                 "line": line,
                 "source": source,
+                "what": what,
                 "error_type": type(error).__name__,
                 "traceback": "".join(traceback.format_exception(error)),
             },
         ) from error
+
+
+def line_in_words(path: str, line: int | None, source: str) -> str:
+    """Return where a line of a file is, and the line itself where it is known."""
+    where = f"{path}, line {line}" if line else path
+    return f"{where}, `{source}`" if source else where
 
 
 def message_of(error: BaseException) -> str:

@@ -73,7 +73,9 @@ def train(
     paths = _assigned(content, given, TrainSpec)
     recipe = home.recipe(source, _network(network, framework))
     if recipe is None:
-        raise ConfigurationError(f"No network is trained on the data of `{source}`.", advice="Choose other data.")
+        raise ConfigurationError(
+            f"`{source}` cannot be trained on: no network takes its kind of data.", advice="Choose other data."
+        )
     filled = fill_recipe(content, paths, recipe)
     place = None if out is None else Path(out).expanduser()
     if place is not None and not isinstance(home, FolderHome):

@@ -192,7 +192,7 @@ class Allocator:
             return Waiting(reason="there is no machine to run on now")
         if needs not in self._impossible:
             lacks = [(room, lack) for room in self._rooms if (lack := room.impossible(needs)) is not None]
-            if lacks:
+            if lacks and needs.nodes <= len(self._rooms):
                 reason = self._joined(lacks, needs.nodes, len(self._rooms) - len(lacks))
             else:
                 there = "there is only this machine" if self._is_single else f"there are {len(self._rooms)}"

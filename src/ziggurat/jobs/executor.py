@@ -27,6 +27,7 @@ class ExecutorOptions:
         log_limit_bytes: how large the log of a job may become.
         workspace: folder of the studio.
         address: of a cluster; empty for this machine alone.
+        cache_gib: largest size of the cache of a node that does not see the workspace, in GiB.
         slurm_options: words for ``sbatch`` besides those of the studio.
     """
 
@@ -37,6 +38,7 @@ class ExecutorOptions:
     workspace: Path
     address: str = ""
     slurm_options: str = ""
+    cache_gib: int = 50
 
 
 @dataclass(frozen=True)

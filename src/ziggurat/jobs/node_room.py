@@ -103,6 +103,8 @@ class NodeRoom:
 
     def impossible(self, needs: ResourceRequest) -> Shortage | None:
         """Return why a job could not start on this node even if nothing ran there; None if it could."""
+        if needs.nodes > 1 and (self.node.has_queue or self.node.executor == "local"):
+            return self._never(f"{self.place} is no node of a Ray cluster")
         if self.node.has_queue:
             return None
         count = device_count(needs)

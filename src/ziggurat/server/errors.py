@@ -24,6 +24,7 @@ from ziggurat.errors import (
     JobError,
     LostDatabaseError,
     MissingDependencyError,
+    MissingJobError,
     NetworkCodeError,
     NotThereError,
     OutdatedError,
@@ -227,8 +228,19 @@ def _unforeseen(name: str) -> Response:
     return JSONResponse({**error.as_dict(), "error": "internal"}, 500)
 
 
+def _named_as_asked(error: ZigguratError, path: str) -> ZigguratError:
+    """Return the error for a missing job with the word of the address: a dataset is missing at that of a dataset."""
+    if isinstance(error, MissingJobError) and (job := error.details.get("job")):
+        for subject in ("dataset", "evaluation", "model"):
+            if f"/{subject}s/{job}/" in f"{path}/":
+                advice = f"Look at the list of {subject}s; it may be deleted."
+                return MissingJobError(f"There is no {subject} `{job}`.", advice=advice, details=error.details)
+    return error
+
+
 async def _tree_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ZigguratError)
+    error = _named_as_asked(error, local_path(request.scope))
     if status_of(error) == 500:
         _log.error("%s %r: %s", request.method, request.url.path, error, exc_info=error)
     return error_response(request, error)

@@ -124,7 +124,7 @@ def _is_finite(values: Any) -> bool:
 
 def _too_large(limit_bytes: int) -> HTTPError:
     error = TooLargeError(
-        f"A request must have at most {limit_bytes:,} bytes here.",
+        f"The request is too large: at this address it must have at most {limit_bytes:,} bytes.",
         advice="Send less; large files go where files are uploaded.",
         details={"limit_bytes": limit_bytes},
     )

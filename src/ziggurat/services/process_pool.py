@@ -148,7 +148,7 @@ class ProcessPool(Generic[Key, Process]):
                 elif not self._changed.wait(last - time.monotonic()):
                     raise self._no_room()
             if self._closed.is_set():
-                raise JobError(f"No {self._what} are started any more: all are being ended.")
+                raise JobError(f"The studio is shutting down, so no {self._what} are started any more.")
             entry = self._entries.setdefault(key, Entry())
             entry.users += 1
             entry.used_at = self._clock()

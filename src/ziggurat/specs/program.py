@@ -49,15 +49,23 @@ class ProgramSpec(SpecModel):
     gpus: int = spec_field(
         0,
         title="GPUs",
-        help="Accelerators that the program gets, numbered from 0; 0 for a program on the processors.",
+        help="Accelerators that it gets on each node, numbered from 0; 0 for a program on the processors.",
         group=_MACHINE,
         ge=0,
+        le=64,
+    )
+    nodes: int = spec_field(
+        1,
+        title="Nodes",
+        help="Machines of a Ray cluster on which it runs, with a process for each GPU and the variables of torchrun.",
+        group=_MACHINE,
+        ge=1,
         le=64,
     )
     memory_gb: float = spec_field(
         0.0,
         title="Memory",
-        help="Memory of the machine that it needs; it waits until so much is free. 0 if unknown.",
+        help="Memory that it needs on each node; it waits until so much is free. 0 if unknown.",
         unit="GB",
         group=_MACHINE,
         ge=0,

@@ -6,6 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -92,6 +93,11 @@ class TaskContext:
     def class_names(self) -> tuple[str, ...]:
         """Names of the classes, by number; empty where there are none."""
         return self.schema.class_names
+
+    @cached_property
+    def target(self) -> ArraySpec | None:
+        """What the task says of its target in this job, asked once; None without one."""
+        return self.task.target(self)
 
 
 class Task(ChoosesSamples, ChoosesThresholds, ABC):
@@ -267,7 +273,7 @@ class Task(ChoosesSamples, ChoosesThresholds, ABC):
             arrays: (N, …) of each array of ``sample``.
             finish: returns (N, …) inputs as the network gets them: cropped, and preprocessed.
         """
-        spec = self.target(context)
+        spec = context.target
         x = finish(arrays[0])
         return [x] if spec is None else [x, arrays[1].astype(spec.dtype)]
 
@@ -288,6 +294,10 @@ class Task(ChoosesSamples, ChoosesThresholds, ABC):
     @abstractmethod
     def metrics(self, context: TaskContext) -> Sequence[Metric]:
         """Return new metrics, which are updated with ``self.outputs``, and with ``x`` and ``y`` as the targets."""
+
+    def evaluation_metrics(self, context: TaskContext) -> Sequence[Metric]:
+        """Return the metrics of an evaluation job: those of ``metrics``, and what thresholds are chosen by."""
+        return self.metrics(context)
 
     def validation_metrics(self, context: TaskContext) -> Sequence[Metric]:
         """Return the metrics of each validation in training; none where the program computes them itself."""

@@ -77,7 +77,7 @@ def whole_number(typed: Mapping[str, str], name: str, usual: int, least: int, mo
     if not text:
         return usual
     if not text.isascii() or not text.isdigit() or not least <= int(text[:12]) <= most:
-        error = UsageError(f"This is a whole number from {least} to {most}.", received=f"`{text[:50]}`")
+        error = UsageError(f"`{text[:50]}` is not a whole number from {least} to {most}, as `{name}` must be.")
         raise FieldError(name, error)
     return int(text)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, FunctionLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
@@ -19,7 +20,7 @@ from ziggurat import __version__, formatting
 from ziggurat.entities import Job
 from ziggurat.entities.backend_info import backend_title, has_capability
 from ziggurat.entities.next_step import ACTIONS_WITHOUT_CHANGES
-from ziggurat.errors import ZigguratError
+from ziggurat.errors import ZigguratError, broken_rule
 from ziggurat.server.errors import status_of
 from ziggurat.web.icons import icon
 from ziggurat.web.next_step import next_path
@@ -86,8 +87,12 @@ def is_part(request: Request, target: str = "") -> bool:
 
 
 def see_other(request: Request, path: str, query: dict[str, Any] | None = None) -> Response:
-    """Send the browser to a page of the studio after a form was taken: a reload does not send the form again."""
-    target = address(request, path, query)
+    """Send the browser to a page of the studio after a form was taken: a reload does not send the form again.
+
+    A path may end in ``#`` and the id of an element, which the browser scrolls to.
+    """
+    path, mark, element_id = path.partition("#")
+    target = address(request, path, query) + mark + quote(element_id)
     if request.headers.get("hx-request") == "true":
         return Response(status_code=204, headers={"HX-Redirect": target})
     return RedirectResponse(target, 303)
@@ -186,6 +191,7 @@ def _environment() -> Environment:
         icon_svg=icon,
         plural=formatting.plural,
         backend_title=backend_title,
+        broken_rule=broken_rule,
         has_capability=has_capability,
         next_path=next_path,
         shows_only=ACTIONS_WITHOUT_CHANGES,

@@ -110,9 +110,14 @@ class JobOutputs:
         """Return the end of the worker's log, or the part of it that ends at the offset ``before``."""
         return _read_log(self._jobs.folder(job).log, at_most_bytes, before)
 
-    def whole_log(self, job: str) -> Iterator[bytes]:
-        """Return the worker's log as it is now, block by block."""
-        return _stream_log(self._jobs.folder(job).log)
+    def whole_log(self, job: str, rank: int = 0) -> Iterator[bytes]:
+        """Return the worker's log as it is now, block by block.
+
+        Args:
+            job: its name.
+            rank: of a job over several nodes, the number of the process.
+        """
+        return _stream_log(self._jobs.folder(job).of_rank(rank).log)
 
     # ---- records of a training
 

@@ -66,6 +66,19 @@ class JobQuery(BaseModel):
             raise PydanticCustomError("too_many_conditions", _too_many(count))  # type: ignore[arg-type]
         return where
 
+    def of_kind(self, kind: _Kind) -> JobQuery:
+        """Return it for jobs of one kind, which the address names.
+
+        Raises:
+            UsageError: if it names kinds itself.
+        """
+        if self.kind:
+            raise UsageError(
+                f"`kind` is given, and this address lists jobs of kind {kind} alone.",
+                advice="Leave `kind` out, or ask for `/jobs`.",
+            )
+        return self.model_copy(update={"kind": [kind]})
+
     def chosen(self, *, group_by: str = "") -> JobFilter:
         """Return it as the store takes it.
 

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +18,9 @@ from ziggurat.atomic import folder_mode, private_umask
 from ziggurat.entities import Job, NewJob, ResourceRequest
 from ziggurat.entities.backend_info import backend_infos
 from ziggurat.entities.names import check_job_texts, check_name
-from ziggurat.errors import JobError, NetworkCodeError, SpecError, StorageError, UsageError
+from ziggurat.errors import JobError, NetworkCodeError, SpecError, StorageError, UsageError, ZigguratError
 from ziggurat.layout import JobFolder, other_folders
+from ziggurat.records.manifest import Manifest
 from ziggurat.specs import (
     SPEC_KINDS,
     DatasetSpec,
@@ -132,7 +133,8 @@ def make_jobs(
         spec = parse_spec(content, source="the request")
         spec = with_backend(spec) if isinstance(spec, TrainSpec) else spec
         name = " ".join(part for part in (spec.name or telling_name(spec), suffix) if part)
-        planned.append((spec.model_copy(update={"name": name}), request.needs or needs(spec)))
+        need = replace(request.needs or needs(spec), datasets=_datasets_of(spec))
+        planned.append((spec.model_copy(update={"name": name}), need))
     made: list[Path] = []
     try:
         for spec, _ in planned:
@@ -235,6 +237,19 @@ def train_needs(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
     return ResourceRequest(devices=len(indices), device_indices=numbers, slot="device")
 
 
+def _datasets_of(spec: Spec) -> tuple[str, ...]:
+    """Return the hash of the dataset that a job reads; none if it is not finished yet, or there is no dataset."""
+    try:
+        if isinstance(spec, EvaluateSpec):
+            spec = load_train_spec(JobFolder(Path(spec.model)).spec)
+        if isinstance(spec, TrainSpec | EmbedSpec):
+            source = spec.data.source if isinstance(spec, TrainSpec) else spec.dataset
+            return (Manifest.load(Path(source)).id,)
+    except (ZigguratError, OSError, ValueError):
+        pass  # a preference alone: what is wrong with it is said when the job begins
+    return ()
+
+
 def dataset_needs(_spec: Spec) -> ResourceRequest:
     """Return what making a dataset needs."""
     return ResourceRequest(slot="dataset")
@@ -262,7 +277,8 @@ def needs_of(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
 def program_needs(spec: ProgramSpec) -> ResourceRequest:
     """Return what a program needs: what its spec asks for."""
     slot = "device" if spec.gpus else "cpu"
-    return ResourceRequest(devices=spec.gpus, memory_bytes=round(spec.memory_gb * 1e9), slot=slot)
+    memory_bytes = round(spec.memory_gb * 1e9)
+    return ResourceRequest(devices=spec.gpus, memory_bytes=memory_bytes, slot=slot, nodes=spec.nodes)
 
 
 def network_name(spec: Spec) -> str:

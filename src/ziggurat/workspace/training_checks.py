@@ -26,6 +26,7 @@ from ziggurat.errors import (
     SpecError,
     UnknownNameError,
     ZigguratError,
+    broken_rule,
     nearest_names,
 )
 from ziggurat.formatting import plural
@@ -158,8 +159,8 @@ def obstacle_of(
 
 def problem_sentence(problem: Mapping[str, str]) -> str:
     """Return a problem of a list in ``details["problems"]`` in words."""
-    received = f" Received: {problem['received']}." if "received" in problem else ""
-    return f"{problem['rule']}.{received} {problem['advice']}".strip()
+    sentence = broken_rule(f"{problem['rule']}.", problem.get("received"))
+    return f"{sentence} {problem['advice']}".strip()
 
 
 def known_data(source: str, options: Mapping[str, Any]) -> KnownData:

@@ -50,7 +50,7 @@ def test_the_default_buffer_works_and_none_is_too_small():
     for buffer_size in (None, 1, 500):
         with MultiProcessMapAndBatchData(numbers(20), 2, noisy, 6, buffer_size) as flow:
             assert [len(batch[0]) for batch in flow] == [6, 6, 6]
-    with pytest.raises(UsageError, match=r"`batch_size` is 1 or more\. Received: 0"):
+    with pytest.raises(UsageError, match=r"`batch_size` is 1 or more \(received: 0"):
         MultiProcessMapAndBatchData(numbers(20), 2, noisy, 0)
 
 

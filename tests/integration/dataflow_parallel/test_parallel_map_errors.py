@@ -38,7 +38,7 @@ def test_an_exception_has_type_message_traceback_and_index(parallel_map, workers
                 got.append(dp)
     assert got == [[number] for number in range(7)]
     error = caught.value
-    assert "raised ValueError at datapoint 7 of the pass. Received: seven is bad." in str(error)
+    assert "raised ValueError at datapoint 7 of the pass (received: seven is bad)." in str(error)
     assert error.details["index"] == 7
     assert error.details["type"] == "ValueError"
     assert "in fails_at_7" in error.worker_traceback
@@ -62,7 +62,7 @@ def test_an_exception_that_cannot_be_pickled_comes_in_words():
 
     with MultiProcessMapData(numbers(5), 2, fails) as flow, pytest.raises(DataWorkerError) as caught:
         list(flow)
-    assert "raised UnpicklableError at datapoint 0 of the pass. Received: this and that." in str(caught.value)
+    assert "raised UnpicklableError at datapoint 0 of the pass (received: this and that)." in str(caught.value)
     assert caught.value.__cause__ is None
 
 
@@ -202,7 +202,7 @@ def test_a_worker_that_cannot_begin_says_why():
     with (
         MultiProcessMapData(numbers(3), 2, CannotBeLoaded()) as flow,
         pytest.raises(
-            DataWorkerError, match=r"could not begin its work\. Received: ImportError: no such library"
+            DataWorkerError, match=r"could not begin its work \(received: ImportError: no such library"
         ) as caught,
     ):
         list(flow)

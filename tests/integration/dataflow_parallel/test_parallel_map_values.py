@@ -158,13 +158,13 @@ def test_a_newer_iterator_ends_the_older_with_a_clear_error():
 
 def test_names_and_arguments_of_tensorpack():
     assert MultiProcessMapDataZMQ is MultiProcessMapData
-    with pytest.raises(UsageError, match=r"MultiThreadMapData needs a function: `map_func=…`\. Received: None"):
+    with pytest.raises(UsageError, match=r"MultiThreadMapData needs a function: `map_func=…` \(received: None"):
         MultiThreadMapData(numbers(3), 2)
-    with pytest.raises(UsageError, match=r"`buffer_size` is 1 or more\. Received: 0"):
+    with pytest.raises(UsageError, match=r"`buffer_size` is 1 or more \(received: 0"):
         MultiProcessMapData(numbers(3), 2, double, buffer_size=0)
-    with pytest.raises(UsageError, match=r"`num_thread` is 0 .* or more\. Received: -1"):
+    with pytest.raises(UsageError, match=r"`num_thread` is 0 .* or more \(received: -1"):
         MultiThreadMapData(numbers(3), -1, double)
-    with pytest.raises(UsageError, match=r"`buffer_bytes` is at least 1 MiB\. Received: 5"):
+    with pytest.raises(UsageError, match=r"`buffer_bytes` is at least 1 MiB \(received: 5"):
         MultiProcessMapData(numbers(3), 2, double, buffer_bytes=5)
     old_name: Any = {"nr_thread": 2}
     with pytest.raises(TypeError, match="nr_thread"):

@@ -325,7 +325,7 @@ def test_workers_that_see_different_data_are_found_out():
 
     with processes(lambda: Different(numbers(40)), 2) as flow, pytest.raises(DataError) as caught:
         list(flow)
-    assert "must get the same datapoints from the flow. Received: passes of 10 and 13 datapoints." in str(caught.value)
+    assert "must get the same datapoints from the flow (received: passes of 10 and 13 datapoints)." in str(caught.value)
 
 
 def test_global_generators_shuffle_alike_and_draw_apart_after():

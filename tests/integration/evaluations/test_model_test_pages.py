@@ -94,10 +94,13 @@ def test_the_last_picture_is_asked_about_again_with_its_layers(
 @pytest.mark.parametrize(
     ("form", "wrong"),
     [
-        ({}, "Choose an image, or enter a path or URL."),
+        ({}, "Choose an image, or enter a path or URL (received: "),
         ({"kept": "gone"}, "one that is not kept any more"),
         ({"path": "/etc/passwd"}, "is in no folder that is allowed in this studio"),
-        ({"path": "", "top": "0", "kept": "x"}, "This is a whole number from 1 to 100."),
+        (
+            {"path": "", "top": "0", "kept": "x"},
+            "<code>0</code> is not a whole number from 1 to 100, as <code>top</code> must be.",
+        ),
         ({"device": "../gpu"}, "<code>device</code> is <code>../gpu</code>; it must be <code>cpu</code> or a number."),
         ({"checkpoint": "nope", "path": "PICTURE"}, "There is no checkpoint <code>nope</code>"),
     ],
@@ -186,10 +189,13 @@ def test_an_archive_with_its_list_becomes_a_job_with_a_truth(
 @pytest.mark.parametrize(
     ("form", "wrong"),
     [
-        ({"source": ""}, "Send files, or name a folder, an archive or a list. Received: nothing."),
+        ({"source": ""}, "Send files, or name a folder, an archive or a list (received: nothing)."),
         ({"source": "/etc"}, "<code>/etc</code> is in no folder that is allowed in this studio"),
-        ({"source": "SOURCE", "top": "6"}, "This is a whole number from 1 to 5. Received: <code>6</code>."),
-        ({"source": "SOURCE", "limit": "-1"}, "This is a whole number from 0 to"),
+        (
+            {"source": "SOURCE", "top": "6"},
+            "<code>6</code> is not a whole number from 1 to 5, as <code>top</code> must be.",
+        ),
+        ({"source": "SOURCE", "limit": "-1"}, "<code>-1</code> is not a whole number from 0 to"),
         (
             {"source": "SOURCE", "image_folder": "/etc"},
             "<code>/etc</code> is in no folder that is allowed in this studio",

@@ -93,6 +93,6 @@ def test_a_device_that_is_none_is_refused_here(pool: InferencePool) -> None:
 
 def test_grad_cam_needs_a_network_that_gives_gradients(pool: InferencePool) -> None:
     with pytest.raises(
-        UsageError, match=r"one of the TensorFlow or PyTorch backend\. Received: a network of the backend null"
+        UsageError, match=r"one of the TensorFlow or PyTorch backend \(received: a network of the backend null"
     ):
         pool.grad_cam(digits_job(), None, digit_pictures(1)[0])

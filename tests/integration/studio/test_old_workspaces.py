@@ -315,7 +315,7 @@ def test_lost_database_of_a_running_studio_is_told(first, up):
     (first.folder / "studio.db").unlink()
     with Client(studio.address) as client:
         for ask in (lambda: list(client.jobs()), lambda: client.change(linear, name="x"), client.machine):
-            with pytest.raises(ZigguratError, match=r"must stay where it is .*Received: the file is gone\."):
+            with pytest.raises(ZigguratError, match=r"must stay where it is .*received: the file is gone\)\."):
                 ask()
     page = client_page(studio.address)
     assert (page.status_code, "the file is gone" in page.text) == (409, True)

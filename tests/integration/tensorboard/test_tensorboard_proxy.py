@@ -281,7 +281,7 @@ def test_one_that_does_not_start_says_why(make_site):
     site = make_site(command=FAILS)
     answer = wait_until(lambda: (got := site.ask("GET", PLACE + "/")).json()["error"] != "not_ready" and got, 60)
     assert (answer.status_code, answer.json()["error"]) == (503, "job")
-    assert "Received: no such plugin." in answer.json()["message"]
+    assert "received: no such plugin)." in answer.json()["message"]
 
 
 def test_without_the_package_it_says_what_to_install(make_site, tmp_path):

@@ -53,7 +53,7 @@ def test_a_checkpoint_that_no_longer_fits(workers, new_job):
     error = error_of(job)
     assert error.error["error"] == "storage"
     assert error.error["message"] == (
-        f"A checkpoint must be written to {JobFolder(job).checkpoints}. Received: File too large (errno 27). "
+        f"A checkpoint must be written to {JobFolder(job).checkpoints} (received: File too large (errno 27)). "
         "Free space or mend the folder's rights, then resume the job: the last checkpoint is whole."
     )
     assert worker.said.endswith(f"\nError: {error.error['message']}\n")
@@ -70,7 +70,7 @@ def test_events_that_no_longer_fit(workers, job):
     taken = JobFolder(job).events.stat().st_size
     worker = workers.start(job, largest_file_bytes=taken + 800)
     assert worker.wait() == 11
-    assert f"must be written to {JobFolder(job).events}. Received: File too large (errno 27)." in worker.said
+    assert f"must be written to {JobFolder(job).events} (received: File too large (errno 27))." in worker.said
     assert workers.execute(job) == 0
     lines = JobFolder(job).events.read_bytes().splitlines()
     assert all(json.loads(line)["type"] for line in lines)  # the half line of the full disk is gone
@@ -115,7 +115,7 @@ def test_a_folder_that_may_not_be_written_to(workers, job):
     worker = workers.start(job)
     assert worker.wait() == 11
     assert worker.said == (
-        f"Error: A worker locks its folder by the file {JobFolder(job).lock}. Received: Is a directory (errno 21). "
+        f"Error: A worker locks its folder by the file {JobFolder(job).lock} (received: Is a directory (errno 21)). "
         "Free space on the disk or mend the folder's rights.\n"
     )
 

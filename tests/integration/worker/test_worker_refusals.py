@@ -45,7 +45,7 @@ SPECS = {
     "unknown callback": ({"callbacks": ["test_strik"]}, "`test_strik` is not a known callback. Did you mean"),
     "unknown network": (
         {"network": "lenet"},
-        "With the null backend, `network` must be one of mlp, table_mlp, linear, table_linear.",
+        "With the null backend, `network` must be one of mlp, table_mlp, linear, table_linear (received: lenet).",
     ),
     "option of a plugin": (
         {"callbacks": [{"name": "test_draws", "options": {"often": 3}}]},
@@ -79,7 +79,7 @@ def test_a_backend_whose_framework_is_missing(workers, new_job):
 def test_a_setting_that_is_not_valid(workers, job):
     code, text = refused(workers, job, environment={"ZIGGURAT_LOG_LEVEL": "loud"})
     assert code == 3
-    assert "must be `debug`, `info`, `warning` or `error`. Received: 'loud' from ZIGGURAT_LOG_LEVEL." in text
+    assert "must be `debug`, `info`, `warning` or `error` (received: 'loud' from ZIGGURAT_LOG_LEVEL)." in text
     assert end_of(job).reason == text
 
 
@@ -87,7 +87,7 @@ def test_data_smaller_than_a_batch(workers, new_job):
     job = new_job(batch_size=51)
     code, text = refused(workers, job)
     assert code == 4
-    assert "Received: `batch_size` 51 for 50 samples. Make `batch_size` smaller." in text
+    assert "received: `batch_size` 51 for 50 samples). Make `batch_size` smaller." in text
 
 
 def test_a_checkpoint_of_another_network(workers, job, data):
@@ -95,7 +95,7 @@ def test_a_checkpoint_of_another_network(workers, job, data):
     with_spec(job, tiny_spec(data, backend_options={"hidden": 9}))
     code, text = refused(workers, job)
     assert code == 7
-    assert "A checkpoint is loaded by the network that it was saved from." in text
+    assert "A checkpoint is loaded by the network that it was saved from (received: " in text
     assert steps_of(job) == [3]
 
 

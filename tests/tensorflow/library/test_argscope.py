@@ -84,7 +84,7 @@ def test_threads_have_scopes_of_their_own() -> None:
 
 
 def test_argscope_is_for_layers() -> None:
-    with pytest.raises(ConfigurationError, match=r"`argscope` is for layers\. Received: relu"), argscope(tf.nn.relu):
+    with pytest.raises(ConfigurationError, match=r"`argscope` is for layers \(received: relu"), argscope(tf.nn.relu):
         pass
 
 

@@ -203,7 +203,7 @@ def test_half_precision_keeps_statistics_in_float32() -> None:
         ({"ema_update": "always"}, "`ema_update` is one of"),
         ({"sync_statistics": "mpi"}, "`sync_statistics` is None or one of"),
         ({"sync_statistics": "nccl", "virtual_batch_size": 2}, "a part of the batch, or"),
-        ({"axis": 2}, "`axis` is 1 or the last one"),
+        ({"axis": 2}, "`axis` of `BatchNorm` must be 1 or -1"),
     ],
 )
 def test_options_of_batch_norm_that_do_not_fit(options: dict[str, Any], rule: str) -> None:

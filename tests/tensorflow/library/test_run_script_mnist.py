@@ -80,5 +80,5 @@ def test_more_validation_than_there_is(folder: Path) -> None:
 
 
 def test_a_batch_larger_than_the_split(folder: Path) -> None:
-    with pytest.raises(UsageError, match="at most all images"):
+    with pytest.raises(UsageError, match="and the split has"):
         read_data_sets(folder, validation_size=0).test.next_batch(11)

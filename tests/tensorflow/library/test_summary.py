@@ -271,7 +271,7 @@ def test_summaries_of_parameters_and_activations() -> None:
 def test_summaries_that_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="A summary is one of scalar"):
         add_tensor_summary(tf.ones([]), ["curve"])
-    with pytest.raises(ConfigurationError, match=r"of single numbers. Received: `many` with shape \(3,\)"):
+    with pytest.raises(ConfigurationError, match=r"of single numbers \(received: `many` with shape \(3,\)"):
         add_moving_summary(tf.ones([3], name="many"))
     with pytest.raises(ConfigurationError, match="`decay`"):
         add_moving_summary(tf.ones([]), decay=1.0)

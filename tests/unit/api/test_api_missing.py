@@ -32,7 +32,7 @@ def test_what_is_missing_is_of_its_old_family_too(missing, family, code, exit_co
     assert (error.code, error.exit_code) == (code, exit_code)
     assert error.as_dict() == {
         "error": code,
-        "message": "Nothing of the name is here. Received: x.",
+        "message": "Nothing of the name is here (received: x).",
         "rule": "Nothing of the name is here.",
         "received": "x",
         "not_there": True,

@@ -153,11 +153,11 @@ def test_whoever_is_let_in_still_has_a_limit(site, run):
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("silent", "/planted/silent: it names 0 needs."),
-        ("plain", "/planted/plain: it does not come from `new_router`."),
-        ("twice", "/planted/twice: it names 2 needs."),
-        ("other_files", "/planted/files: it does not come from `new_router`."),
-        ("socket", "/planted/socket: it does not come from `new_router`."),
+        ("silent", "/planted/silent: it names 0 needs)."),
+        ("plain", "/planted/plain: it does not come from `new_router`)."),
+        ("twice", "/planted/twice: it names 2 needs)."),
+        ("other_files", "/planted/files: it does not come from `new_router`)."),
+        ("socket", "/planted/socket: it does not come from `new_router`)."),
     ],
 )
 def test_a_route_that_says_too_little_or_much_is_refused(site, name, complaint):

@@ -227,8 +227,8 @@ def test_beyond_this_machine_somebody_must_have_an_account(site, host):
     with pytest.raises(UsageError) as caught:
         check_bind(host, site.people)
     assert str(caught.value) == (
-        "The studio listens beyond this machine only where people must log in. "
-        f"Received: the address {host!r}, and there is no account. "
+        "The studio listens beyond this machine only where people must log in "
+        f"(received: the address {host!r}, and there is no account). "
         "Make an account with `ziggurat user add NAME --role admin`, or add `--new-token` for a token that is printed "
         "once, or leave `--host` out."
     )

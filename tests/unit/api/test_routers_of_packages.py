@@ -31,4 +31,4 @@ def test_a_router_that_does_not_load_is_named(tmp_path):
         check=False,
     )
     assert done.returncode == 1
-    assert "The router `old` of zig-wrong 1.0 does not load. Received: ModuleNotFoundError" in done.stderr
+    assert "The router `old` of zig-wrong 1.0 does not load (received: ModuleNotFoundError" in done.stderr

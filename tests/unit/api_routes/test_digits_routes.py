@@ -174,7 +174,7 @@ def test_digits_model_that_cannot_train_leaves_no_job(ask, model):
     errors = answer.json()["errors"]
     assert set(errors) == {"standard_networks", "batch_size"}
     assert "Did you mean `lenet`" in errors["standard_networks"][0]
-    assert "Received: 16 for 8 samples." in errors["batch_size"][0]
+    assert "received: 16 for 8 samples)." in errors["batch_size"][0]
     assert ask("GET", "/index.json").json()["models"] == []
 
 

@@ -15,6 +15,19 @@ def test_an_empty_studio_has_no_jobs(ask):
     assert ask("GET", "/api/v1/queue").json() == {"total": 0, "jobs": []}
 
 
+def test_datasets_and_models_are_listed_at_their_own_addresses(ask, train):
+    job = train(spec={"name": "mine"})
+    assert [each["id"] for each in ask("GET", "/api/v1/models?text=mine").json()["jobs"]] == [job["id"]]
+    assert ask("GET", "/api/v1/datasets").json() == {"total": 0, "jobs": []}
+    assert ask("GET", "/api/v1/datasets?kind=train").status_code == 400
+
+
+def test_what_is_missing_has_the_word_of_its_address(ask):
+    for subject in ("dataset", "evaluation", "job"):
+        missing = ask("GET", f"/api/v1/{subject}s/nobody")
+        assert (missing.status_code, missing.json()["rule"]) == (404, f"There is no {subject} `nobody`.")
+
+
 def test_the_queue_comes_in_pages(ask, train):
     order = [train(spec={"name": name})["id"] for name in ("a", "b", "c")]
 

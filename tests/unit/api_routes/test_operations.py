@@ -170,10 +170,11 @@ def test_requests_are_made_of_fields():
     assert rename.request({"name": "a/b", "new_name": "c"}) == ("/projects/a/b", {}, {"name": "c"})
     delete = find_operation("job.delete")
     assert delete.request({"job_id": "1", "force": True}) == ("/jobs/1", {"force": True}, {})
-    with pytest.raises(UsageError, match=r"`job\.stop` needs `job_id`"):
+    with pytest.raises(UsageError, match=r"`job\.stop` misses `job_id`"):
         stop.request({"now": True})
     with pytest.raises(
-        UsageError, match=r"is a file\. Save it by `client\.datasets\.export` or `ziggurat dataset export`"
+        UsageError,
+        match=r"with a file, and not with JSON\. Save it by `client\.datasets\.export` or `ziggurat dataset export`",
     ):
         find_operation("dataset.export").request({"job_id": "1", "format": "coco"})
     with pytest.raises(UnknownNameError, match=r"Did you mean `job\.stop`"):

@@ -45,7 +45,7 @@ def test_a_quick_look_asks_no_process(ask, pets):
     found = ask("POST", "/api/v1/trainings/preflight", json=body).json()
 
     assert ("batch", "error") in levels(found)
-    assert sentences(found, "batch").startswith("A batch must not be larger than the training split.")
+    assert sentences(found, "batch").startswith("A batch must not be larger than the training split (")
     assert (found["steps"], found["parameters"]) == (None, None)
 
 
@@ -56,7 +56,7 @@ def test_what_cannot_work_is_found(studio, pets):
     devices = studio.training.preflight(JobRequest(spec={**_SPEC, "devices": ["gpu:77"]}), describe=False)
     missing = studio.training.preflight(JobRequest(spec={**_SPEC, "data": "/nothing/there"}))
 
-    assert "There must be a class weight for each of the 2 classes. Received: 3." in sentences(weights, "classes")
+    assert "There must be a class weight for each of the 2 classes (received: 3)." in sentences(weights, "classes")
     assert ("device", "error") in levels(devices)
     assert "`gpu:77`" in sentences(devices, "device")
     assert ("data", "error") in levels(missing)

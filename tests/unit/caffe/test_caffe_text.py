@@ -34,10 +34,10 @@ def test_choices_are_words_or_numbers():
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("a: 1\nb {\nc: 2\n", 2, "A message has an end."),
-        ("a: 1\n}\n", 2, "Here is the name of a field expected."),
+        ("a: 1\nb {\nc: 2\n", 2, "A message has an end (received: "),
+        ("a: 1\n}\n", 2, "Here is the name of a field expected (received: "),
         ("a:\n\n", 1, "the end of the file"),
-        ("a 1", 1, "Here is `:` or `{` expected."),
+        ("a 1", 1, "Here is `:` or `{` expected (received: "),
         ('a: "open\n', 1, "not in the text format"),
         ("a: 1\nb: [1 2]", 2, "`,` or `]`"),
         ("a { b < c: 1 } }", 1, "the name of a field"),

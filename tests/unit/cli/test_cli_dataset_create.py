@@ -120,17 +120,17 @@ def test_28_a_source_of_no_known_format_leaves_no_folder(ziggurat, tmp_path):
 @pytest.mark.parametrize(
     ("flag", "value", "rule"),
     [
-        ("--val-share", "1.5", "`splits.val_share` must be less than 1. Received: 1.5."),
-        ("--val-share", "-0.1", "`splits.val_share` must be at least 0. Received: -0.1."),
-        ("--val-share", "abc", '`splits.val_share` must be a number. Received: "abc".'),
-        ("--test-share", "none", "`splits.test_share` must be a number."),
-        ("--quality", "0", "`quality` must be at least 1. Received: 0."),
-        ("--quality", "101", "`quality` must be at most 100. Received: 101."),
+        ("--val-share", "1.5", "`splits.val_share` must be less than 1 (received: 1.5)."),
+        ("--val-share", "-0.1", "`splits.val_share` must be at least 0 (received: -0.1)."),
+        ("--val-share", "abc", '`splits.val_share` must be a number (received: "abc").'),
+        ("--test-share", "none", '`splits.test_share` must be a number (received: "none").'),
+        ("--quality", "0", "`quality` must be at least 1 (received: 0)."),
+        ("--quality", "101", "`quality` must be at most 100 (received: 101)."),
         ("--size", "0", ", not a number of pixels, or height and width, at least 1"),
-        ("--channels", "2", "`channels` must be 1 or 3. Received:"),
-        ("--seed", "-1", "`seed` must be at least 0. Received: -1."),
-        ("--workers", "2.5", "`workers` must be a whole number. Received: 2.5."),
-        ("--set", "splits.max_per_class=0", "`splits.max_per_class` must be at least 1. Received: 0."),
+        ("--channels", "2", "`channels` must be 1 or 3 (received: 2)"),
+        ("--seed", "-1", "`seed` must be at least 0 (received: -1)."),
+        ("--workers", "2.5", "`workers` must be a whole number (received: 2.5)."),
+        ("--set", "splits.max_per_class=0", "`splits.max_per_class` must be at least 1 (received: 0)."),
     ],
 )
 def test_37_numbers_have_a_range_and_say_it(ziggurat, flowers, tmp_path, flag, value, rule):

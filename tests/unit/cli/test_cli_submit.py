@@ -19,6 +19,8 @@ def script(tmp_path):
         (["x", "y"], 2, "`x y` stands before `--`; arguments of the program stand behind it."),
         (["--script", "other.py"], 5, "`other.py` is not among the files of the program."),
         (["--gpus", "-1"], 2, "--gpus"),
+        (["--nodes", "0"], 2, "--nodes"),
+        (["--nodes", "2", "--gpus-per-node", "4"], 10, "No studio serves"),
         (["--", "--epochs", "3"], 10, "No studio serves"),
     ],
 )

@@ -296,7 +296,7 @@ def test_a_failure_has_the_code_of_its_family_and_its_reason(ziggurat, tmp_path)
     answer = ziggurat("train", *FLAGS, "--name", "fails", "--out", tmp_path / "job")
     assert answer.code == 4
     assert "failed, attempt 1" in answer.out
-    assert "reason      The data must be there. Received: nothing. Bring some." in answer.out
+    assert "reason      The data must be there (received: nothing). Bring some." in answer.out
 
 
 def test_a_training_that_diverged_is_no_success(ziggurat, tmp_path):

@@ -1,7 +1,9 @@
 """A worker on a node: it ends with its lease, whoever is killed, and its folder arrives at the studio's mirror."""
 
+import hashlib
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -132,3 +134,28 @@ def test_a_file_that_leads_out_of_the_folder_is_refused(node, name):
     with pytest.raises(UsageError, match="must lie in its folder"):
         node().receive(name, 0, b"")
     assert not Path(node().folder.parent / "b").exists()
+
+
+def take_dataset(worker):
+    """Copy a dataset into the cache of the node; return the file that the attempt reads."""
+    worker.stand_for("/studio")
+    if worker.take("key", 3, "datasets/cells") == "begun":
+        worker.copy("a", 0, b"abc")
+        worker.finish({"a": (3, hashlib.blake2b(b"abc", digest_size=16).digest())}, "datasets/cells")
+    return worker.folder.parents[1] / "datasets" / "cells" / "a"
+
+
+def test_links_of_an_attempt_that_was_killed_go(node, tmp_path):
+    """Its process is gone, and it has no lease: what it had of the cache may be evicted."""
+    code = (
+        f"import os, sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from pathlib import Path; from ziggurat.cluster.node_worker import NodeWorker; import test_node_worker\n"
+        f"print(test_node_worker.take_dataset(NodeWorker(Path({str(tmp_path / 'node')!r}), 'job', 1)))\n"
+        "sys.stdout.flush(); os._exit(9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    killed, held = Path(done.stdout.strip()), take_dataset(node(2))
+    assert not killed.exists(), "the next attempt on the node removed it"
+    take_dataset(node(3))
+    assert held.read_bytes() == b"abc", "that one is held"
+    assert killed.parents[2].joinpath("jobs", "job").is_dir(), "what it wrote stays"

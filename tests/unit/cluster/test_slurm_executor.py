@@ -367,7 +367,7 @@ def options(tmp_path, environment, words=""):
 
 
 def test_without_slurm_it_says_what_is_missing(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"on PATH\. Received: no sbatch, squeue, scancel"):
+    with pytest.raises(ConfigurationError, match=r"on PATH \(received: no sbatch, squeue, scancel"):
         slurm_executor(options(tmp_path, {"PATH": str(tmp_path)}))
 
 

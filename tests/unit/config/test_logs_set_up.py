@@ -72,7 +72,7 @@ def test_a_stream_that_is_the_log_gets_each_message_once(tmp_path):
 
 def test_a_log_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match=r"The log must be written to .*file/log\.txt\. Received: "):
+    with pytest.raises(StorageError, match=r"The log must be written to .*file/log\.txt \(received: "):
         set_up_logging(stream=io.StringIO(), job_log=tmp_path / "file" / "log.txt")
 
 

@@ -36,5 +36,7 @@ def test_a_command_below_a_limit_says_so(tmp_path):
     command = f"ulimit -v 300000; exec {sys.executable} -m ziggurat --workspace {tmp_path} up --port 0 --no-open"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith("Error: The machine must have enough free memory, and threads, for Ziggurat. ")
+    assert done.stderr.startswith(
+        "Error: The machine must have enough free memory, and threads, for Ziggurat (received: "
+    )
     assert "must not fail like this" not in done.stderr

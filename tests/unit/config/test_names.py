@@ -26,7 +26,7 @@ def test_names_may_be_any_text(name):
 def test_control_character_in_a_name_is_refused(name, shown):
     with pytest.raises(ConfigurationError) as caught:
         check_name(name, "The name of a job")
-    assert str(caught.value).startswith("The name of a job must be text without control characters. Received: U+")
+    assert str(caught.value).startswith("The name of a job must be text without control characters (received: U+")
     assert shown in str(caught.value)
 
 

@@ -83,7 +83,7 @@ def test_a_broken_plugin_is_named_and_harms_no_other(site, text, cause):
     with pytest.raises(PluginError) as caught:
         catalogue.load("callbacks", "zap")
     assert str(caught.value) == (
-        f"The callback `zap` of bad 0.3 does not load. Received: {cause}. "
+        f"The callback `zap` of bad 0.3 does not load (received: {cause}). "
         "Update or uninstall bad; everything else goes on working."
     )
     assert caught.value.__cause__ is not None
@@ -108,7 +108,7 @@ def test_two_packages_that_claim_a_name_are_both_named(site):
     with pytest.raises(PluginError) as caught:
         site.catalogue().load("views", "boxes")
     assert str(caught.value) == (
-        "The view `boxes` must come from one package. Received: first 1.0 and second 2.0. Uninstall one of them."
+        "The view `boxes` must come from one package (received: first 1.0 and second 2.0). Uninstall one of them."
     )
     assert site.catalogue().load("views", "own") == "first_code"
 

@@ -15,14 +15,14 @@ def error_of(variables, **options):
 
 def test_a_wrong_value_names_its_variable():
     assert error_of({"ZIGGURAT_COLOR": "allways"}) == (
-        "The setting `color` must be `auto`, `always` or `never`. Received: 'allways' from ZIGGURAT_COLOR. "
+        "The setting `color` must be `auto`, `always` or `never` (received: 'allways' from ZIGGURAT_COLOR). "
         "Did you mean `always`? Whether text is colored; `auto` colors a terminal."
     )
 
 
 def test_a_wrong_value_names_its_flag():
-    assert "must be `true` or `false`. Received: 'maybe' from --debug." in error_of({}, flags={"debug": "maybe"})
-    assert "The setting `workspace` must be a path. Received: '' from --workspace." in error_of(
+    assert "must be `true` or `false` (received: 'maybe' from --debug)." in error_of({}, flags={"debug": "maybe"})
+    assert "The setting `workspace` must be a path (received: '' from --workspace)." in error_of(
         {}, flags={"workspace": ""}
     )
 
@@ -30,7 +30,7 @@ def test_a_wrong_value_names_its_flag():
 def test_a_wrong_value_names_its_file(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text("log_level = 3\n")
-    assert f"Received: 3 from {file}." in error_of({}, file=file)
+    assert f"received: 3 from {file})." in error_of({}, file=file)
 
 
 def test_a_mistyped_key_names_the_nearest(tmp_path):

@@ -45,7 +45,9 @@ def test_flags_win_over_variables_and_variables_over_the_file(home):
         "debug": "--debug",
         **dict.fromkeys(("server", "token", "host", "port", "database"), "default"),
         **dict.fromkeys(("picture_urls", "picture_hosts", "source_hosts", "webhook_hosts"), "default"),
-        **dict.fromkeys(("executor", "ray_address", "slurm_options", "stop_grace_s", "kill_grace_s"), "default"),
+        **dict.fromkeys(
+            ("executor", "ray_address", "cache_gib", "slurm_options", "stop_grace_s", "kill_grace_s"), "default"
+        ),
         **dict.fromkeys(("build_limit_s", "log_limit_mib", "disk_reserve_mib", "trash_days"), "default"),
         "worker_environment": "default",
     }
@@ -99,7 +101,7 @@ def test_every_setting_is_described():
     described = {each.name: each for each in describe_settings()}
     usual = ["workspace", "log_level", "color", "progress", "browser", "debug"]
     of_the_studio = ["host", "port", "database", "picture_urls", "picture_hosts", "source_hosts", "webhook_hosts"]
-    of_workers = ["executor", "ray_address", "slurm_options", "stop_grace_s", "kill_grace_s"]
+    of_workers = ["executor", "ray_address", "cache_gib", "slurm_options", "stop_grace_s", "kill_grace_s"]
     of_the_queue = ["build_limit_s", "log_limit_mib", "disk_reserve_mib", "trash_days", "worker_environment"]
     assert list(described) == [*usual, "server", "token", *of_the_studio, *of_workers, *of_the_queue]
     assert all(each.help.endswith(".") for each in described.values())

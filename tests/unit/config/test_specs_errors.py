@@ -10,30 +10,33 @@ MINIMAL = {"kind": "train", "network": "mlp", "data": "digits"}
 WRONG = {
     "below a bound": (
         {"epochs": 0},
-        "`epochs` must be at least 1. Received: 0. Epochs: Passes over the training split; typical: 10 to 100.",
+        "`epochs` must be at least 1 (received: 0). Epochs: Passes over the training split; typical: 10 to 100.",
     ),
-    "epochs without end": ({"epochs": 10**12}, "`epochs` must be at most 1,000,000. Received: 1000000000000. Epochs: "),
+    "epochs without end": (
+        {"epochs": 10**12},
+        "`epochs` must be at most 1,000,000 (received: 1000000000000). Epochs: ",
+    ),
     "steps without end": (
         {"steps_per_epoch": 10**12},
-        "`steps_per_epoch` must be at most 1,000,000,000. Received: 1000000000000. Steps per epoch: ",
+        "`steps_per_epoch` must be at most 1,000,000,000 (received: 1000000000000). Steps per epoch: ",
     ),
-    "above a bound": ({"heartbeat_s": 11}, "`heartbeat_s` must be at most 10. Received: 11. Heartbeat: "),
+    "above a bound": ({"heartbeat_s": 11}, "`heartbeat_s` must be at most 10 (received: 11). Heartbeat: "),
     "a decay that forgets nothing": (
         {"ema_decay": 1},
-        "`ema_decay` must be less than 1. Received: 1. Weight averaging (EMA): ",
+        "`ema_decay` must be less than 1 (received: 1). Weight averaging (EMA): ",
     ),
-    "a decay that keeps nothing": ({"ema_decay": 0}, "`ema_decay` must be more than 0. Received: 0. "),
-    "another type": ({"epochs": "5"}, '`epochs` must be a whole number. Received: "5". '),
-    "true is no number": ({"epochs": True}, "`epochs` must be a whole number. Received: true. "),
-    "not finite": ({"learning_rate": float("nan")}, "`learning_rate` must be a finite number. Received: NaN. "),
-    "a rate of nothing": ({"learning_rate": 0}, "`learning_rate` must be more than 0. Received: 0. "),
+    "a decay that keeps nothing": ({"ema_decay": 0}, "`ema_decay` must be more than 0 (received: 0). "),
+    "another type": ({"epochs": "5"}, '`epochs` must be a whole number (received: "5"). '),
+    "true is no number": ({"epochs": True}, "`epochs` must be a whole number (received: true). "),
+    "not finite": ({"learning_rate": float("nan")}, "`learning_rate` must be a finite number (received: NaN). "),
+    "a rate of nothing": ({"learning_rate": 0}, "`learning_rate` must be more than 0 (received: 0). "),
     "points that learn nothing": (
         {"schedule": {"policy": "piecewise", "points": [[0, 0], [100, 0]]}},
-        "`schedule.points` must have a factor above 0, or nothing is learned. Received: [[0, 0], [100, 0]]. ",
+        "`schedule.points` must have a factor above 0, or nothing is learned (received: [[0, 0], [100, 0]]). ",
     ),
     "a size that is none": (
         {"preprocessing": {"size": "axb"}},
-        '`preprocessing.size` must be a height and a width, as in 28 or 240x320. Received: "axb". ',
+        '`preprocessing.size` must be a height and a width, as in 28 or 240x320 (received: "axb"). ',
     ),
     "a mistyped field": ({"epochz": 1}, "`epochz` is not a field of this spec. Did you mean `epochs`?"),
     "a field like no other": (
@@ -51,24 +54,24 @@ WRONG = {
     "a mistyped policy": (
         {"schedule": "stp"},
         "`schedule.policy` must be one of `fixed`, `step`, `multistep`, `exp`, `inv`, `poly`, `sigmoid`, `cosine`, "
-        '`one_cycle`, `linear`, `piecewise`. Received: "stp". Did you mean `step`?',
+        '`one_cycle`, `linear`, `piecewise` (received: "stp"). Did you mean `step`?',
     ),
     "no policy": ({"schedule": {"gamma": 0.5}}, "`schedule` must say its `policy`. Schedule: "),
     "a wrong number in a part": (
         {"schedule": {"policy": "step", "gamma": -1}},
-        "`schedule.gamma` must be more than 0. Received: -1. Gamma: Factor of the rate at each drop;",
+        "`schedule.gamma` must be more than 0 (received: -1). Gamma: Factor of the rate at each drop;",
     ),
     "a wrong number in a list": (
         {"schedule": {"policy": "multistep", "at_percent": [50, 120]}},
-        "`schedule.at_percent.1` must be at most 100. Received: 120. Points: ",
+        "`schedule.at_percent.1` must be at most 100 (received: 120). Points: ",
     ),
     "points that fall": (
         {"schedule": {"policy": "piecewise", "points": [[50, 1], [0, 2]]}},
-        "`schedule.points` must have rising percentages up to 100. Received: [[50, 1], [0, 2]]. ",
+        "`schedule.points` must have rising percentages up to 100 (received: [[50, 1], [0, 2]]). ",
     ),
     "a part with the name of its variant": (
         {"optimizer": {"name": "momentum", "momentum": 0.5, "nesterov": 3}},
-        "`optimizer.nesterov` must be true or false. Received: 3. ",
+        "`optimizer.nesterov` must be true or false (received: 3). ",
     ),
     "a mistyped part beside such a part": (
         {"optimizer": {"name": "momentum", "momentum": 0.5, "nestrov": True}},
@@ -76,13 +79,13 @@ WRONG = {
     ),
     "a choice": (
         {"precision": "flaot32"},
-        '`precision` must be `float32`, `bf16` or `fp16`. Received: "flaot32". Did you mean `float32`?',
+        '`precision` must be `float32`, `bf16` or `fp16` (received: "flaot32"). Did you mean `float32`?',
     ),
     "a missing part": ({"data": {}}, "`data.source` must be given. Source: "),
-    "a missing field": ({"network": None}, "`network` must be an object of names and values. Received: null. "),
+    "a missing field": ({"network": None}, "`network` must be an object of names and values (received: null). "),
     "towers that do not divide": (
         {"devices": ["cpu:0", "cpu:1", "cpu:2", "cpu:3"], "batch_size": 30},
-        "`batch_size` must be divisible by the 4 towers. Received: 30. Use 28 or 32.",
+        "`batch_size` must be divisible by the 4 towers (received: 30). Use 28 or 32.",
     ),
     "a mistyped field in a list": (
         {"monitors": ["events", {"nam": "x"}]},
@@ -90,7 +93,7 @@ WRONG = {
     ),
     "an infinite option": (
         {"callbacks": [{"name": "x", "options": {"a": float("inf")}}]},
-        "`callbacks.0.options.a` must be a finite number. Received: Infinity.",
+        "`callbacks.0.options.a` must be a finite number (received: Infinity).",
     ),
     "several at once": ({"seed": -1, "epochs": 0}, "Also wrong: `epochs`."),
 }

@@ -21,7 +21,8 @@ def test_a_program_is_named_by_its_script():
 def test_a_program_needs_what_its_spec_says():
     assert needs_of(spec_of()).slot == "cpu"
     needs = needs_of(spec_of(gpus=2, memory_gb=1.5))
-    assert (needs.slot, needs.devices, needs.memory_bytes) == ("device", 2, 1_500_000_000)
+    assert (needs.slot, needs.devices, needs.memory_bytes, needs.nodes) == ("device", 2, 1_500_000_000, 1)
+    assert needs_of(spec_of(gpus=4, nodes=2)).nodes == 2
 
 
 @pytest.mark.parametrize("script", ["/etc/train.py", "../train.py", "train.txt", "a\\b.py", "src/../../x.py"])

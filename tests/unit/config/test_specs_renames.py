@@ -72,7 +72,7 @@ def test_a_part_with_both_names_is_refused():
 
 
 def test_an_error_names_the_present_field():
-    with pytest.raises(SpecError, match=r"^`ema_decay` must be less than 1\. Received: 1"):
+    with pytest.raises(SpecError, match=r"^`ema_decay` must be less than 1 \(received: 1"):
         parse_spec({**MINIMAL, "average_weights": 1.0})
 
 

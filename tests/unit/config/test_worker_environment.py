@@ -77,7 +77,7 @@ def test_what_is_no_name_of_a_variable_is_refused(value):
         load_settings({"ZIGGURAT_WORKER_ENVIRONMENT": value})
     assert str(caught.value).startswith(
         "The setting `worker_environment` must be a list of names of environment variables, in which `*` stands for "
-        f"anything. Received: {value!r} from ZIGGURAT_WORKER_ENVIRONMENT."
+        f"anything (received: {value!r} from ZIGGURAT_WORKER_ENVIRONMENT)."
     )
 
 

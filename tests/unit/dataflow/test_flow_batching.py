@@ -115,9 +115,9 @@ def test_components_of_different_shapes_are_named_with_advice(odd):
     with pytest.raises(DataError) as caught:
         list(BatchData(in_order(points), 3))
     assert str(caught.value) == (
-        "The components of a batch have one shape. "
-        f"Received: component [1] of datapoint 4 is of shape {odd}, "
-        "where component [1] of datapoint 3 is of shape (28, 28). "
+        "The components of a batch have one shape "
+        f"(received: component [1] of datapoint 4 is of shape {odd}, "
+        "where component [1] of datapoint 3 is of shape (28, 28)). "
         "Resize, crop or pad them, use `BatchDataByShape`, or `BatchData` with `use_list=True`."
     )
     assert caught.value.details == {"index": 4, "component": "[1]"}
@@ -142,10 +142,10 @@ def test_datapoints_that_do_not_fit_are_an_error(points, message):
 
 
 def test_a_batch_size_that_no_pass_can_fill_is_refused_at_once():
-    with pytest.raises(UsageError, match=r"fill at least one batch\. Received: batch_size 4 for 3 datapoints"):
+    with pytest.raises(UsageError, match=r"fill at least one batch \(received: batch_size 4 for 3 datapoints"):
         BatchData(in_order([[1]] * 3), 4)
     assert len(list(BatchData(in_order([[1]] * 3), 4, remainder=True))) == 1
-    with pytest.raises(UsageError, match=r"`batch_size` is 1 or more\. Received: 0"):
+    with pytest.raises(UsageError, match=r"`batch_size` is 1 or more \(received: 0"):
         BatchData(in_order([[1]]), 0)
 
 

@@ -150,7 +150,7 @@ def test_the_counts_go_on_after_resuming():
 
 
 def test_an_unknown_policy_is_refused():
-    with pytest.raises(UsageError, match=r'one of "raise", "skip" and "log"\. Received: \'ignore\''):
+    with pytest.raises(UsageError, match=r'one of "raise", "skip" and "log" \(received: \'ignore\''):
         MapData(numbers(1), refuse_odd, on_error="ignore")
 
 

@@ -40,7 +40,7 @@ def test_a_list_in_order_yields_the_objects_themselves():
 
 @pytest.mark.parametrize("wrong", [{"a": 1}, "text", iter([[1]]), 7])
 def test_a_list_source_refuses_what_has_no_numbered_items(wrong):
-    with pytest.raises(UsageError, match=r"takes a list of datapoints.*Received: .*Use `DataFromIterable`"):
+    with pytest.raises(UsageError, match=r"takes a list of datapoints.*received: .*Use `DataFromIterable`"):
         DataFromList(wrong)
 
 
@@ -88,7 +88,7 @@ def test_arrays_take_nested_lists_too():
     [([], "of no array"), ([[1, 2], [1, 2, 3]], r"\(2,\), \(3,\)"), ([np.float32(1)], r"\(\)")],
 )
 def test_arrays_need_the_same_number_of_rows(wrong, received):
-    with pytest.raises(UsageError, match=rf"same number of rows\. Received: shapes {received}"):
+    with pytest.raises(UsageError, match=rf"same number of rows \(received: shapes {received}"):
         DataFromArrays(*wrong)
 
 

@@ -37,7 +37,7 @@ def test_iterating_measures_first_and_then_yields_everything(capsys):
 def test_measuring_nothing_is_an_error():
     with pytest.raises(DataError, match=r"The flow has no datapoints to measure"):
         TestDataSpeed(DataFromList([])).start()
-    with pytest.raises(UsageError, match=r"`size` is 1 or more, `warmup` 0 or more\. Received: 0 and 0"):
+    with pytest.raises(UsageError, match=r"`size` is 1 or more, `warmup` 0 or more \(received: 0 and 0"):
         TestDataSpeed(images(), size=0)
 
 

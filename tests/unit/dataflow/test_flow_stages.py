@@ -72,7 +72,7 @@ def test_map_component_changes_one_component_and_makes_lists():
 
 
 def test_a_missing_component_is_a_wrong_call_by_every_policy():
-    with pytest.raises(UsageError, match=r"no component 2 in the datapoints\. Received: a list with 1 components"):
+    with pytest.raises(UsageError, match=r"no component 2 in the datapoints \(received: a list with 1 components"):
         list(MapDataComponent(numbers(2), abs, 2, on_error="skip"))
 
 
@@ -164,9 +164,9 @@ def test_join_puts_components_side_by_side_up_to_the_shortest():
 def test_join_merges_dicts():
     one, other = DataFromList([{"x": 1}]), DataFromList([{"y": 2}])
     assert list(JoinData([one, other])) == [{"x": 1, "y": 2}]
-    with pytest.raises(DataError, match=r"no key in common\. Received: x twice"):
+    with pytest.raises(DataError, match=r"no key in common \(received: x twice"):
         list(JoinData([one, DataFromList([{"x": 1}])]))
-    with pytest.raises(DataError, match=r"all lists or tuples, or all dicts\. Received: dict, list"):
+    with pytest.raises(DataError, match=r"all lists or tuples, or all dicts \(received: dict, list"):
         list(JoinData([one, numbers(1)]))
 
 
@@ -179,7 +179,7 @@ def test_join_says_that_a_part_is_never_seen(caplog):
 
 def test_an_object_cannot_be_read_twice_at_the_same_time():
     same = numbers(2)
-    with pytest.raises(UsageError, match=r"an object has one pass at a time\. Received: the same object twice"):
+    with pytest.raises(UsageError, match=r"an object has one pass at a time \(received: the same object twice"):
         JoinData([same, same])
 
 
@@ -215,7 +215,7 @@ def test_mix_yields_every_datapoint_once_in_a_new_order():
 
 def test_mix_says_which_flow_is_shorter_than_its_length():
     half = MapData(numbers(10), lambda dp: dp if dp[0] < 5 else None)
-    with pytest.raises(DataError, match=r"exact length\. Received: 5 datapoints from MapData of length 10"):
+    with pytest.raises(DataError, match=r"exact length \(received: 5 datapoints from MapData of length 10"):
         list(RandomMixData([half, numbers(10)]))
 
 

@@ -157,10 +157,10 @@ def test_a_pair_with_an_unreadable_image_is_dropped():
 def test_pairs_refuse_what_they_cannot_read():
     with pytest.raises(UsageError, match=r"one class number for each .*shape \(3,\) for 10 samples"):
         PairsOfClasses(samples(), [0, 1, 2], seed=0)
-    with pytest.raises(UsageError, match=r"at least 1\. Received: 0"):
+    with pytest.raises(UsageError, match=r"at least 1 \(received: 0"):
         pairs(pairs_per_sample=0)
     flow = DataFromGenerator(lambda: iter([[0, 0]]))
-    with pytest.raises(UsageError, match=r"reads a flow by index\. Received: DataFromGenerator"):
+    with pytest.raises(UsageError, match=r"reads a flow by index \(received: DataFromGenerator"):
         PairsOfClasses(flow, LABELS, seed=0)
     with pytest.raises(DataError, match="0 classes with 0 samples"):
         pairs([])

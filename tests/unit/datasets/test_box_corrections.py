@@ -295,7 +295,7 @@ def test_pending_boxes_tells_of_an_emptied_file(boxes, folder):
     boxes.save("train/0", [], version=0)
     (folder / "pending-boxes.sqlite").write_bytes(b"")
 
-    with pytest.raises(DataError, match=r"cannot be read\. Received: .*pending-boxes.sqlite.*the file is empty"):
+    with pytest.raises(DataError, match=r"cannot be read \(received: .*pending-boxes.sqlite.*the file is empty"):
         boxes.get("train/0")
     with pytest.raises(DataError, match="the file is empty"):
         boxes.places()

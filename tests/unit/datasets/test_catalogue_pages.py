@@ -164,7 +164,7 @@ def test_keys_find_samples_and_problems(tmp_path):
         assert catalogue.problems("bad-line") == [listed[1]]
         assert catalogue.problems(offset=1, limit=1) == [listed[1]]
         assert (catalogue.note("warnings"), catalogue.note("none")) == (["Grüße", 1.5, None], None)
-        with pytest.raises(DataError, match=r"numbers that they have\. Received: \[7\]"):
+        with pytest.raises(DataError, match=r"numbers that they have \(received: \[7\]"):
             catalogue.entries([0, 7])
         with pytest.raises(UnknownNameError, match="column of the catalog"):
             catalogue.column("widht")

@@ -76,5 +76,5 @@ def test_a_burst_of_many_different_hashes_comes_in_blocks():
 
 
 def test_a_distance_that_says_nothing_is_refused():
-    with pytest.raises(UsageError, match=r"Near hashes differ in 0 to 16 bits of 64\. Received: 20"):
+    with pytest.raises(UsageError, match=r"Near hashes differ in 0 to 16 bits of 64 \(received: 20"):
         near_pairs(np.zeros(3, np.int64), 20)

@@ -83,7 +83,7 @@ def test_gentle_slopes_are_not_taken_for_each_other():
 
 
 def test_what_is_no_picture_is_refused():
-    with pytest.raises(UsageError, match=r"An image is \(H, W, C\) uint8. Received: float64 of shape \(4, 4\)"):
+    with pytest.raises(UsageError, match=r"An image is \(H, W, C\) uint8 \(received: float64 of shape \(4, 4\)"):
         picture_hash(np.zeros((4, 4)))
 
 

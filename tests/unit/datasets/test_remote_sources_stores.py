@@ -40,7 +40,7 @@ def test_38_a_single_file(tmp_path, store):
 
 
 def test_38_a_wrong_bucket(tmp_path, store):
-    with pytest.raises(DataError, match=r"A source is there. Received: `memory://gone/set`: .* Check the names"):
+    with pytest.raises(DataError, match=r"A source is there \(received: `memory://gone/set`: .* Check the names"):
         copied(tmp_path, "memory://gone/set")
 
 

@@ -138,7 +138,7 @@ def test_limits_hold(tmp_path, web):
 
 
 def test_38_a_server_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match=r"server of a source answers. Received: `http://127.0.0.1:9/x/`: no answer"):
+    with pytest.raises(DataError, match=r"server of a source answers \(received: `http://127.0.0.1:9/x/`: no answer"):
         fetched(tmp_path, "http://127.0.0.1:9/x/")
     with pytest.raises(DataError, match="Check the host's name and port"):
         fetched(tmp_path, "http://no-such-host.invalid/")
@@ -148,7 +148,7 @@ def test_38_a_folder_that_is_not_there_or_empty(tmp_path, web):
     with pytest.raises(DataError, match=r"`http://.*/gone/` cannot be read: the server answered 404 Not Found"):
         fetched(tmp_path, f"{web[1]}/gone/")
     tmp_path.joinpath("web/empty").mkdir()
-    with pytest.raises(DataError, match=r"holds files. Received: `http://.*/empty/`, which is there and is empty"):
+    with pytest.raises(DataError, match=r"holds files \(received: `http://.*/empty/`, which is there and is empty"):
         fetched(tmp_path, f"{web[1]}/empty/")
 
 

@@ -67,14 +67,14 @@ def test_a_class_of_one_sample_is_for_training():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"val_share": 25}, r"`val_share` must be from 0 to 1\. Received: 25\. .*for 25 % write 0\.25\."),
-        ({"test_share": -0.1}, r"`test_share` must be from 0 to 1\. Received: -0\.1\. .*for a quarter write 0\.25\."),
-        ({"val_share": 700}, r"Received: 700\. It is a part of 1: for a quarter write"),
-        ({"val_share": float("nan")}, r"Received: not a number"),
-        ({"val_share": 0.7, "test_share": 0.4}, r"1 together at most\. Received: val_share 0\.7, test_share 0\.4"),
-        ({"min_per_class": -1}, r"`min_per_class` from 0 and `max_per_class` from 1\. Received: -1 and None"),
-        ({"max_per_class": 0}, r"Received: 0 and 0"),
-        ({"pattern": "(a"}, r"`pattern` must be a regular expression\. Received: `\(a`"),
+        ({"val_share": 25}, r"`val_share` must be from 0 to 1 \(received: 25\)\. .*for 25 % write 0\.25\."),
+        ({"test_share": -0.1}, r"`test_share` must be from 0 to 1 \(received: -0\.1\)\. .*for a quarter write 0\.25\."),
+        ({"val_share": 700}, r"received: 700\)\. It is a part of 1: for a quarter write"),
+        ({"val_share": float("nan")}, r"received: not a number"),
+        ({"val_share": 0.7, "test_share": 0.4}, r"1 together at most \(received: val_share 0\.7, test_share 0\.4"),
+        ({"min_per_class": -1}, r"`min_per_class` from 0 and `max_per_class` from 1 \(received: -1 and None"),
+        ({"max_per_class": 0}, r"received: 0 and 0"),
+        ({"pattern": "(a"}, r"`pattern` must be a regular expression \(received: `\(a`"),
         ({"method": "list"}, r"The method `list` needs a text file for a split at least"),
     ],
 )

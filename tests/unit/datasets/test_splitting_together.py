@@ -59,7 +59,7 @@ def test_one_group_cannot_be_divided_and_no_group_is_none(tmp_path):
     with pytest.raises(DataError, match=r"The samples have 1 group\(s\), too few for 2 splits by the method `group`\."):
         assigned(tmp_path, [sample(f"{n}.png", group="a") for n in range(9)], method="group")
     (tmp_path / "scan.sqlite").unlink()
-    with pytest.raises(DataError, match=r"The method `group` needs samples with a group\. Received: no group"):
+    with pytest.raises(DataError, match=r"The method `group` needs samples with a group \(received: no group"):
         assigned(tmp_path, [sample("1.png")], method="group")
 
 
@@ -145,7 +145,7 @@ def test_samples_without_a_time_are_for_training(tmp_path):
     assert assignment.splits.tolist() == [0] * 6 + [1] * 2 + [0] * 2
     assert assignment.warnings == ["2 samples without a time are in training."]
     (tmp_path / "scan.sqlite").unlink()
-    with pytest.raises(DataError, match=r"The method `time` needs samples with a time\."):
+    with pytest.raises(DataError, match=r"The method `time` needs samples with a time \(received: no time"):
         assigned(tmp_path, [sample("1.jpg")], method="time")
 
 
@@ -168,7 +168,7 @@ def test_a_cluster_of_much_of_the_set_is_warned_of(tmp_path):
 
 def test_clusters_need_hashes_and_more_than_one_cluster(tmp_path):
     samples = [sample(f"{n}.jpg") for n in range(6)]
-    with pytest.raises(DataError, match=r"need the perceptual hashes of images\. Received: no hash"):
+    with pytest.raises(DataError, match=r"need the perceptual hashes of images \(received: no hash"):
         assigned(tmp_path, samples, method="cluster")
     (tmp_path / "scan.sqlite").unlink()
     with pytest.raises(DataError, match=r"The samples have 1 cluster\(s\), too few for 2 splits"):
@@ -203,10 +203,10 @@ def test_without_a_list_training_gets_the_rest(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"2.jpg\n", r"A sample is in one split only\. Received: 1 sample .* for val and .* such as `2\.jpg`"),
+        (b"2.jpg\n", r"A sample is in one split only \(received: 1 sample .* for val and .* such as `2\.jpg`"),
         (b"", r"The list .* for val names no sample of the source"),
         (b"\xff\xfe1\x00\n\x00", r"text file in UTF-8 with a name a line"),
-        (None, r"text file in UTF-8 with a name a line\. Received: .*No such file"),
+        (None, r"text file in UTF-8 with a name a line \(received: .*No such file"),
     ],
 )
 def test_lists_that_are_no_use_are_refused(tmp_path, content, message):

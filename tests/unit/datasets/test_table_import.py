@@ -111,12 +111,12 @@ def test_an_excluded_column_can_be_the_time(tmp_path: Path) -> None:
 
 
 def test_a_time_of_words_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"needs dates, times or numbers. Received: `day` of the type category"):
+    with pytest.raises(DataError, match=r"needs dates, times or numbers \(received: `day` of the type category"):
         scanned(tmp_path / "t.csv", "day,y\nMonday,1.5\nFriday,2.5\nMonday,3.5\nFriday,4.5\n", time="day")
 
 
 def test_an_empty_time_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"needs dates, times or numbers. Received: `day` without a value"):
+    with pytest.raises(DataError, match=r"needs dates, times or numbers \(received: `day` without a value"):
         scanned(tmp_path / "t.csv", "day,y\n,1.5\n,2.5\n,3.5\n", time="day")
 
 

@@ -115,16 +115,16 @@ def test_command_lines_are_split_as_a_shell_would(line, arguments):
         (
             lambda: SendStat("echo {x} | mail me", "x"),
             ConfigurationError,
-            "without a shell. Received: `|` in 'echo {x}",
+            "without a shell (received: `|` in 'echo {x}",
         ),
-        (lambda: SendStat("echo {x} > file", "x"), ConfigurationError, "Received: `>` in"),
-        (lambda: SendStat("echo {x} && rm y", "x"), ConfigurationError, "Received: `&&` in"),
+        (lambda: SendStat("echo {x} > file", "x"), ConfigurationError, "received: `>` in"),
+        (lambda: SendStat("echo {x} && rm y", "x"), ConfigurationError, "received: `&&` in"),
         (
             lambda: SendStat("echo 'x", "x"),
             ConfigurationError,
-            'must be a command line. Received: "echo \'x" (No closing',
+            'must be a command line (received: "echo \'x" (No closing',
         ),
-        (lambda: SendStat("", "x"), ConfigurationError, "SendStat runs one program, without a shell. Received: ''."),
+        (lambda: SendStat("", "x"), ConfigurationError, "SendStat runs one program, without a shell (received: '')."),
         (lambda: SendStat("echo {x", "x"), ConfigurationError, "Write `{{` and `}}` for braces"),
         (
             lambda: SendStat("echo {val-eror}", "val-error"),

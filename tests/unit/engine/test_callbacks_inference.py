@@ -175,14 +175,16 @@ def test_runner_says_that_an_older_curve_changes(caplog, is_old):
 
 
 def test_an_empty_validation_set_is_an_error():
-    with pytest.raises(DataError, match=r"A validation set has at least one batch. Received: none. Keep the remainder"):
+    with pytest.raises(
+        DataError, match=r"A validation set has at least one batch \(received: none\). Keep the remainder"
+    ):
         train(InferenceRunner([], ScalarStats("cost")))
 
 
 def test_a_mean_where_a_vector_is_needed_is_an_error():
     with pytest.raises(DataError) as caught:
         train(InferenceRunner(VALIDATION, ClassificationError("cost")))
-    assert "`cost` must be a vector with one number a sample. Received: shape ()." in str(caught.value)
+    assert "`cost` must be a vector with one number a sample (received: shape ())." in str(caught.value)
 
 
 def test_periods_are_checked():
@@ -206,7 +208,7 @@ def test_the_size_of_a_batch_is_that_of_its_first_component(batch, size):
 
 
 def test_a_batch_without_samples_is_an_error():
-    with pytest.raises(DataError, match=r"The first component of a batch must have one row a sample. Received: float"):
+    with pytest.raises(DataError, match=r"The first component of a batch must have one row a sample \(received: float"):
         batch_size(3.0)
 
 

@@ -172,11 +172,11 @@ def test_a_wrapper_keeps_the_state_of_what_is_inside():
         (lambda: PeriodicCallback(Seen()), "PeriodicCallback must be told when."),
         (
             lambda: PeriodicTrigger(Seen(), every_k_steps=0),
-            "`every_k_steps` must be at least 1, or None for never. Rec",
+            "`every_k_steps` must be at least 1, or None for never (received: 0).",
         ),
         (
             lambda: PeriodicCallback(Seen(), every_k_epochs=-1),
-            "`every_k_epochs` must be above 0, or None for never.",
+            "`every_k_epochs` must be above 0, or None for never (received: -1).",
         ),
     ],
 )

@@ -270,8 +270,8 @@ def test_numbers_are_flushed_before_a_checkpoint_is_written(tmp_path):
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: KeepBest("x", n=0), "`n` must be at least 1. Received: 0."),
-        (lambda: KeepBest("x", mode="best"), "`mode` must be `min` or `max`. Received: best."),
+        (lambda: KeepBest("x", n=0), "`n` must be at least 1 (received: 0)."),
+        (lambda: KeepBest("x", mode="best"), "`mode` must be `min` or `max` (received: best)."),
         (lambda: ModelSaver(max_to_keep=-1), "`max_to_keep` is -1, below 0."),
         (lambda: ModelSaver(every_minutes=-1), "`every_minutes` is -1, below 0."),
         (lambda: ModelSaver(every_k_steps=0), "`every_k_steps` must be at least 1"),

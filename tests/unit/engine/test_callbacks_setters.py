@@ -122,13 +122,16 @@ def test_an_attribute_gets_its_value_back_on_resume():
     ("make", "text"),
     [
         (lambda: ScheduledHyperParamSetter(RATE, []), "`schedule` must be a list of (epoch, value) pairs whose epochs"),
-        (lambda: ScheduledHyperParamSetter(RATE, [(3, 1), (2, 1)]), "Received: [(3, 1.0), (2, 1.0)]."),
+        (lambda: ScheduledHyperParamSetter(RATE, [(3, 1), (2, 1)]), "received: [(3, 1.0), (2, 1.0)])."),
         (
             lambda: ScheduledHyperParamSetter(RATE, [(0, 1)], interp="cubic"),
-            '`interp` must be None or "linear". Receiv',
+            '`interp` must be None or "linear" (received: cubic).',
         ),
-        (lambda: StatMonitorParamSetter(RATE, "x", abs, -1, 3), "Received: threshold=-1, last_k=3."),
-        (lambda: LearningRateSchedule("step", 1, every="batch"), "`every` must be `step` or `epoch`. Received: batch."),
+        (lambda: StatMonitorParamSetter(RATE, "x", abs, -1, 3), "received: threshold=-1, last_k=3)."),
+        (
+            lambda: LearningRateSchedule("step", 1, every="batch"),
+            "`every` must be `step` or `epoch` (received: batch).",
+        ),
     ],
 )
 def test_bad_arguments_say_the_rule(make, text):

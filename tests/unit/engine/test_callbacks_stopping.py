@@ -81,11 +81,11 @@ def test_stop_after_so_many_seconds_of_the_attempt():
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: EarlyStopping("x", patience=0), "`patience` must be at least 1. Received: 0."),
-        (lambda: EarlyStopping("x", min_delta=-1), "`min_delta` must be at least 0. Received: -1."),
-        (lambda: EarlyStopping("x", mode="lowest"), "`mode` must be `min` or `max`. Received: lowest."),
-        (lambda: StopAtTime(), "StopAtTime takes either `at_s` or `after_s`. Received: neither."),
-        (lambda: StopAtTime(at_s=1, after_s=1), "Received: both."),
+        (lambda: EarlyStopping("x", patience=0), "`patience` must be at least 1 (received: 0)."),
+        (lambda: EarlyStopping("x", min_delta=-1), "`min_delta` must be at least 0 (received: -1)."),
+        (lambda: EarlyStopping("x", mode="lowest"), "`mode` must be `min` or `max` (received: lowest)."),
+        (lambda: StopAtTime(), "StopAtTime takes either `at_s` or `after_s` (received: neither)."),
+        (lambda: StopAtTime(at_s=1, after_s=1), "received: both)."),
     ],
 )
 def test_bad_arguments_say_the_rule(make, text):

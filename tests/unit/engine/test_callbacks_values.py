@@ -151,9 +151,9 @@ def test_a_window_is_put_when_it_is_full():
 
 
 def test_bad_averages_say_the_rule():
-    with pytest.raises(ConfigurationError, match=r"`decay` must be in \[0, 1\). Received: 1. 0.95 is usual."):
+    with pytest.raises(ConfigurationError, match=r"`decay` must be in \[0, 1\) \(received: 1\). 0.95 is usual."):
         MovingAverageSummary(decay=1)
-    with pytest.raises(ConfigurationError, match=r"`window_size` must be at least 1. Received: 0."):
+    with pytest.raises(ConfigurationError, match=r"`window_size` must be at least 1 \(received: 0\)."):
         SimpleMovingAverage(["cost"], 0)
 
 
@@ -324,5 +324,5 @@ def test_the_black_box_takes_batches_of_any_shape(tmp_path):
 def test_a_black_box_that_is_not_needed_writes_nothing(tmp_path):
     train(BlackBox(["cost"], tmp_path / "box"), program=counting())
     assert not (tmp_path / "box").exists()
-    with pytest.raises(ConfigurationError, match=r"`last_n` must be at least 1. Received: 0."):
+    with pytest.raises(ConfigurationError, match=r"`last_n` must be at least 1 \(received: 0\)."):
         BlackBox(["cost"], last_n=0)

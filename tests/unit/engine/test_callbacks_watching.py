@@ -109,7 +109,7 @@ def test_an_error_leaves_no_bar_open():
 
 def test_a_bar_that_is_off_costs_nothing():
     assert ProgressBar(["cost"], mode="off").hooks() == frozenset()
-    with pytest.raises(ConfigurationError, match=r"`mode` must be `auto`, `bar`, `lines` or `off`. Received: dots."):
+    with pytest.raises(ConfigurationError, match=r"`mode` must be `auto`, `bar`, `lines` or `off` \(received: dots\)."):
         ProgressBar(mode="dots")
 
 
@@ -165,7 +165,7 @@ def test_a_resumed_training_is_measured_anew():
 
 
 def test_at_least_one_epoch_is_looked_at():
-    with pytest.raises(ConfigurationError, match=r"`last_k_epochs` must be at least 1. Received: 0."):
+    with pytest.raises(ConfigurationError, match=r"`last_k_epochs` must be at least 1 \(received: 0\)."):
         EstimatedTimeLeft(0)
 
 

@@ -71,5 +71,7 @@ def test_weights_without_a_layer_have_the_last_one_as_head():
 
 @pytest.mark.parametrize("names", [{}, {"scale": (3,)}, {"fc.weight": (2, 2), "fc.bias": (2,)}])
 def test_a_network_without_head_or_backbone_is_refused(names):
-    with pytest.raises(ConfigurationError, match=r"needs a network with a last layer and layers before it\."):
+    with pytest.raises(
+        ConfigurationError, match=r"needs a network with a last layer and layers before it \(received: "
+    ):
         rates_of(FineTuningRequest(), names)

@@ -114,7 +114,7 @@ def test_a_full_disk_ends_the_training(tmp_path):
     with pytest.raises(StorageError) as caught:
         trainer.train(5)
     assert "What happens in a job must be written to" in str(caught.value)
-    assert "Received: No space left on device (errno 28)." in str(caught.value)
+    assert "received: No space left on device (errno 28))." in str(caught.value)
     assert trainer.epoch_num == 1
 
 

@@ -127,6 +127,15 @@ def test_the_scalars_of_each_epoch_are_printed_sorted():
     assert stream.getvalue() == ("Epoch 1/2, step 4\n  a: 1.2346e+05\n  b: 1.5\nEpoch 2/2, step 8\n  a: nan\n  b: 2\n")
 
 
+def test_an_epoch_is_one_line_for_people():
+    stream = io.StringIO()
+    values = {"cost": 0.25, "accuracy": 0.5, "error": 0.5, "validation_cost": math.nan, "StepTime/p50_ms": 3}
+    callbacks = [PutEachEpoch(tag, [value]) for tag, value in values.items()]
+    train(*callbacks, monitors=[ScalarPrinter(blacklist=["StepTime/"], stream=stream, is_short=True)], epochs=1)
+    said = stream.getvalue().replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert said == "Epoch 1/1, step 4: accuracy 50.0 %, loss 0.25, validation loss NaN\n"
+
+
 def test_steps_can_be_printed_too_and_tags_chosen():
     stream = io.StringIO()
     printer = ScalarPrinter(True, False, ["co.*"], ["cost-x"], stream=stream)
@@ -160,7 +169,7 @@ def test_messages_are_printed_and_the_time_left_is_told():
 
 
 def test_a_bad_pattern_is_an_error_at_once():
-    with pytest.raises(ConfigurationError, match=r"hold regular expressions. Received: '\(' \(missing \)"):
+    with pytest.raises(ConfigurationError, match=r"hold regular expressions \(received: '\(' \(missing \)"):
         ScalarPrinter(whitelist=["("])
 
 

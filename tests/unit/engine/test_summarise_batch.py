@@ -50,7 +50,7 @@ def test_an_error_is_said_once_and_ends_nothing() -> None:
     program.fails = True
     memory = train(SummariseBatch(), program=program, epochs=3)
     said = [event.text for event in memory.of_type(Message) if event.level == "warning"]
-    assert said == ["Summaries are left out. A histogram holds numbers. Received: NaN."]
+    assert said == ["Summaries are left out. A histogram holds numbers (received: NaN)."]
     assert program.steps == 12
 
 

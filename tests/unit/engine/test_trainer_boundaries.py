@@ -57,6 +57,6 @@ def test_a_failing_set_up_frees_what_was_taken() -> None:
 
 def test_a_checkpoint_refuses_what_it_could_not_read_back(tmp_path) -> None:
     store = CheckpointStore(tmp_path)
-    with pytest.raises(CheckpointError, match=r"hold numbers or text\. Received: `w` of type object"):
+    with pytest.raises(CheckpointError, match=r"hold numbers or text \(received: `w` of type object"):
         store.save(RunState({"global_step": 1}, {"w": np.array([{}], dtype=object)}))
     assert store.list() == []

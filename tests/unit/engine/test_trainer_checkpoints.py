@@ -177,7 +177,7 @@ def test_a_full_disk_is_an_error_with_a_whole_last_checkpoint(store):
     with files_of_at_most(4096), pytest.raises(StorageError) as caught:
         store.save(state(2, size=100_000))
     assert "A checkpoint must be written to" in str(caught.value)
-    assert "Received: File too large (errno 27)." in str(caught.value)
+    assert "received: File too large (errno 27))." in str(caught.value)
     assert "the last checkpoint is whole" in str(caught.value)
     assert sorted(path.name for path in store.folder.iterdir()) == ["step-00000001"]
     assert store.load("step-00000001").meta["global_step"] == 1

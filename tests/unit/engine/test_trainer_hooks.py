@@ -267,13 +267,13 @@ def test_the_length_of_an_epoch_is_given_or_known():
     assert make_trainer().steps_per_epoch == 4
     with pytest.raises(UsageError, match="`steps_per_epoch` must be given where the batches have no length"):
         Trainer(FakeProgram(), iter([]))
-    with pytest.raises(UsageError, match=r"`steps_per_epoch` must be at least 1. Received: 0"):
+    with pytest.raises(UsageError, match=r"`steps_per_epoch` must be at least 1 \(received: 0"):
         Trainer(FakeProgram(), [])
 
 
 def test_batches_that_come_only_once_are_an_error():
     batches = iter(make_batches(2))
-    with pytest.raises(DataError, match=r"at least one batch in every pass. Received: none"):
+    with pytest.raises(DataError, match=r"at least one batch in every pass \(received: none"):
         make_trainer(batches=batches, steps_per_epoch=4).train(1)
 
 

@@ -174,7 +174,7 @@ def test_another_epoch_length_in_mid_epoch_is_refused():
     second = make_trainer(steps_per_epoch=6)
     with pytest.raises(CheckpointError) as caught:
         second.load_state(first.state())
-    assert "resumed with the same `steps_per_epoch`. Received: 6 instead of 4." in str(caught.value)
+    assert "resumed with the same `steps_per_epoch` (received: 6 instead of 4)." in str(caught.value)
 
 
 def test_another_epoch_length_at_the_end_of_an_epoch_is_fine():

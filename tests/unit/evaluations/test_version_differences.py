@@ -166,7 +166,7 @@ def test_a_list_that_there_is_not_is_named(tmp_path, versions):
 
     with pytest.raises(UsageError, match="fixed, broken, still_wrong, label_changed, only_first, only_second"):
         document(first, second, "better")
-    with pytest.raises(UsageError, match=r"fixed, broken, still_wrong\."):
+    with pytest.raises(UsageError, match=r"fixed, broken, still_wrong \(received: label_changed\)."):
         document(first, first, "label_changed")
 
 

@@ -135,5 +135,5 @@ def test_an_engine_that_is_asked_for_and_not_there_says_why():
     missing = [*fast.engine().passed_over]
     if not missing:
         pytest.skip("every better engine is there")
-    with pytest.raises(DataError, match=f"The JPEG engine `{missing[0]}` is used where it is installed. Received: "):
+    with pytest.raises(DataError, match=rf"The JPEG engine `{missing[0]}` is used where it is installed \(received: "):
         fast.engine(missing[0])

@@ -79,7 +79,7 @@ def test_an_empty_or_cut_off_file_of_pixels_is_refused(photographs, tmp_path):
     (tmp_path / "cut.pixels").write_bytes(path.read_bytes()[:-9])
     (tmp_path / "empty.pixels").write_bytes(b"")
     for name in ("cut", "empty", "missing"):
-        with pytest.raises(DataError, match=r"A file of pixels is read as `prepare_pixels` wrote it\. Received: `"):
+        with pytest.raises(DataError, match=r"A file of pixels is read as `prepare_pixels` wrote it \(received: `"):
             PixelFlow(tmp_path / f"{name}.pixels")
 
 
@@ -103,7 +103,7 @@ def test_bad_images_may_be_left_out(photographs, tmp_path):
 def test_impossible_options(photographs, tmp_path):
     with pytest.raises(UsageError, match=", not from 1 to 100"):
         prepare(listed(photographs), tmp_path / "q.lmdb", quality=0)
-    with pytest.raises(UsageError, match=r"`short_side` is a number of pixels, or None\. Received: -1"):
+    with pytest.raises(UsageError, match=r"`short_side` is a number of pixels, or None \(received: -1"):
         prepare_pixels(listed(photographs), tmp_path / "s.pixels", short_side=-1)
     with (
         pytest.raises(UsageError, match=r"An image is \(H, W, 3\) uint8"),

@@ -57,7 +57,7 @@ def test_the_lists(meta):
     with pytest.raises(DataError, match=r"has no `test.txt`.*Caffe"):
         lists.get_image_list("test")
     (meta / "test.txt").write_text("a.JPEG\n")
-    with pytest.raises(DataError, match=r"Received: 'a.JPEG' in .*test.txt:1"):
+    with pytest.raises(DataError, match=r"received: 'a.JPEG' in .*test.txt:1"):
         lists.get_image_list("test")
     with pytest.raises(UnknownNameError):
         lists.get_image_list("validation")

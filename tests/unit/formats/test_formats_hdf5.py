@@ -56,11 +56,11 @@ def test_batches_are_gathered(path, shuffle):
 @pytest.mark.parametrize(
     ("names", "text"),
     [
-        (["data", "short"], "Received: 10 in `data`, 3 in `short`."),
+        (["data", "short"], "received: 10 in `data`, 3 in `short`)."),
         (["nothing"], "`nothing` is no dataset of the file"),
         (["single"], "`single` is no dataset of the file"),
         (["group"], "`group` is no dataset of the file"),
-        ([], "Received: no dataset."),
+        ([], "received: no dataset)."),
     ],
 )
 def test_wrong_datasets_are_named(path, names, text):
@@ -118,7 +118,7 @@ def test_datasets_may_be_named(tmp_path):
 
 
 def test_a_file_without_names_of_its_own_needs_them(path):
-    with pytest.raises(DataError, match=r"with data, group, short, single\. Give"):
+    with pytest.raises(DataError, match=r"with data, group, short, single\)\. Give"):
         HDF5Serializer.load(path)
 
 

@@ -112,7 +112,7 @@ def test_pairs_and_list_files(folder, tmp_path):
 @pytest.mark.parametrize("line", ["a.png", "a.png one", "a.png 1.5"])
 def test_lines_that_are_no_path_and_label_are_named(tmp_path, line):
     (tmp_path / "list.txt").write_text(f"ok.png 0\n{line}\n")
-    with pytest.raises(DataError, match=rf"Received: '{line}' in .*list\.txt:2"):
+    with pytest.raises(DataError, match=rf"received: '{line}' in .*list\.txt:2"):
         ImageList(tmp_path / "list.txt")
 
 

@@ -104,11 +104,11 @@ def test_the_pieces_show_the_arrays_themselves():
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ([1, {"a": {2, 3}}], "Received: an object of type `builtins.set`, at `value[1]['a']`."),
-        (object(), "Received: an object of type `builtins.object`, at `value`."),
-        ([np.array([object()])], "Received: an array of dtype `object`, at `value[0]`."),
-        ([(1j,)], "Received: an object of type `builtins.complex`, at `value[0][0]`."),
-        (np.ma.masked_array([1, 2], [0, 1]), "Received: a masked array, at `value`."),
+        ([1, {"a": {2, 3}}], "received: an object of type `builtins.set`, at `value[1]['a']`)."),
+        (object(), "received: an object of type `builtins.object`, at `value`)."),
+        ([np.array([object()])], "received: an array of dtype `object`, at `value[0]`)."),
+        ([(1j,)], "received: an object of type `builtins.complex`, at `value[0][0]`)."),
+        (np.ma.masked_array([1, 2], [0, 1]), "received: a masked array, at `value`)."),
     ],
 )
 def test_what_is_no_plain_data_is_refused_by_type_and_place(value, text):
@@ -127,7 +127,7 @@ def test_a_container_that_holds_itself_is_refused():
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (b"", "Received: 0 bytes; the shortest message has 25."),
+        (b"", "received: 0 bytes; the shortest message has 25)."),
         (b"\x89PNG\r\n\x1a\n" + bytes(40), r"48 bytes that start with b'\x89PNG\r\n\x1a\n'"),
         (pickle.dumps([1] * 40), "bytes that start with b'\\x80"),
     ],

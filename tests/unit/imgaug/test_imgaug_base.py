@@ -226,5 +226,5 @@ def test_an_augmentor_without_a_policy_says_so():
     class Empty(ImageAugmentor):
         pass
 
-    with pytest.raises(UsageError, match=r"defines `get_transform\(img\)`. Received: class Empty without it"):
+    with pytest.raises(UsageError, match=r"defines `get_transform\(img\)` \(received: class Empty without it"):
         Empty().augment(IMAGE)

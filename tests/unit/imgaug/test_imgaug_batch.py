@@ -100,11 +100,11 @@ def test_batches_may_be_dicts():
 
 
 def test_errors():
-    with pytest.raises(DatapointError, match=r"numbers \(N,\) below `num_classes`. Received: int64 \(4,\) for 4 im"):
+    with pytest.raises(DatapointError, match=r"numbers \(N,\) below `num_classes` \(received: int64 \(4,\) for 4 im"):
         next(iter(MixUp(Batches())))
-    with pytest.raises(DatapointError, match=r"num_classes=3. Give `num_classes`, and check `label_index`"):
+    with pytest.raises(DatapointError, match=r"num_classes=3\). Give `num_classes`, and check `label_index`"):
         next(iter(MixUp(Batches(), num_classes=3)))
-    with pytest.raises(DatapointError, match=r"A batch that is mixed has images \(N, H, W, C\) .* Received: int64 "):
+    with pytest.raises(DatapointError, match=r"A batch that is mixed has images \(N, H, W, C\) .* \(received: int64 "):
         next(iter(MixUp(Batches(), num_classes=4, image_index=1, label_index=0)))
-    with pytest.raises(UsageError, match=r"`alpha` is above 0, and finite. Received: 0"):
+    with pytest.raises(UsageError, match=r"`alpha` is above 0, and finite \(received: 0"):
         MixUp(Batches(), 0)

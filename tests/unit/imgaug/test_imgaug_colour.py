@@ -89,11 +89,13 @@ def test_color_space():
 
 def test_errors():
     four = np.zeros((3, 3, 4), np.uint8)
-    with pytest.raises(ImageError, match=r"Hue needs images of one or three channels. Received: 4 channels. Drop the"):
+    with pytest.raises(
+        ImageError, match=r"Hue needs images of one or three channels \(received: 4 channels\). Drop the"
+    ):
         Hue().augment(four)
-    with pytest.raises(ImageError, match=r"Gray is made of images of one or three channels. Received: 4"):
+    with pytest.raises(ImageError, match=r"Gray is made of images of one or three channels \(received: 4"):
         Grayscale().augment(four)
-    with pytest.raises(ImageError, match=r"needs an image with the channels of its source. Received: an image \(3"):
+    with pytest.raises(ImageError, match=r"needs an image with the channels of its source \(received: an image \(3"):
         ColorSpace(cv2.COLOR_RGB2HSV).augment(four[:, :, 0])
-    with pytest.raises(UsageError, match=r"`alpha` is from 0 to 1. Received: 2"):
+    with pytest.raises(UsageError, match=r"`alpha` is from 0 to 1 \(received: 2"):
         Saturation(2)

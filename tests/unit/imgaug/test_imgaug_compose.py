@@ -103,13 +103,17 @@ def test_set_rng_reaches_every_member():
 
 
 def test_errors():
-    with pytest.raises(UsageError, match=r"Each augmentor is an `ImageAugmentor`. Received: 5. Wrap a plain function"):
+    with pytest.raises(
+        UsageError, match=r"Each augmentor is an `ImageAugmentor` \(received: 5\). Wrap a plain function"
+    ):
         AugmentorList([5])
-    with pytest.raises(UsageError, match=r"Augmentors come in a list. Received: Flip. Put the augmentor in brackets"):
+    with pytest.raises(
+        UsageError, match=r"Augmentors come in a list \(received: Flip\). Put the augmentor in brackets"
+    ):
         AugmentorList(Flip(horiz=True))
-    with pytest.raises(UsageError, match=r"one augmentor, and weights of which none is negative. Received: \[\]"):
+    with pytest.raises(UsageError, match=r"one augmentor, and weights of which none is negative \(received: \[\]"):
         RandomChooseAug([])
-    with pytest.raises(UsageError, match=r"Received: \[-1.0\]"):
+    with pytest.raises(UsageError, match=r"received: \[-1.0\]"):
         RandomChooseAug([(Identity(), -1)])
-    with pytest.raises(UsageError, match=r"`prob` is from 0 to 1. Received: 2"):
+    with pytest.raises(UsageError, match=r"`prob` is from 0 to 1 \(received: 2"):
         RandomApply(Identity(), 2)

@@ -183,7 +183,9 @@ def test_nothing_keeps_an_augmentor_alive(name):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_other_types_are_refused(name):
-    with pytest.raises(imgaug.ImageError, match=r"takes images of type .* Received: int32. Convert the image first"):
+    with pytest.raises(
+        imgaug.ImageError, match=r"takes images of type .* \(received: int32\). Convert the image first"
+    ):
         seeded(name).augment(picture().astype("int32"))
 
 
@@ -192,7 +194,7 @@ def test_16_bits_are_refused_where_values_are_computed(name):
     if name == "Clip":
         assert imgaug.Clip(0, 99).augment(picture(dtype="uint16")).max() == 99
         return
-    with pytest.raises(imgaug.ImageError, match=r"uint8, float32, float64. Received: uint16."):
+    with pytest.raises(imgaug.ImageError, match=r"uint8, float32, float64 \(received: uint16\)."):
         seeded(name).augment(picture(dtype="uint16"))
 
 
@@ -207,5 +209,7 @@ def test_16_bits_are_refused_where_values_are_computed(name):
     ],
 )
 def test_what_is_no_image_is_refused(thing, received):
-    with pytest.raises(imgaug.ImageError, match=f"Flip needs an image: an array .* Received: {received}. Check the"):
+    with pytest.raises(
+        imgaug.ImageError, match=rf"Flip needs an image: an array .* \(received: {received}\). Check the"
+    ):
         imgaug.Flip(horiz=True).augment(thing)

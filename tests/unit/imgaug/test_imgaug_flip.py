@@ -69,9 +69,9 @@ def test_transpose_and_quarter_turns_choose():
 
 
 def test_wrong_arguments():
-    with pytest.raises(UsageError, match=r"either horizontal or vertical. Received: horiz=True, vert=True. Set one"):
+    with pytest.raises(UsageError, match=r"either horizontal or vertical \(received: horiz=True, vert=True\). Set one"):
         Flip(horiz=True, vert=True)
-    with pytest.raises(UsageError, match=r"`prob` is from 0 to 1. Received: 1.5"):
+    with pytest.raises(UsageError, match=r"`prob` is from 0 to 1 \(received: 1.5"):
         Flip(horiz=True, prob=1.5)
     with pytest.raises(UsageError, match=r"`quarter_turns` names at least one turn"):
         Rotation90(())

@@ -111,7 +111,7 @@ def test_a_transform_made_of_functions():
     assert TransformList([transform, transform]).apply_lines([1, 2, 3]) == [1]
     with pytest.raises(UnsupportedLabelError, match=r"`apply_coords` needs .* Half\(apply_image, apply_lines\)"):
         transform.apply_coords(np.zeros((1, 2)))
-    with pytest.raises(UsageError, match=r"are named `apply_...`. Received: `image`"):
+    with pytest.raises(UsageError, match=r"are named `apply_...` \(received: `image`"):
         TransformFactory(image=len)
 
 
@@ -120,14 +120,14 @@ def test_a_transform_made_of_functions():
     [
         (
             lambda t: t.apply_coords(np.zeros(4)),
-            r"Coordinates are an array \(N, 2\) of \(x, y\). Received: an arr",
+            r"Coordinates are an array \(N, 2\) of \(x, y\) \(received: an arr",
         ),
         (
             lambda t: t.apply_boxes(np.zeros((2, 5))),
-            r"Boxes are an array \(N, 4\) .* Received: an array of shape",
+            r"Boxes are an array \(N, 4\) .* \(received: an array of shape",
         ),
         (lambda t: t.apply_keypoints(np.zeros((2, 2))), r"Keypoints are an array \(N, 3\) of \(x, y, visibility\)"),
-        (lambda t: t.apply_coords(np.array([["a", "b"]])), r"type <U1. Check the component's index and its shape"),
+        (lambda t: t.apply_coords(np.array([["a", "b"]])), r"type <U1\). Check the component's index and its shape"),
     ],
 )
 def test_wrong_shapes(call, message):

@@ -64,7 +64,7 @@ def test_to_float():
 
 
 def test_errors():
-    with pytest.raises(ImageError, match=r"`ToUint8` needs numbers. Received: NaN in the image"):
+    with pytest.raises(ImageError, match=r"`ToUint8` needs numbers \(received: NaN in the image"):
         ToUint8().augment(np.array([[1.0, np.nan]]))
     with pytest.raises(UsageError, match=r"`\(min, max\)` is \(5, 1\), not a range \(low, high\)"):
         Clip(5, 1)

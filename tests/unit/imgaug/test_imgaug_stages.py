@@ -184,7 +184,7 @@ def test_a_transform_that_cannot_move_a_label_is_never_skipped():
 
 
 def test_a_component_that_is_not_there_is_never_skipped():
-    with pytest.raises(UsageError, match=r"There is no component 9 in the datapoints. Received: a list with 5"):
+    with pytest.raises(UsageError, match=r"There is no component 9 in the datapoints \(received: a list with 5"):
         list(AugmentImageComponent(Images(), POLICY, 9, on_error="skip"))
     with pytest.raises(UsageError, match=r"There is no component 'boxes'"):
         list(AugmentImageComponents(Images(), POLICY, 0, boxes_index="boxes"))
@@ -193,7 +193,7 @@ def test_a_component_that_is_not_there_is_never_skipped():
 def test_wrong_arguments():
     with pytest.raises(UnknownNameError, match=r"`box_index` is not a known kind of label. Did you mean `boxes_index`"):
         AugmentImageComponents(Images(), POLICY, 0, box_index=1)
-    with pytest.raises(UsageError, match=r"At least one component is an image. Received: no index"):
+    with pytest.raises(UsageError, match=r"At least one component is an image \(received: no index"):
         augment_components(POLICY, ())
     with pytest.raises(UsageError, match=r"Each augmentor is an `ImageAugmentor`"):
         AugmentImageComponent(Images(), [np.copy])

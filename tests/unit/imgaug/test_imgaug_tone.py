@@ -88,11 +88,11 @@ def test_a_list_of_floats_is_kept_in_its_type():
 
 
 def test_wrong_arguments():
-    with pytest.raises(UsageError, match=r"`delta` is not negative, and finite. Received: -1"):
+    with pytest.raises(UsageError, match=r"`delta` is not negative, and finite \(received: -1"):
         Brightness(-1)
     with pytest.raises(UsageError, match=r"`range` is .*, not a range \(low, high\), from -0.999"):
         Gamma((-1.0, 0.5))
-    with pytest.raises(UsageError, match=r"`eigval` has shape \(3,\) and `eigvec` \(3, 3\). Received: \(2,\) and"):
+    with pytest.raises(UsageError, match=r"`eigval` has shape \(3,\) and `eigvec` \(3, 3\) \(received: \(2,\) and"):
         Lighting(1, [1, 2], np.eye(3))
-    with pytest.raises(ImageError, match=r"`Lighting` needs images of three channels. Received: \(5, 5\)"):
+    with pytest.raises(ImageError, match=r"`Lighting` needs images of three channels \(received: \(5, 5\)"):
         Lighting(1, [1, 2, 3], np.eye(3)).augment(RAMP)

@@ -159,13 +159,13 @@ def test_a_mirroring_matrix_says_so():
 
 
 def test_wrong_arguments():
-    with pytest.raises(UsageError, match=r"`horiz_frac` is from 0 to 1. Received: 3"):
+    with pytest.raises(UsageError, match=r"`horiz_frac` is from 0 to 1 \(received: 3"):
         Shift(horiz_frac=3)
-    with pytest.raises(UsageError, match=r"`max_deg` is not negative, and finite. Received: -5"):
+    with pytest.raises(UsageError, match=r"`max_deg` is not negative, and finite \(received: -5"):
         Rotation(-5)
     with pytest.raises(UsageError, match=r"`step_deg` is above 0"):
         Rotation(10, step_deg=0)
-    with pytest.raises(UsageError, match=r"A shear is below 90 degrees. Received: 90"):
+    with pytest.raises(UsageError, match=r"A shear is below 90 degrees \(received: 90"):
         Shear(90)
     with pytest.raises(UsageError, match=r"`scale` is 2, not a range \(low, high\), from 1e-06 to ∞"):
         Affine(scale=2)

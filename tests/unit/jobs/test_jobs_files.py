@@ -235,7 +235,7 @@ def test_a_folder_that_is_not_there_is_told_too(tmp_path):
 
 def test_one_supervisor_at_a_time(tmp_path):
     first = SupervisorLock(tmp_path / "new")
-    with pytest.raises(JobError, match=r"One studio at a time starts the jobs of .* Received: process \d+ does so"):
+    with pytest.raises(JobError, match=r"One studio at a time starts the jobs of .* \(received: process \d+ does so"):
         SupervisorLock(tmp_path / "new")
     first.close()
     SupervisorLock(tmp_path / "new").close()

@@ -4,7 +4,7 @@ from ziggurat.entities.heartbeat import reserve_last_words, write_last_words
 from ziggurat.events import AttemptEnded
 from ziggurat.layout import JobFolder
 
-FULL = "A checkpoint must be written. Received: No space left on device (errno 28)."
+FULL = "A checkpoint must be written (received: No space left on device (errno 28))."
 
 
 def end_on_a_full_disk(studio, name):
@@ -57,7 +57,7 @@ def test_while_nothing_can_be_noted_the_end_is_told(studio):
     assert studio.states() == {"a": "running"}
     assert studio.supervisor.problems()["a"] == (
         f"its worker has ended ({FULL}); this cannot be noted: "
-        "The store must be writable. Received: no space left on device."
+        "The store must be writable (received: no space left on device)."
     )
     studio.store.events.is_full = False
     studio.tick()

@@ -106,6 +106,17 @@ def test_a_job_of_several_nodes_gets_all_of_them_or_none():
     assert started(behind) == {"k": (Share("b", (0,)),)}
 
 
+def test_a_job_of_several_nodes_is_on_the_cluster_alone():
+    job = a_job("j", needs=ResourceRequest(nodes=2))
+    assert started(planned([job], [studio(), node("a"), node("b")])) == {
+        "j": (Share("a"), Share("b", (), (1,))),
+    }
+    made = planned([job], [studio(), node("a")])
+    assert made.waiting["j"].reason == (
+        "needs 2 nodes, of which 1 can be had now; node studio is no node of a Ray cluster"
+    )
+
+
 def test_a_job_that_runs_on_two_nodes_holds_both():
     placement = (Share("a", (0,), (0,)), Share("b", (0,), (1,)))
     needs = ResourceRequest(devices=1, slot="device", nodes=2)

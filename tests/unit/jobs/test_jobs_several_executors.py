@@ -62,7 +62,7 @@ def test_a_worker_is_asked_of_the_executor_that_has_it(both, tmp_path):
 
 
 def test_a_node_that_is_not_there_starts_nothing(both, tmp_path):
-    with pytest.raises(JobError, match=r"must be there, and of one executor. Received: a, here"):
+    with pytest.raises(JobError, match=r"must be there, and of one executor \(received: a, here"):
         both[2].start(tmp_path, (Share("a"), Share("here")), {}, attempt=1)
 
 

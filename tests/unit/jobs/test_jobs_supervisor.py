@@ -78,7 +78,7 @@ def test_who_waits_knows_why(studio):
     reason = "waits for one of 2 CPU slots: job a and job b"
     assert studio.job("c").reason == reason
     studio.supervisor.reorder("c", before=None)
-    with pytest.raises(JobError, match=r"Only jobs in the queue are reordered\. Received: job a is running"):
+    with pytest.raises(JobError, match=r"Only jobs in the queue are reordered \(received: job a is running"):
         studio.supervisor.reorder("c", before="a")
 
 
@@ -240,7 +240,7 @@ def test_a_worker_that_cannot_be_started(studio):
     studio.submit("a")
     studio.tick()
     assert (studio.job("a").state, studio.job("a").reason) == (
-        "failed", "The log of a job must be written. Received: no space left on device."
+        "failed", "The log of a job must be written (received: no space left on device)."
     )  # fmt: skip
 
 
@@ -264,7 +264,7 @@ def test_a_full_disk_starts_nothing_and_loses_nothing(tmp_path):
     studio.executor.end(studio.folder("a"), "done")
     studio.tick()
     assert studio.job("a").state == "running"
-    problem = "The store must be writable. Received: no space left on device."
+    problem = "The store must be writable (received: no space left on device)."
     assert studio.supervisor.problems() == {"a": f"its worker has ended (done); this cannot be noted: {problem}"}
     studio.store.events.is_full = False
     studio.tick()

@@ -134,8 +134,8 @@ def test_a_data_set_in_use_is_kept(studio):
     with pytest.raises(JobError) as error:
         studio.supervisor.delete("d")
     assert str(error.value) == (
-        "What other jobs use is kept: the dataset mnist cannot be deleted. Received: it is used by job lenet "
-        "(running). Delete those first."
+        "What other jobs use is kept: the dataset mnist cannot be deleted (received: it is used by job lenet "
+        "(running)). Delete those first."
     )
     with pytest.raises(JobError, match="Stop those first"):
         studio.supervisor.delete("d", force=True)

@@ -212,7 +212,7 @@ def test_a_full_disk_loses_nothing(followed):
     followed.write(point(1))
     followed.store.events.is_full = True
     followed.look()
-    assert followed.tail.problem("job") == "The store must be writable. Received: no space left on device."
+    assert followed.tail.problem("job") == "The store must be writable (received: no space left on device)."
     followed.store.events.is_full = False
     followed.look()
     assert followed.steps() == [1]

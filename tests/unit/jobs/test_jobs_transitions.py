@@ -62,14 +62,14 @@ def test_a_refusal_says_what_is_possible():
     with pytest.raises(JobError) as error:
         next_state("done", "stop", "41")
     assert str(error.value) == (
-        "Only a job that is queued or running or stopping can be stopped. Received: job 41 is done. "
+        "Only a job that is queued or running or stopping can be stopped (received: job 41 is done). "
         "Possible now: delete."
     )
     assert error.value.details["possible"] == ["delete"]
 
 
 def test_a_job_that_stops_is_waited_for():
-    with pytest.raises(JobError, match=r"stopping\. Wait until its worker has saved and ended\. Possible now: stop"):
+    with pytest.raises(JobError, match=r"stopping\)\. Wait until its worker has saved and ended\. Possible now: stop"):
         next_state("stopping", "resume", "41")
 
 

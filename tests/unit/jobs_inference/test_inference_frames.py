@@ -50,7 +50,7 @@ def test_cut_off_anywhere_it_is_the_end() -> None:
 
 
 def test_garbage_is_no_message() -> None:
-    with pytest.raises(DecodingError, match=r"A message has at most 1073741824 bytes\. Received: 18446744073709551615"):
+    with pytest.raises(DecodingError, match=r"A message has 18446744073709551615 bytes; 1073741824 is the most"):
         read_frame(io.BytesIO(b"\xff" * 100))
     with pytest.raises(DecodingError, match="A packed value is read as it was written"):
         read_frame(io.BytesIO((30).to_bytes(8, "little") + b"cos\nsystem\n(S'true'\ntR." + bytes(30)))

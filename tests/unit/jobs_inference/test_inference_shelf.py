@@ -173,8 +173,8 @@ def test_closed_it_makes_nothing_and_who_waits_is_told() -> None:
     with ThreadPoolExecutor(1) as threads, kitchen.shelf.use("a", 0):
         waiting = threads.submit(kitchen.use, "b", 30.0)
         kitchen.shelf.close()
-        with pytest.raises(JobError, match="No cups are started any more"):
+        with pytest.raises(JobError, match="so no cups are started any more"):
             waiting.result()
-    with pytest.raises(JobError, match="No cups are started any more"):
+    with pytest.raises(JobError, match="so no cups are started any more"):
         kitchen.use("a")
     assert [cup.closed for cup in kitchen.made] == [1]

@@ -66,7 +66,7 @@ def test_each_bucket_keeps_its_own_extremes_and_its_first_gap(values: np.ndarray
 
 def test_a_curve_needs_five_points(sqlite_store: Store) -> None:
     for call in (lambda: thin(np.zeros(3), 4), lambda: sqlite_store.curves.many([], "x", max_points=4)):
-        with pytest.raises(UsageError, match=r"thinned to at least 5 points. Received: 4"):
+        with pytest.raises(UsageError, match=r"cannot be thinned to 4 points: 5 is the least"):
             call()
 
 

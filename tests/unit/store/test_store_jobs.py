@@ -151,7 +151,7 @@ def test_facts_of_data_sets_are_listed_and_sorted_by(store: Store) -> None:
 def test_texts_and_numbers_that_no_index_and_no_column_holds(store: Store) -> None:
     store.jobs.add(new_job("a"))
     for change, words in (
-        (JobChange(tags=("x" * 201,)), r"A tag must have at most 200 characters. Received: x{40}… of 201 characters"),
+        (JobChange(tags=("x" * 201,)), r"A tag must have at most 200 characters \(received: x{40}… of 201 characters"),
         (JobChange(project="x" * 10_000), "The name of a project must have at most 200"),
     ):
         with pytest.raises(UsageError, match=words):

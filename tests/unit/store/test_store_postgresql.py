@@ -42,9 +42,9 @@ def test_a_missing_driver_is_named() -> None:
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("postgresql://host/db", "must name the user: .* Received: no user"),
-        ("postgresql://u@host/db?connect_timeout=soon", "whole number of seconds from 1 to 3600. Received: soon"),
-        ("postgresql://u@host/db?sslmode=verify-full&sslrootcert=/nowhere.pem", "PEM form. Received: /nowhere.pem"),
+        ("postgresql://host/db", r"must name the user: .* \(received: no user"),
+        ("postgresql://u@host/db?connect_timeout=soon", r"whole number of seconds from 1 to 3600 \(received: soon"),
+        ("postgresql://u@host/db?sslmode=verify-full&sslrootcert=/nowhere.pem", r"PEM form \(received: /nowhere.pem"),
         ("postgresql://u@host/db?passfile=/nowhere", "readable file of passwords: /nowhere"),
     ],
 )
@@ -88,7 +88,9 @@ def test_the_password_may_stand_in_a_file(guarded: str, tmp_path: Path) -> None:
     lines = ("# the studio", "other:*:*:guarded:wrong", r"127.0.0.1:*:postgres:guarded:a\:b\\c", "*:*:*:*:wrong")
     passwords.write_text("\n".join(lines))
     passwords.chmod(0o640)
-    with pytest.raises(SettingsError, match=r"Only its owner may read .* Received: mode 640. Mend it with: chmod 600"):
+    with pytest.raises(
+        SettingsError, match=r"Only its owner may read .* \(received: mode 640\). Mend it with: chmod 600"
+    ):
         Store.open(f"{guarded}?passfile={passwords}")
     passwords.chmod(0o600)
     with Store.open(f"{guarded}?passfile={passwords}") as store:
@@ -105,7 +107,7 @@ def test_a_wrong_password_is_said(guarded: str, password: str) -> None:
 
 
 def test_a_database_that_is_not_there_is_said(empty_postgresql: str) -> None:
-    with pytest.raises(StorageError, match=r'Received: database "nothing" does not exist \(SQLSTATE 3D000\)'):
+    with pytest.raises(StorageError, match=r'received: database "nothing" does not exist \(SQLSTATE 3D000\)'):
         Store.open(empty_postgresql.replace("/postgres", "/nothing"))
 
 

@@ -57,7 +57,7 @@ def test_an_empty_store_is_filled(store: Store, tmp_path: Path) -> None:
     report = store.reindex(workspace(tmp_path), read_job)
     assert (report.added, report.renewed, report.missing, report.events) == (("d", "m"), (), (), 10)
     assert {Path(folder).name: why for folder, why in report.damaged.items()} == {
-        "broken": "A job folder must have a spec.json. Received: broken."
+        "broken": "A job folder must have a spec.json (received: broken)."
     }
     job = store.jobs.get("m")
     assert (job.name, job.state, job.project, job.tags, job.notes, job.reason) == (

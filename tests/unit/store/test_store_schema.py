@@ -137,7 +137,7 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("CREATE TABLE recipes (name TEXT)")
     before = other.read_bytes()
-    with pytest.raises(StorageError, match=r"file is not a database\. Put a backup in its place"):
+    with pytest.raises(StorageError, match=r"file is not a database\)\. Put a backup in its place"):
         Store.open(text)
     with pytest.raises(StorageError, match=r"empty or the studio's own.*tables recipes"):
         Store.open(other)
@@ -147,7 +147,7 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("address", "words"),
-    [("mysql://root:secret@host/db", "Received: mysql"), (":memory:", "Name a file"), ("://", "cannot be read"),
+    [("mysql://root:secret@host/db", "received: mysql"), (":memory:", "Name a file"), ("://", "cannot be read"),
      ("sqlite://", "Name a file")],
 )  # fmt: skip
 def test_addresses_that_name_no_store(address: str, words: str) -> None:

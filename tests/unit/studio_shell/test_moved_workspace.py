@@ -200,7 +200,9 @@ def test_job_outside_of_the_workspace_keeps_its_folder(original, tmp_path):
             NewJob(id=outside.name, kind="train", name="outside", folder=str(outside), spec=spec, created=1.0), {}
         )
         before = files_of(outside)
-        with pytest.raises(JobError, match=r"Only folders of the workspace are deleted\..*job delete .* --force"):
+        with pytest.raises(
+            JobError, match=r"Only folders of the workspace are deleted \(received: .*job delete .* --force"
+        ):
             studio.jobs.delete(job.id)
         assert studio.jobs.get(job.id).folder == str(outside)
         with pytest.raises(JobError, match="; checkpoints are removed in the workspace only"):
@@ -293,7 +295,7 @@ def test_database_that_is_lost_while_the_studio_runs(original, how):
             shutil.copy(original / "taken.db", original / "studio.db")
         received = "the file is gone" if how == "deleted" else "another file is there"
         for act in (lambda: studio.jobs.get(job.id), lambda: studio.jobs.reorder(job.id)):
-            with pytest.raises(LostDatabaseError, match=rf"must stay where it is .*studio\.db\. Received: {received}"):
+            with pytest.raises(LostDatabaseError, match=rf"must stay where it is .*studio\.db \(received: {received}"):
                 act()
         assert (original / "studio.db").exists() == (how == "replaced")
         if how == "deleted":

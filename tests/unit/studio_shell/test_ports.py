@@ -14,7 +14,7 @@ def test_a_port_that_is_taken_is_refused_and_a_free_one_named():
         with pytest.raises(UsageError) as caught:
             take_port("127.0.0.1", port)
     text = str(caught.value)
-    assert text.startswith(f"Port {port} must be free. Received: it is taken by process {os.getpid()} (")
+    assert text.startswith(f"Port {port} is not free: it is taken by process {os.getpid()} (")
     assert "Use a free one: --port " in text
 
 

@@ -214,6 +214,13 @@ def test_cards_say_why_a_network_is_no_use():
     assert (first.name, bool(last.why_not)) == ("null/mlp", True)
 
 
+def test_cards_name_the_size_that_is_trained_at():
+    data = KnownData(kind="detection", size=(480, 640), channels=3, classes=3, sizes={"train": 205})
+    abouts = {card.name: card.about for card in network_cards(data, {})}
+    assert abouts["torch/detector_nano"] == "Object detection, 640 x 480 px"
+    assert abouts["torch/lenet"].endswith("28 px"), "what does not fit keeps the size that it is made for"
+
+
 def test_cards_have_the_fastest_and_those_too_large():
     figures = {"null/mlp": NetworkFigures(epoch_s=2.0), "null/linear": NetworkFigures(epoch_s=1.0)}
     cards = {card.name: card for card in network_cards(None, figures)}

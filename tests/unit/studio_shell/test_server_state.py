@@ -82,8 +82,8 @@ def test_a_second_server_is_refused_and_told_of_the_first(tmp_path, state):
         with pytest.raises(JobError) as caught:
             WorkspaceLock(tmp_path, sleep=lambda _: None)
     assert str(caught.value) == (
-        f"Another studio serves {tmp_path} already. Received: process {os.getpid()} on {state.host} at "
-        f"{ADDRESS}. Use that one, end it with `ziggurat down`, or choose another --workspace."
+        f"Another studio serves {tmp_path} already (received: process {os.getpid()} on {state.host} at "
+        f"{ADDRESS}). Use that one, end it with `ziggurat down`, or choose another --workspace."
     )
     assert caught.value.details == {"pid": os.getpid(), "address": ADDRESS}
     WorkspaceLock(tmp_path).close()

@@ -92,14 +92,14 @@ def test_obstacle_of_lists_all_that_is_wrong(tmp_path):
         ),
         ({"network": "lenet", "backend": "null"}, UnknownNameError, "of the backend null. Known: linear, mlp,"),
         ({"network": "mine.py", "backend": "null"}, ZigguratError, "the backend `null` trains `mlp` or `linear`"),
-        ({"network": "mine.py"}, ZigguratError, "must be readable Python text. Received: mine.py"),
+        ({"network": "mine.py"}, ZigguratError, "file mine.py cannot be read as Python text"),
         ({"data": "digit"}, DataError, "Did you mean `digits`?"),
         ({"data": {"source": "digits", "options": {"siz": 8}}}, UnknownNameError, "Did you mean `size`?"),
         ({"network": "unet"}, ZigguratError, "Segmentation needs images with masks"),
         ({"network": "regression"}, ZigguratError, "Regression needs measured values for each sample"),
         ({"network": "vgg16"}, ZigguratError, "at least 32 x 32 px; these have 28 x 28 px."),
         ({"network": "lenet", "preprocessing": {"crop": 12}}, ZigguratError, "these have 12 x 12 px."),
-        ({"class_weights": [1, 2, 3]}, ZigguratError, "a class weight for each of the 10 classes. Received: 3."),
+        ({"class_weights": [1, 2, 3]}, ZigguratError, "a class weight for each of the 10 classes (received: 3)."),
     ],
 )
 def test_obstacle_of_names_the_one_thing(fields, family, sentence):

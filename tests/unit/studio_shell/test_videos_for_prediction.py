@@ -19,5 +19,5 @@ def test_a_video_that_takes_too_long_is_to_be_cut(tmp_path: Path, monkeypatch: p
     with pytest.raises(DataError, match=r"within 0\.01 seconds") as caught:
         videos.frames_of_file(Tasks(load_settings({})), "clip.mp4", file)
     shape = caught.value.as_dict()
-    assert "clip.mp4" in shape["received"]
+    assert "clip.mp4" in shape["rule"]
     assert "Cut a part" in shape["advice"]

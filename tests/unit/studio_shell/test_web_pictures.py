@@ -65,12 +65,12 @@ def test_addresses_not_public_are_refused_however_written(host: str) -> None:
 
 
 WRONG = {
-    "file:///etc/passwd": "begins with http:// or https://. Received: `file:",
-    "ftp://example.org/cat.png": "begins with http:// or https://. Received: `ftp://example.org/cat.png`",
-    "cat.png": "begins with http:// or https://. Received: `cat.png`",
-    "http:///cat.png": "begins with http:// or https://.",
-    "http://a:b/": "Received: something that is no address",
-    "http://\udc80/": "Received: something that is no address",
+    "file:///etc/passwd": "begins with http:// or https:// (received: `file:",
+    "ftp://example.org/cat.png": "begins with http:// or https:// (received: `ftp://example.org/cat.png`",
+    "cat.png": "begins with http:// or https:// (received: `cat.png`",
+    "http:///cat.png": "begins with http:// or https:// (received: `http:/cat.png`).",
+    "http://a:b/": "received: something that is no address",
+    "http://\udc80/": "received: something that is no address",
     "http://example.org:0/": "is not a port, a number from 1 to 65535",
     "http://example.org:99999/": "is not a port, a number from 1 to 65535",
 }

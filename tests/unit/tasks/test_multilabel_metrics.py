@@ -116,9 +116,9 @@ def test_a_multilabel_metric_begins_empty():
 @pytest.mark.parametrize(
     ("output", "target", "text"),
     [
-        (np.full((2, 4), 3.5), np.ones((2, 4)), r"from 0 to 1\. Received: 3\.5\. Apply a sigmoid"),
-        (np.ones((2, 4)), np.full((2, 4), 2.0), r"1, 0, or NaN where it is not known\. Received: 2\.0"),
-        (np.ones((2, 4)), np.full((2, 4), -1.0), r"1, 0, or NaN where it is not known\. Received: -1\.0"),
+        (np.full((2, 4), 3.5), np.ones((2, 4)), r"from 0 to 1 \(received: 3\.5\)\. Apply a sigmoid"),
+        (np.ones((2, 4)), np.full((2, 4), 2.0), r"1, 0, or NaN where it is not known \(received: 2\.0"),
+        (np.ones((2, 4)), np.full((2, 4), -1.0), r"1, 0, or NaN where it is not known \(received: -1\.0"),
         (np.ones((2, 3)), np.ones((2, 3)), r"shape \(2, 3\) are not one for each of 4 classes"),
         (np.ones((2, 4)), np.ones((3, 4)), r"output \(2, 4\) for target \(3, 4\)"),
     ],

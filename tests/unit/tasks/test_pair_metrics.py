@@ -124,11 +124,11 @@ def test_pairs_of_another_form_are_refused():
     ones = np.ones((2, 3))
     with pytest.raises(UsageError, match=r"output \(2, 3\) for target \(3, 3\)"):
         pair_distances(ones, np.ones((3, 3)))
-    with pytest.raises(UsageError, match=r"1 \(same\) or 0 \(different\)\. Received: 2"):
+    with pytest.raises(UsageError, match=r"1 \(same\) or 0 \(different\) \(received: 2"):
         measured(PairMetric, {"output": ones, "output_1": ones}, {"y": np.array([0, 2])})
     with pytest.raises(UsageError, match=r"output \(2,\) for target \(3,\)"):
         measured(PairMetric, {"output": ones, "output_1": ones}, {"y": np.ones(3)})
-    with pytest.raises(UsageError, match=r"Embeddings are .* Received: shape \(2,\)"):
+    with pytest.raises(UsageError, match=r"Embeddings are .* \(received: shape \(2,\)"):
         pair_distances(np.ones(2), np.ones(2))
     with pytest.raises(
         UsageError, match=r"Labels of shape \(3,\) are not one for each of the embeddings, which have shape \(2, 3\)"

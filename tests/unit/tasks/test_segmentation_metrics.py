@@ -138,7 +138,7 @@ def test_constant_baseline_is_the_iou_of_that_prediction():
         (np.zeros((2, 3, 3, 5)), np.zeros((2, 3, 3)), r"shape \(2, 3, 3, 5\), neither a score for each of 4 classes"),
         (np.zeros((2, 3, 3), int), np.zeros((2, 4, 3)), r"output \(2, 3, 3\) for target \(2, 4, 3\)"),
         (np.full((2, 3, 3), 4), np.zeros((2, 3, 3)), "from 4 to 4, not from 0 to 3"),
-        (np.zeros((2, 3, 3), int), np.zeros((2, 3, 3, 3)), r"number for each pixel\. Received: shape"),
+        (np.zeros((2, 3, 3), int), np.zeros((2, 3, 3, 3)), r"number for each pixel \(received: shape"),
         (np.zeros((2, 3, 3), int), np.full((2, 3, 3), 0.5), r"class number 0\.5 is no whole number"),
     ],
 )

@@ -73,4 +73,4 @@ def test_the_rest_api_creates_it_again(visit: Any, studio: Any, cats: str, tmp_p
     assert (answer.status_code, answer.json()["name"], answer.json()["parent"]) == (201, "cats", cats)
     shutil.rmtree(tmp_path / "source")
     refused = visit.post(f"/api/v1/datasets/{cats}/again", json={}, headers=headers)
-    assert (refused.status_code, "is not there any more" in refused.json()["received"]) == (422, True)
+    assert (refused.status_code, "is not there any more" in refused.json()["message"]) == (422, True)

@@ -180,22 +180,22 @@ def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) ->
 @pytest.mark.parametrize(
     ("sent", "place", "sentence"),
     [
-        ({"epochs": "0"}, "epochs", "Epochs must be at least 1. Received: 0."),
-        ({"ema_decay": "1"}, "ema_decay", "Weight averaging (EMA) must be less than 1. Received: 1."),
-        ({"epochs": "many"}, "epochs", "Epochs must be a whole number. Received: &#34;many&#34;."),
-        ({"epochs": "3", "learning_rate": "0.1, x"}, "learning_rate", "Learning rate must be a number."),
+        ({"epochs": "0"}, "epochs", "Epochs must be at least 1 (received: 0)."),
+        ({"ema_decay": "1"}, "ema_decay", "Weight averaging (EMA) must be less than 1 (received: 1)."),
+        ({"epochs": "many"}, "epochs", "Epochs must be a whole number (received: &#34;many&#34;)."),
+        ({"epochs": "3", "learning_rate": "0.1, x"}, "learning_rate", "Learning rate must be a number (received: "),
         (
             {"schedule": "step", "schedule-step-gamma": "-1"},
             "schedule-step-gamma",
-            "Gamma (schedule) must be more than 0. Received: -1.",
+            "Gamma (schedule) must be more than 0 (received: -1).",
         ),
         ({"early_stopping-patience": "3"}, "early_stopping-tag", "Curve (early stopping) must be given."),
-        ({"augmentation-hue": "0.7"}, "augmentation-hue", "Hue (augmentation) must be at most 0.5. Received: 0.7."),
-        ({"learning_rate": "0"}, "learning_rate", "Learning rate must be more than 0. Received: 0."),
+        ({"augmentation-hue": "0.7"}, "augmentation-hue", "Hue (augmentation) must be at most 0.5 (received: 0.7)."),
+        ({"learning_rate": "0"}, "learning_rate", "Learning rate must be more than 0 (received: 0)."),
         (
             {"learning_rate": "0,01"},
             "learning_rate",
-            "Learning rate must be a number. Received: &#34;0,01&#34;. Did you mean 0.01?",
+            "Learning rate must be a number (received: &#34;0,01&#34;). Did you mean 0.01?",
         ),
         ({"learning_rate": "0,1, 0,01"}, "learning_rate", "Did you mean 0.1, 0.01?"),
         ({"steps_per_epoch": "1,500"}, "steps_per_epoch", "Did you mean 1500?"),
@@ -203,17 +203,17 @@ def test_a_swept_part_of_a_schedule_keeps_its_policy(visit: Any, studio: Any) ->
         (
             {"preprocessing-size": "axb"},
             "preprocessing-size",
-            "Size (preprocessing) must be a height and a width, as in 28 or 240x320.",
+            "Size (preprocessing) must be a height and a width, as in 28 or 240x320 (received: ",
         ),
-        ({"class_weights": "a, b"}, "class_weights", "Class weights must be a number."),
-        ({"data-options": "{"}, "data-options", "Options (data) must be an object of names and values."),
-        ({"priority": "soon"}, "priority", "A priority must be a whole number, such as 0 or -5. Received: soon."),
+        ({"class_weights": "a, b"}, "class_weights", "Class weights must be a number (received: "),
+        ({"data-options": "{"}, "data-options", "Options (data) must be an object of names and values (received: "),
+        ({"priority": "soon"}, "priority", "A priority must be a whole number, such as 0 or -5 (received: soon)."),
         ({"method": "custom", "network_text": " "}, "network_text", "Custom code must not be empty."),
         ({"weights": "file", "pretrained": "x" * 5000}, "pretrained", "must be"),
         ({"method": "previous"}, "previous_model", "Choose a model that was trained."),
         ({"dataset": "20200101-000000-aaaa"}, "dataset", "This dataset does not exist any more."),
         ({"schedule": "steep"}, "schedule", "Schedule must be one of"),
-        ({"threads": "0"}, "threads", "Threads must be at least 1."),
+        ({"threads": "0"}, "threads", "Threads must be at least 1 (received: "),
         ({"batch_size": "33", "device": ["gpu:0", "gpu:1"]}, "batch_size", "must be divisible by the 2 towers"),
     ],
 )
@@ -338,7 +338,8 @@ def test_odd_texts_are_refused_and_break_nothing(visit: Any, pets: str, text: st
 @pytest.mark.parametrize("text", ["first", "-1", "\u00b2", "9" * 5000])
 def test_the_preview_refuses_what_is_no_number(visit: Any, pets: str, field: str, text: str) -> None:
     page = visit.post("/models/new/preview", data={**SMALL, "dataset": pets, field: text})
-    assert html_of(page).one("#preview .note.error strong").text.endswith("must be a whole number from 0, or empty.")
+    said = html_of(page).one("#preview .note.error strong").text
+    assert said.endswith(f"must be a whole number from 0, or empty (received: {text[:50]}).")
 
 
 def test_a_deleted_dataset_stays_chosen(visit: Any) -> None:
@@ -352,7 +353,9 @@ def test_only_a_training_can_be_cloned(visit: Any, pets: str) -> None:
     for query in ("clone", "model"):
         refused = visit.get(f"/models/new?{query}={pets}")
         assert refused.status_code == 409
-        assert html_of(refused).one(".note.error strong").text == "A new model can begin with a training only."
+        assert html_of(refused).one(".note.error strong").text == (
+            f"A new model can begin with a training only (received: {pets}, of another kind)."
+        )
 
 
 def test_the_preview_shows_what_the_network_gets(visit: Any, pets: str) -> None:
@@ -398,7 +401,7 @@ def test_the_check_before_the_start_says_what_is_found(visit: Any, pets: str) ->
     assert quick.status_code == 200
     assert re.findall(r"\d+", html_of(quick).one("#preflight-size").text)[:2] == ["10", "2"]
     whole = visit.post("/models/new/preflight", data={**sent, "batch_size": "64"})
-    assert "Received: 64 for 8" in html_of(whole).one('#preflight .finding.error a[href="#batch_size"]').text
+    assert "received: 64 for 8" in html_of(whole).one('#preflight .finding.error a[href="#batch_size"]').text
     assert re.search(r'<button id="start"[^>]* disabled', whole.text)
     wrong = visit.post("/models/new/quick", data={**sent, "epochs": "0"}, headers={"HX-Request": "true"})
     assert html_of(wrong).has('#preflight .finding.error a[href="#epochs"]')
@@ -409,7 +412,7 @@ def test_quarter_turns_of_no_squares_are_refused_at_the_field(visit: Any, pets: 
 
     assert answer.status_code == 422
     assert '<a href="#augmentation-quad_rotation">' in answer.text
-    assert "need square images. Received: 20 x 30 px." in answer.text
+    assert "need square images (received: 20 x 30 px)." in answer.text
     assert '<option value="rot90" selected>' in answer.text
 
 

@@ -42,7 +42,7 @@ def test_an_error_stands_at_its_line(visit: Any) -> None:
     shown = html_of(answer)
     wrong = shown.one("#caffe_text-wrong")
     assert wrong["data-line"] == "18"
-    assert wrong.text.startswith("Line 18: kernel_size is a whole number.")
+    assert wrong.text.startswith("Line 18: kernel_size is 'five', not a whole number.")
     assert "kernel_size: five" in shown.one("#caffe_text").text
     assert "checked" in shown.one("#method-caffe").attributes
 

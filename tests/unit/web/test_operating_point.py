@@ -63,7 +63,7 @@ def evaluate(studio: Any, pets: str) -> Callable[..., str]:
         summary |= dict(context.task.summary_fields(context, True))
         if name != "classification":
             found = {}
-            for metric in context.task.metrics(context):
+            for metric in context.task.evaluation_metrics(context):
                 metric.update(outputs, targets)
                 found |= metric.compute()
             summary |= dict(context.task.summary_metrics(found))
@@ -143,7 +143,8 @@ def test_every_label_has_a_threshold_and_best_f1_sets_them(visit: Any, studio: A
     ]
     found = rest(visit, "PUT", model, json={"threshold": 0.4, "thresholds": {"cat": 0.9}}).json()
     assert found["thresholds"] == {"cat": 0.9, "dog <b>": 0.4}
-    assert visit.post(f"/evaluations/{job_id}/operating-point", data={"action": "clear"}).status_code == 303
+    cleared = visit.post(f"/evaluations/{job_id}/operating-point", data={"action": "clear"})
+    assert (cleared.status_code, cleared.headers["location"]) == (303, f"/evaluations/{job_id}#operating-point")
     assert rest(visit, "GET", model).json() is None
 
 
@@ -221,6 +222,9 @@ def test_many_classes_have_a_confidence_and_masks_one_threshold(visit: Any, eval
 
     assert "less confidence are undecided" in many.one("#operating-point").text
     assert "From this probability on, dog <b> is predicted" in masks.one("#operating-point").text
+    assert not many.has("#operating-point-best")
+    assert "best F1" in masks.one("#operating-point-form").text
+    assert masks.has("#operating-point-best")
 
 
 def test_who_may_only_look_gets_no_form(visit_as: Any, evaluate: Any) -> None:

@@ -2,8 +2,15 @@
 
 import io
 import zipfile
+from pathlib import Path
 
 import pytest
+
+from tests.unit.web.html_page import html_of
+from ziggurat.entities import Share
+from ziggurat.events import AttemptEnded, ErrorRaised, ScalarLogged
+from ziggurat.layout import JobFolder
+from ziggurat.store import Store
 
 SCRIPT = "import sys\nprint(sys.argv)\n"
 
@@ -96,12 +103,60 @@ def test_the_page_of_a_program_shows_it(visit, studio):
     assert "Predictions" not in page
 
 
+def test_a_program_counts_steps_where_it_has_no_epochs(visit, studio):
+    visit.post("/programs/new", data={"origin": "text", "text": SCRIPT, "name": "mine"})
+    job = only_job(studio)
+    points = [ScalarLogged(time=11.0, tag="val/accuracy", value=0.1 * step, step=step, epoch=0) for step in (1, 2, 3)]
+    with Store.open(studio.root / "studio.db") as store:
+        assert store.jobs.move(job.id, ("queued",), "running", started=10.0)
+        assert store.events.take(job.id, 0, 1, points)
+        assert store.jobs.move(job.id, ("running",), "done", ended=12.0)
+
+    page = html_of(visit.get(f"/jobs/{job.id}"))
+
+    assert page.one("#job-best-value dd").text == "30.0 % step 3"
+    assert page.one(".job-status progress")["class"] == "done"
+    assert not page.has("#rate-title"), "it has no learning rate"
+    best = html_of(visit.get("/")).one(f"#row-{job.id} .c-best")
+    assert best.one(".at").text == "step 3"
+
+
+def test_the_processes_of_several_nodes_have_logs_of_their_own(visit, studio, store):
+    visit.post("/programs/new", data={"origin": "text", "text": SCRIPT, "nodes": "2"})
+    job = only_job(studio)
+    assert (job.spec["nodes"], job.needs.nodes) == (2, 2)
+    shares = (Share("a", (), (0,)), Share("b", (), (1,)))
+    store.jobs.move(job.id, ("queued",), "running", placement=shares)
+    folder = JobFolder(Path(job.folder)).of_rank(1)
+    folder.path.mkdir(parents=True)
+    folder.log.write_text("rank 1 says so")
+    page = visit.get(f"/jobs/{job.id}?tab=log").text
+    assert "This is the log of rank 0, on node a." in page
+    assert f'<a href="/jobs/{job.id}/log?rank=1">rank 1</a> on b.' in page
+    assert visit.get(f"/jobs/{job.id}/log?rank=1").text == "rank 1 says so"
+    assert "<dt>Nodes</dt><dd>a, b</dd>" in visit.get(f"/jobs/{job.id}?tab=program").text
+
+
 def test_a_clone_opens_with_everything(visit, studio):
     fields = {"origin": "text", "text": SCRIPT, "arguments": "--name 'a b'", "name": "mine", "memory_gb": "1.5"}
     visit.post("/programs/new", data=fields)
     page = visit.get(f"/programs/new?clone={only_job(studio).id}").text
     for shown in ("print(sys.argv)", "--name &#39;a b&#39;", 'value="mine"', 'value="1.5"', "A clone of"):
         assert shown in page
+
+
+def test_the_clone_of_a_failed_program_shows_error_and_line(visit, studio):
+    visit.post("/programs/new", data={"origin": "text", "text": "x = 1\ny = x / 0\n"})
+    job = only_job(studio)
+    error = {"rule": "ZeroDivisionError: division by zero", "details": {"file": job.spec["script"], "line": 2}}
+    end = AttemptEnded(time=14.0, outcome="failed", exit_code=1, reason="it failed", global_step=0, epoch=0)
+    with Store.open(studio.root / "studio.db") as store:
+        assert store.jobs.move(job.id, ("queued",), "running", started=10.0, health="alive")
+        assert store.events.take(job.id, 0, 1, [ErrorRaised(time=14.0, error=error, traceback="Traceback: …"), end])
+        assert store.jobs.move(job.id, ("running",), "failed", reason="it failed", ended=14.0)
+    note = html_of(visit.get(f"/programs/new?clone={job.id}&line=2")).one("#network-problem")
+    assert note["data-line"] == "2"
+    assert "Line 2: ZeroDivisionError: division by zero" in note.text
 
 
 def test_a_script_is_checked_while_it_is_typed(visit):

@@ -172,7 +172,7 @@ def test_a_job_finds_the_weights_of_its_own_workspace(root, tmp_path):
 def test_weights_of_other_color_channels_are_refused_at_once(root):
     add_entry(root, network="mlp", preprocessing={"color": "RGB"})
     found = obstacle_of(spec_of(pretrained="weights:small"), workspace=root)
-    assert "Received: 1 channel for `weights:small`, which are for 3." in str(found)
+    assert "received: 1 channel for `weights:small`, which are for 3)." in str(found)
     assert found.advice == "Set `preprocessing.channels` to 3."
     colored = spec_of(pretrained="weights:small", preprocessing={"channels": 3})
     assert obstacle_of(colored, workspace=root) is None

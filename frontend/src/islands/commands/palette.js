@@ -1,4 +1,5 @@
 // The command palette: Ctrl K or its button opens it; what it shows comes from the server, on the first use.
+import { isPaletteKey } from "../../keys.js";
 import { dialogAt, sayNoAnswer } from "./fetched-dialog.js";
 
 const WAIT_MS = 80;
@@ -109,7 +110,8 @@ class Palette {
   }
 }
 
-export function startPalette(button) {
+// With `isAwaited` it opens at once: its key was pressed before this came.
+export function startPalette(button, isAwaited) {
   const palette = dialogAt("parts/palette?dialog=true", (dialog) => new Palette(dialog));
   if (/Mac|iPhone|iPad/.test(navigator.platform)) {
     const key = button.querySelector("kbd");
@@ -123,8 +125,7 @@ export function startPalette(button) {
   };
   button.setAttribute("aria-label", button.textContent.trim()); // with the key that one sees
   document.addEventListener("keydown", (event) => {
-    // A browser that fills in a field sends events without a key.
-    if (event.key?.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+    if (!isPaletteKey(event)) return;
     event.preventDefault();
     open();
   });
@@ -133,4 +134,5 @@ export function startPalette(button) {
     event.preventDefault();
     open();
   });
+  if (isAwaited) open();
 }

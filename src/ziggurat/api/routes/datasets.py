@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from ziggurat.api.operation_routes import add_operation
 from ziggurat.api.responses import answer
 from ziggurat.api.routes.jobs import ArchiveFormat
-from ziggurat.api.schemas import JobShape, Json, NewJobBody, PageQuery, RequestBody, SamplePageShape
+from ziggurat.api.schemas import JobPageShape, JobShape, Json, NewJobBody, PageQuery, RequestBody, SamplePageShape
 from ziggurat.entities import Identity
 from ziggurat.errors import UsageError
 from ziggurat.operations import datasets as operations
@@ -20,6 +20,7 @@ from ziggurat.server.dependencies import StudioDep, TrainerUser, UploadUser, Vie
 from ziggurat.server.downloads import download
 from ziggurat.server.permissions import new_router, require
 from ziggurat.workspace import datasets
+from ziggurat.workspace.job_query import JobQuery
 from ziggurat.workspace.studio.uploads import Upload
 
 __all__ = ["router", "uploads_router"]
@@ -73,6 +74,12 @@ def formats(_who: ViewerUser) -> Response:
 def guess(studio: StudioDep, _who: TrainerUser, body: _DatasetSource) -> Response:
     """Return what every importer thinks of a source: ``format``, ``confidence``, ``reason``, ``kind``, ``options``."""
     return answer(studio.datasets.guesses(str(studio.paths.allowed(body.source))))
+
+
+@router.get("/datasets", response_model=JobPageShape)
+def list_datasets(studio: StudioDep, _who: ViewerUser, query: Annotated[JobQuery, Query()]) -> Response:
+    """Return some of the datasets that a filter leaves, as `/jobs` does; `kind` may not be given."""
+    return answer(studio.jobs.page(query.of_kind("dataset").chosen()))
 
 
 @router.post("/datasets", response_model=JobShape, status_code=201)

@@ -11,13 +11,14 @@ from pydantic import Field, ValidationError
 from ziggurat.api.operation_routes import add_operation
 from ziggurat.api.responses import answer
 from ziggurat.api.routes.jobs import ArchiveFormat
-from ziggurat.api.schemas import Json, PredictionsShape, RequestBody, Text
+from ziggurat.api.schemas import JobPageShape, Json, PredictionsShape, RequestBody, Text
 from ziggurat.errors import UsageError
 from ziggurat.operations import models
 from ziggurat.server.dependencies import ImageViewerUser, StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
 from ziggurat.server.permissions import new_router
 from ziggurat.server.posted_images import Pictures, SomePictures, check_some
+from ziggurat.workspace.job_query import JobQuery
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.models import PublishedModel
 
@@ -113,6 +114,12 @@ _JSON_BODY: Final = {
     "requestBody": {"content": {"application/json": {"schema": _Values.model_json_schema()}}, "required": True}
 }
 """What the description of the route has beside its form."""
+
+
+@router.get("/models", response_model=JobPageShape)
+def list_models(studio: StudioDep, _who: ViewerUser, query: Annotated[JobQuery, Query()]) -> Response:
+    """Return some of the trainings that a filter leaves, as `/jobs` does; `kind` may not be given."""
+    return answer(studio.jobs.page(query.of_kind("train").chosen()))
 
 
 @router.post("/models/{job_id}/predict", response_model=PredictionsShape, openapi_extra=_JSON_BODY)

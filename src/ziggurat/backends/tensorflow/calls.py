@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ziggurat.backends.tensorflow.runtime import tf
+from ziggurat.engine.network_files import line_in_words
 from ziggurat.errors import ConfigurationError, NetworkCodeError, TrainingError, ZigguratError
 
 __all__ = [
@@ -326,11 +327,11 @@ def explained(error: Any, path: str, graph: Any = None, *, doing: Literal["step"
             details={"file": path, "line": line, "error_type": type(error).__name__, **_asked_memory(first)},
         )
     source = linecache.getline(path, line).strip() if line else ""
+    what = f"The network failed while it ran: {first.rstrip('.')}."
     return NetworkCodeError(
-        f"The network failed while it ran: {first.rstrip('.')}.",
-        received=f"{where}: {source}" if source else where,
+        f"{line_in_words(path, line, source)}: {what}",
         advice=_CHANNELS_LAST_ONLY if "only supports NHWC" in first else "",
-        details={"file": path, "line": line, "source": source, "error_type": type(error).__name__},
+        details={"file": path, "line": line, "source": source, "what": what, "error_type": type(error).__name__},
     )
 
 

@@ -149,7 +149,7 @@ def graph_for_tensorboard(
     try:
         definition = light_graph(graph)
     except ValueError as error:  # functions too may hold constants, of more than a message can have
-        return b"", f"TensorFlow must give the graph away. Received: {error}"
+        return b"", f"TensorFlow must give the graph away (received: {error})"
     size_bytes = definition.ByteSize()
     if size_bytes > most_bytes:
         return b"", _too_large("The graph is", size_bytes, most_bytes)

@@ -213,8 +213,7 @@ class TensorFlowProgram(LinearHeadProgram):
         """
         if self._session is not None:
             raise StateError(
-                "The graph is extended before `declare`.",
-                received="a program whose session is open",
+                "`extend_graph` was called when the session was open already, and the graph cannot change any more.",
                 advice="Add operations in the `setup_graph` of a callback.",
             )
         with self.graph.graph.as_default():

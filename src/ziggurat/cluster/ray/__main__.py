@@ -1,4 +1,4 @@
-"""Bridge between a studio and a Ray cluster: ``python -m ziggurat.cluster.ray ADDRESS WORKSPACE``.
+"""Bridge between a studio and a Ray cluster: ``python -m ziggurat.cluster.ray ADDRESS WORKSPACE CACHE_BYTES``.
 
 It answers requests from standard input, as inference processes do. Ray's token mode is set here, and its token lies in
 the workspace, so nothing is written into the home folder.
@@ -48,7 +48,7 @@ def main() -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     answers = _Answers(target)
     try:
-        bridge = Bridge(RayCluster(address, workspace), lease_s=LEASE_S)
+        bridge = Bridge(RayCluster(address, workspace, int(sys.argv[3])), lease_s=LEASE_S)
     except BaseException as error:
         answers.fail(0, error)
         return

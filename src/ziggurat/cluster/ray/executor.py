@@ -23,9 +23,10 @@ def ray_executor(options: ExecutorOptions) -> BridgedExecutor:
     if importlib.util.find_spec("ray") is None:
         raise MissingDependencyError("ray", extra="ray", purpose="jobs on other machines")
     environment, workspace = options.environment, options.workspace
+    cache = str(options.cache_gib << 30)
     return BridgedExecutor(
         "ray",
-        (sys.executable, "-m", "ziggurat.cluster.ray", options.address or "auto", str(workspace)),
+        (sys.executable, "-m", "ziggurat.cluster.ray", options.address or "auto", str(workspace), cache),
         environment,
         variables={name: value for name, value in environment.items() if name.startswith("ZIGGURAT_")},
         workspace=workspace,

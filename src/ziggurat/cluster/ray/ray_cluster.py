@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ziggurat import __version__
 from ziggurat.atomic import atomic_write_text
-from ziggurat.cluster.exchange import Reply, Request
-from ziggurat.cluster.followed_job import UnreachableError
+from ziggurat.cluster.followed_group import ranks_of
+from ziggurat.cluster.followed_job import Place, RemoteWorker, UnreachableError
 from ziggurat.cluster.ray.actor import RayWorker, describe_node
+from ziggurat.entities import Share
 from ziggurat.errors import JobError, ZigguratError
 
 __all__ = ["RayCluster"]
@@ -35,16 +37,18 @@ class RayCluster:
     Args:
         address: of the cluster; ``auto`` for the one of this machine.
         workspace: folder of the studio.
+        cache_bytes: largest size of a node's cache.
     """
 
-    def __init__(self, address: str, workspace: Path) -> None:
+    def __init__(self, address: str, workspace: Path, cache_bytes: int) -> None:
         import ray
         from ray.exceptions import GetTimeoutError, RayError
 
         self._ray, self._lost = ray, (GetTimeoutError, RayError)
         ray.init(address=address, namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
-        self._workspace = str(workspace)
-        self._proof = workspace / _PROOF
+        self._workspace, self._cache_bytes = os.path.abspath(workspace), cache_bytes
+        self._seeing: set[str] = set()
+        self._proof = Path(self._workspace) / _PROOF
         if not self._proof.exists():  # another bridge of the workspace may use it now
             atomic_write_text(self._proof, secrets.token_hex(16), "The proof that nodes see the workspace")
         self._secret = self._proof.read_text(encoding="utf-8")
@@ -61,7 +65,7 @@ class RayCluster:
             name = each.get("Labels", {}).get(_NAME) or (host if hosts[host] == 1 else f"{host}-{node_id[:4]}")
             gpus = int(each["Resources"].get("GPU", 0))
             describe = self._ray.remote(describe_node).options(num_cpus=0, scheduling_strategy=self._on(node_id))
-            answer = describe.remote(str(self._proof), self._secret, gpus)
+            answer = describe.remote(self._workspace, name, str(self._proof), self._secret, gpus)
             asked.append((name, node_id, int(each["Resources"]["CPU"]), answer))
         with self._lock:
             self._ids = {name: node_id for name, node_id, _, _ in asked}
@@ -74,40 +78,80 @@ class RayCluster:
             found = self._ray.get(answer, timeout=_DESCRIBE_S)
         except self._lost as error:
             return {"name": name, "problem": f"it does not answer: {type(error).__name__}"}
-        sees_workspace, other = found.pop("sees_workspace"), found["versions"]["ziggurat"]
-        problem = "" if sees_workspace else f"it does not see the studio's workspace {self._workspace}"
-        if other != __version__:
-            problem = f"it has Ziggurat {other}, and the studio {__version__}"
+        with self._lock:
+            (self._seeing.add if found["sees_workspace"] else self._seeing.discard)(name)
+        other = found["versions"]["ziggurat"]
+        problem = "" if other == __version__ else f"it has Ziggurat {other}, and the studio {__version__}"
         return {"name": name, "cpu_slots": max(1, cpus // 2), "problem": problem, **found}
 
-    def create(self, node: str, job_id: str, attempt: int, devices: int) -> _Actor:
-        """Make the detached actor of an attempt; it is not restarted, and holds its accelerators until it is removed.
+    def place(self, node: str) -> Place:
+        """Return what is known of a node."""
+        with self._lock:
+            return Place(node, Path(self._workspace), node in self._seeing)
+
+    def create(self, job_id: str, attempt: int, shares: Sequence[Share]) -> list[RemoteWorker]:
+        """Make the detached actors of an attempt; none is restarted, and they hold their accelerators until the end.
+
+        Those of several nodes are in a placement group: Ray sets aside what all of them need, or nothing.
 
         Raises:
-            JobError: if the node is not there.
+            JobError: if a node is not there.
         """
         with self._lock:
-            node_id = self._ids.get(node)
-        if node_id is None:
-            raise JobError("A node of the cluster must be there.", received=node)
+            ids = {share.node: self._ids.get(share.node) for share in shares}
+        for node, node_id in ids.items():
+            if node_id is None:
+                raise JobError(f"Node {node} is not in the cluster now.")
         for earlier in range(1, attempt):
-            with suppress(UnreachableError, ValueError):
-                self._ray.kill(self._ray.get_actor(_name(job_id, earlier)), no_restart=True)
-        made = self._ray.remote(RayWorker).options(
+            for rank, _ in ranks_of(shares):
+                with suppress(UnreachableError, ValueError):
+                    self._ray.kill(self._ray.get_actor(_name(job_id, earlier, rank)), no_restart=True)
+            self.release(job_id, earlier)
+        group = self._group(job_id, attempt, shares, ids) if len(shares) > 1 else None
+        workers: list[RemoteWorker] = []
+        with self._translated():
+            for rank, share in ranks_of(shares):
+                strategy = self._on(str(ids[share.node])) if group is None else self._in(group, shares.index(share))
+                made = self._ray.remote(RayWorker).options(
+                    name=_name(job_id, attempt, rank),
+                    lifetime="detached",
+                    max_restarts=0,
+                    num_cpus=0,
+                    # The first process of a node holds them for all.
+                    num_gpus=len(share.devices) if rank == share.ranks[0] else 0,
+                    scheduling_strategy=strategy,
+                )
+                actor = made.remote(self._workspace, share.node, job_id, attempt, self._cache_bytes, rank)
+                workers.append(cast(RemoteWorker, _Actor(self, actor)))
+        return workers
+
+    def _group(self, job_id: str, attempt: int, shares: Sequence[Share], ids: Mapping[str, str | None]) -> Any:
+        from ray.util.placement_group import placement_group
+
+        return placement_group(
+            [{"CPU": 1, **({"GPU": len(share.devices)} if share.devices else {})} for share in shares],
+            strategy="STRICT_SPREAD",
             name=_name(job_id, attempt),
             lifetime="detached",
-            max_restarts=0,
-            num_cpus=0,
-            num_gpus=devices,
-            scheduling_strategy=self._on(node_id),
+            bundle_label_selector=[{"ray.io/node-id": str(ids[share.node])} for share in shares],
         )
-        with self._translated():
-            return _Actor(self, made.remote(self._workspace, node, job_id, attempt))
 
-    def find(self, job_id: str, attempt: int) -> _Actor | None:
-        """Return the actor of an attempt; None if there is none any more."""
+    def _in(self, group: Any, number: int) -> Any:
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        return PlacementGroupSchedulingStrategy(placement_group=group, placement_group_bundle_index=number)
+
+    def release(self, job_id: str, attempt: int) -> None:
+        """Give back the placement group of an attempt, if it has one; that ends what is left of its actors."""
+        from ray.util import get_placement_group, remove_placement_group
+
+        with suppress(ValueError, *self._lost):
+            remove_placement_group(get_placement_group(_name(job_id, attempt)))
+
+    def find(self, job_id: str, attempt: int, rank: int) -> RemoteWorker | None:
+        """Return the actor of a process of an attempt; None if there is none any more."""
         try:
-            return _Actor(self, self._ray.get_actor(_name(job_id, attempt)))
+            return cast(RemoteWorker, _Actor(self, self._ray.get_actor(_name(job_id, attempt, rank))))
         except ValueError:
             return None
 
@@ -157,25 +201,15 @@ class _Actor:
     def __init__(self, cluster: RayCluster, actor: Any) -> None:
         self._cluster, self._actor = cluster, actor
 
-    def receive(self, name: str, offset: int, data: bytes) -> None:
-        self._cluster.call(self._actor.receive, name, offset, data)
-
-    def start(self, devices: Sequence[int], environment: Mapping[str, str]) -> Mapping[str, Any]:
-        return self._cluster.call(self._actor.start, list(devices), dict(environment))
-
-    def exchange(self, request: Request) -> Reply:
-        return self._cluster.call(self._actor.exchange, request)
-
-    def terminate(self) -> None:
-        self._cluster.call(self._actor.terminate)
-
-    def kill(self) -> None:
-        self._cluster.call(self._actor.kill)
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return what calls a method of the worker."""
+        method = getattr(self._actor, name)
+        return lambda *values: self._cluster.call(method, *values)
 
     def remove(self) -> None:
         self._cluster.call(self._actor.remove)
         self._cluster.discard(self._actor)
 
 
-def _name(job_id: str, attempt: int) -> str:
-    return f"{job_id}-{attempt}"
+def _name(job_id: str, attempt: int, rank: int = 0) -> str:
+    return f"{job_id}-{attempt}-{rank}" if rank else f"{job_id}-{attempt}"

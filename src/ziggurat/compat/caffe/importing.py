@@ -110,13 +110,14 @@ class Conversion:
         return rows
 
 
-def convert(files: ImportFiles, options: ImportOptions, *, text: str | None = None) -> Conversion:
+def convert(files: ImportFiles, options: ImportOptions, *, text: str | None = None, classes: int = 0) -> Conversion:
     """Return a converted network; nothing is written.
 
     Args:
         files: what is read.
         options: what a person says.
         text: of the network, where it comes from an editor; None to read the file.
+        classes: ``num_output`` of a last layer without one; 0 for the number of labels.
 
     Raises:
         CaffeError: where a file is damaged, or asks for what an import does not know; names the line.
@@ -134,6 +135,7 @@ def convert(files: ImportFiles, options: ImportOptions, *, text: str | None = No
         until=options.until,
         sizes={name: each[0].shape for name, each in given.items()},
         usual=options.usual_shape,
+        classes=classes or len(labels),
     )
     warnings: list[str] = []
     preparation, fields = _prepared(graph, mean, options.color, warnings, notes)

@@ -104,7 +104,7 @@ class DataSet:
             label: Any = [1] + [0] * 9 if self._one_hot else 0
             return [[1] * _FAKE_PIXELS for _ in range(batch_size)], [label for _ in range(batch_size)]
         if batch_size > self.num_examples:
-            raise UsageError("A batch has at most all images of the split.", received=f"{batch_size} of them")
+            raise UsageError(f"`batch_size` is {batch_size}, and the split has {self.num_examples} images.")
         if self._place == 0 and self._epochs == 0:
             self._begin_epoch(shuffle)
         rows = self._order[self._place : self._place + batch_size]

@@ -115,6 +115,8 @@ class MapData(ProxyDataFlow):
     The length is that of ``ds``: an upper bound where datapoints are dropped.
     """
 
+    _looked_at: tuple[Any, bool] = (None, False)
+
     def __init__(
         self, ds: DataFlow, func: Callable[..., Datapoint | None], *, on_error: OnError | ErrorPolicy = "raise"
     ) -> None:
@@ -137,7 +139,6 @@ class MapData(ProxyDataFlow):
         stream = self.map_stream()
         share = self._share
         for point in ds:
-            index = ds._ziggurat_delivered - 1
             if share is not None and not share.mine:
                 yield share.NOT_MINE
                 continue
@@ -145,9 +146,9 @@ class MapData(ProxyDataFlow):
                 if stream is None:
                     mapped = self.apply(point)
                 else:
-                    mapped = self.apply_random(point, stream.seek(ds._ziggurat_pass_index, index))
+                    mapped = self.apply_random(point, stream.seek(ds._ziggurat_pass_index, ds._ziggurat_delivered - 1))
             except Exception as error:
-                self._ziggurat_policy.handle(error, key=index)
+                self._ziggurat_policy.handle(error, key=ds._ziggurat_delivered - 1)
                 mapped = None
             if mapped is not None:
                 yield mapped
@@ -165,7 +166,9 @@ class MapData(ProxyDataFlow):
 
     def map_stream(self) -> RandomStream | None:
         """Return the random numbers of the function; None where it takes none."""
-        return self._ziggurat_stream("map") if takes_rng(self.func) else None
+        if self._looked_at[0] is not self.func:  # looking at its arguments takes longer than a small batch
+            self._looked_at = (self.func, takes_rng(self.func))
+        return self._ziggurat_stream("map") if self._looked_at[1] else None
 
 
 class MapDataComponent(MapData):

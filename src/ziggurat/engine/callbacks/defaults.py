@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from ziggurat.engine.callback import Callback, bind_folder
 from ziggurat.engine.callbacks.progress import EstimatedTimeLeft, ProgressBar
@@ -48,12 +49,15 @@ def default_monitors(folder: Path | JobFolder | None = None) -> list[Monitor]:
         EventWriter(),  # first: what happened is on record even if another monitor fails
         TFEventWriter(),
         JSONWriter(),
-        ScalarPrinter(),  # last: what a person reads has been written down
+        ScalarPrinter(blacklist=_NO_RESULTS, is_short=True),  # last: what a person reads has been written down
     ]
     if folder is not None:
         bind_folder(monitors, folder)
     return monitors
 
+
+_NO_RESULTS: Final = ("StepTime/", "Throughput", "GPU", "Memory")
+"""Beginnings of the tags that are in the curves of a job, and not in its log."""
 
 DEFAULT_CALLBACKS = default_callbacks
 """Tensorpack's name."""

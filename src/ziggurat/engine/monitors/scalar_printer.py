@@ -9,6 +9,7 @@ from typing import TextIO
 
 from ziggurat.engine.monitor import Monitor, Scalar, duration_text
 from ziggurat.entities import INTERVENTION
+from ziggurat.entities.best_checkpoint import metric_text, metric_title
 from ziggurat.errors import ConfigurationError
 from ziggurat.events import Event, Message, Progress
 
@@ -24,6 +25,7 @@ class ScalarPrinter(Monitor):
         whitelist: patterns; only tags that one of them matches are printed. None for all.
         blacklist: patterns; tags that one of them matches are not printed.
         stream: where to; None for the standard output.
+        is_short: print an epoch as one line for people: ``Epoch 2/3, step 38: loss 0.98, accuracy 77.3 %``.
     """
 
     def __init__(
@@ -34,12 +36,14 @@ class ScalarPrinter(Monitor):
         blacklist: Sequence[str] | None = None,
         *,
         stream: TextIO | None = None,
+        is_short: bool = False,
     ) -> None:
         self._enable_step = enable_step
         self._enable_epoch = enable_epoch
         self._whitelist = None if whitelist is None else [_compiled(pattern) for pattern in whitelist]
         self._blacklist = [_compiled(pattern) for pattern in blacklist or ()]
         self._stream = stream
+        self._is_short = is_short
         self._of_step: dict[str, float] = {}
         self._of_epoch: dict[str, float] = {}
         self._left_s: float | None = None
@@ -78,7 +82,13 @@ class ScalarPrinter(Monitor):
     def _print_epoch(self) -> None:
         values, self._of_epoch, self._of_step = self._of_epoch, {}, {}
         left = "" if not self._left_s else f", about {duration_text(self._left_s)} left"
-        self._print_values(f"Epoch {self.epoch_num}/{self.trainer.max_epoch}, step {self.global_step}{left}", values)
+        title = f"Epoch {self.epoch_num}/{self.trainer.max_epoch}, step {self.global_step}{left}"
+        if not self._is_short:
+            self._print_values(title, values)
+            return
+        tags = [tag for tag in sorted(values) if self._wants(tag) and not _is_said_by_accuracy(tag, values)]
+        shown = [f"{metric_title(tag).removeprefix('training ')} {metric_text(tag, values[tag])}" for tag in tags]
+        self._print(f"{title}: {', '.join(shown)}" if shown else title)
 
     def _print_values(self, title: str, values: dict[str, float]) -> None:
         lines = [f"  {tag}: {values[tag]:.5g}" for tag in sorted(values) if self._wants(tag)]
@@ -92,6 +102,11 @@ class ScalarPrinter(Monitor):
         stream = self._stream or sys.stdout
         stream.write(text + "\n")
         stream.flush()
+
+
+def _is_said_by_accuracy(tag: str, values: dict[str, float]) -> bool:
+    accuracy = tag.replace("error", "accuracy")
+    return accuracy != tag and accuracy in values
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

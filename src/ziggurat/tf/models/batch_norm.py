@@ -146,7 +146,8 @@ def _channel_axis(inputs: Any, axis: int | None, data_format: str) -> int:
         return 1 if rank == 2 or plain_data_format(data_format) == "NCHW" else 3
     if axis not in (1, rank - 1, -1):
         raise ConfigurationError(
-            "`axis` is 1 or the last one.", received=axis, advice="Leave it out for the one of `data_format`."
+            f"`axis` of `BatchNorm` must be 1 or -1 for an input of shape {inputs.shape}, not {axis}.",
+            advice="Leave it out for the one of `data_format`.",
         )
     return axis % rank
 

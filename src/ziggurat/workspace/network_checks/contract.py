@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ziggurat.errors import nearest_names
+from ziggurat.errors import broken_rule, nearest_names
 from ziggurat.workspace.network_checks.code import (
     Code,
     bound_names,
@@ -61,9 +61,9 @@ def _tower_contract(code: Code, model: ast.ClassDef, members: Mapping[str, ast.s
         nearest = nearest_names(name, [each for each in members if each not in known], at_most=1)
         place: ast.stmt = members[nearest[0]] if nearest else model
         width = len(f"def {nearest[0]}") if nearest else len("class UserModel")
-        came = f" Received: `{nearest[0]}`." if nearest else ""
+        came = f"`{nearest[0]}`" if nearest else None
         advice = f"Add it: `@model_property`, then `def {name}(self):`." if not nearest else f"Name it `{name}`."
-        rule = f"`UserModel` must define `{name}` as a `@model_property`.{came}"
+        rule = broken_rule(f"`UserModel` must define `{name}` as a `@model_property`.", came)
         yield at(place, "error", rule, advice, width=width)
 
 
@@ -90,7 +90,7 @@ def _no_class(code: Code) -> CodeFinding:
     )  # a module may be a part of the one behind it
     if nearest:
         node = code.classes[nearest[0]]
-        rule = f"{rule} Received: `{nearest[0]}`."
+        rule = broken_rule(rule, f"`{nearest[0]}`")
         return at(node, "error", rule, _advice(code), width=len(f"class {nearest[0]}"))
     return finding(1, 1, 1, "error", rule, _advice(code))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ziggurat.errors import nearest_names
+from ziggurat.errors import broken_rule, nearest_names
 from ziggurat.workspace.network_checks.code import Code, is_dynamic
 from ziggurat.workspace.network_checks.findings import CodeFinding, at
 
@@ -37,9 +37,9 @@ def module_contract(code: Code, model: ast.ClassDef, members: Mapping[str, ast.s
         nearest = nearest_names("forward", members, at_most=1)
         place: ast.stmt = members[nearest[0]] if nearest else model
         width = len(f"def {nearest[0]}") if nearest else len("class UserModel")
-        came = f" Received: `{nearest[0]}`." if nearest else ""
+        came = f"`{nearest[0]}`" if nearest else None
         advice = "Name it `forward`." if nearest else f"Add it: `{_FORWARD}`."
-        rule = f"`UserModel` must define `forward`, which returns the output of a batch.{came}"
+        rule = broken_rule("`UserModel` must define `forward`, which returns the output of a batch.", came)
         yield at(place, "error", rule, advice, width=width)
     for name, given in _GIVEN.items():
         method = members.get(name)
@@ -60,13 +60,13 @@ def _initializer(model: ast.ClassDef, members: Mapping[str, ast.stmt]) -> Iterat
     names = [*taken.needed, *taken.optional]
     unknown = [name for name in (*taken.needed[2:], *taken.keywords) if name not in _FACTS]
     if len(names) < 2 and not taken.any_number:
-        rule = f"`__init__` must take `nclasses` and `input_shape`. Received: {_listed(names)}."
+        rule = f"`__init__` must take `nclasses` and `input_shape` (received: {_listed(names)})."
         yield at(method, "error", rule, f"Write `{_INIT}`.", width=width)
     elif names[:2] == ["input_shape", "nclasses"]:
-        rule = "`__init__` is given the number of classes first, then the shape of a sample. Received: the other order."
+        rule = "`__init__` is given the number of classes first, then the shape of a sample (received: another order)."
         yield at(method, "error", rule, f"Write `{_INIT}`.", width=width)
     elif unknown:
-        rule = f"`__init__` must need no more than Ziggurat gives it. Received: {_listed(unknown)}."
+        rule = f"`__init__` must need no more than Ziggurat gives it (received: {_listed(unknown)})."
         advice = f"Give it a default. Beside `nclasses` and `input_shape`, it may name {_listed(_FACTS)}."
         yield at(method, "error", rule, advice, width=width)
     if not _calls_parent(method):
@@ -80,7 +80,7 @@ def _called(method: ast.FunctionDef, given: tuple[str, ...]) -> Iterator[CodeFin
     most = count + len(taken.optional)
     if count > len(given) or taken.keywords or (most < len(given) and not taken.any_number):
         came = _listed([*taken.needed, *taken.optional, *taken.keywords])
-        rule = f"`{method.name}` must take {_listed(given)}. Received: {came}."
+        rule = f"`{method.name}` must take {_listed(given)} (received: {came})."
         advice = f"Write `def {method.name}(self, {', '.join(given)}):`."
         yield at(method, "error", rule, advice, width=len(f"def {method.name}"))
 

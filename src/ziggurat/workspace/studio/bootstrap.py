@@ -109,6 +109,7 @@ def open_studio(
                 workspace=root,
                 address=settings.ray_address,
                 slurm_options=settings.slurm_options,
+                cache_gib=settings.cache_gib,
             ),
             made,
         )

@@ -33,7 +33,7 @@ Order = Literal["hardest", "easiest", "surest_wrong", "row"]
 
 _MANY_CLASSES: Final = 5
 _KEPT_CURVES: Final = 256
-_OF_CLASSES: Final = ("label_scores", "scores", "top_classes", "top_scores", "class_scores")
+_OF_CLASSES: Final = ("label_scores", "scores", "top_classes", "top_scores", "class_scores", "decided")
 _OF_ROWS: Final = ("rows", "key_offsets")
 _AGAIN: Final = "Evaluate again."
 
@@ -208,6 +208,11 @@ class Predictions:
         return self._mapped("top_classes"), self._mapped("top_scores")
 
     @cached_property
+    def decided(self) -> np.ndarray | None:
+        """(N) int32: class by the operating point that was obeyed, -1 for undecided; None if none was."""
+        return self._whole("decided") if self._files.array("decided").exists() else None
+
+    @cached_property
     def right(self) -> np.ndarray:
         """(N) bool: whether the model chose the label."""
         return self.labels == self.predicted
@@ -333,7 +338,8 @@ class Predictions:
     def samples(self, places: np.ndarray, asked: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Return ``split``, ``row``, ``key`` and ``score`` of samples, and what is known of each.
 
-        That is ``label``, ``predicted`` and ``top`` where the network classifies, else ``values``: array → value.
+        That is ``label``, ``predicted`` and ``top`` where the network classifies, and ``decision`` (``class``,
+        ``number``, ``threshold``) where it obeyed an operating point; else ``values``: array → value.
 
         Args:
             places: of the samples.
@@ -343,7 +349,7 @@ class Predictions:
             return self._task_samples(places, asked or {}) if len(places) else []
         names, split = self.class_names, self.split
         columns = (self.rows, self.labels, self.predicted, self.scores, *self._top)
-        return [
+        found: list[dict[str, Any]] = [
             {
                 "split": split,
                 "row": row,
@@ -360,6 +366,16 @@ class Predictions:
                 self.keys(places.tolist()), *(column[places].tolist() for column in columns), strict=True
             )
         ]
+        if self.decided is not None:
+            (threshold,) = self.summary["operating_point"]["thresholds"].values()
+            for each, number in zip(found, self.decided[places].tolist(), strict=True):
+                known = number >= 0
+                each["decision"] = {
+                    "class": names[number] if known else None,
+                    "number": number if known else None,
+                    "threshold": threshold,
+                }
+        return found
 
     def place_of_row(self, row: int) -> int:
         """Return the place of the sample of a row; rows rise.

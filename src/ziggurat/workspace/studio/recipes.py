@@ -50,7 +50,7 @@ class NetworkCard:
         name: as ``backend/name``.
         title: displayed name.
         year: of its paper; empty if there is none.
-        about: kind of network, and the image size that it is designed for.
+        about: kind of network, and the image size that it is trained at, or designed for if no data is chosen.
         input_text: height, width and channels that it is designed for.
         parameters: number of trained parameters; None if unknown.
         epoch_s: seconds of an epoch on this machine; None if unknown.
@@ -88,7 +88,7 @@ def network_cards(
         for network in info.networks:
             known = figures.get(f"{backend}/{network.name}", NetworkFigures())
             why_not = _why_not(network, data) if problem is None else str(problem)
-            cards.append(_card(backend, network, known, why_not, _learned(network, data)))
+            cards.append(_card(backend, network, known, why_not, data))
     timed = [card for card in cards if not card.why_not and card.epoch_s is not None]
     fastest = min(timed, key=lambda card: card.epoch_s or 0.0).name if len(timed) > 1 else ""
     cards = [replace(card, about=f"{card.about}, pretrained") if card.name == pretrained else card for card in cards]
@@ -96,13 +96,17 @@ def network_cards(
 
 
 def _card(
-    backend: str, network: StandardNetwork, known: NetworkFigures, why_not: str, learned: Task | None
+    backend: str, network: StandardNetwork, known: NetworkFigures, why_not: str, data: KnownData | None
 ) -> NetworkCard:
     title, _, year = network.title.partition(" (")
     shape = network.input_shape
     any_size = _ANY_SIZE.get(network.input, "any size")
     text = any_size if shape is None else " x ".join(str(side) for side in shape)
+    learned = _learned(network, data)
     task = _task_title(network.task if learned is None else learned.name)
+    side = any_size if shape is None else _side_text(shape)
+    if data is not None and data.size is not None and not why_not:
+        side = _side_text(data.size)  # images of a dataset are trained on as they are
     needed, total = known.memory_bytes, known.memory_total_bytes
     is_large = needed is not None and total is not None and needed > total
     if not why_not and is_large:
@@ -111,7 +115,7 @@ def _card(
         name=f"{backend}/{network.name}",
         title=title,
         year=year.removesuffix(")"),
-        about=f"{task}, {any_size if shape is None else _side_text(shape)}",
+        about=f"{task}, {side}",
         input_text=text,
         parameters=known.parameters,
         epoch_s=known.epoch_s,
@@ -142,7 +146,7 @@ def _task_title(name: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def _side_text(shape: tuple[int, int, int]) -> str:
+def _side_text(shape: Sequence[int]) -> str:
     return f"{shape[0]} px" if shape[0] == shape[1] else f"{shape[1]} x {shape[0]} px"
 
 

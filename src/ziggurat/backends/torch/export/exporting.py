@@ -18,6 +18,7 @@ from ziggurat.dataflow import standalone_prediction
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.engine.capabilities import ExportOrder, ExportResult
 from ziggurat.engine.detection_parity import detection_rule
+from ziggurat.engine.network_files import line_in_words
 from ziggurat.engine.parity import Run, parity_report
 from ziggurat.errors import ConfigurationError, NetworkCodeError, ZigguratError
 
@@ -84,7 +85,9 @@ def _held_by(chosen: ExportFormat) -> Iterator[None]:
     try:
         yield
     except NetworkCodeError as error:  # raised at a line of the user's file, while it was traced
-        raise _not_held(chosen, f"{error.received}: {_first_line(error.__cause__ or error)}") from error
+        found = error.details
+        place = line_in_words(found.get("file", "the network"), found.get("line"), found.get("source", ""))
+        raise _not_held(chosen, f"{place}: {_first_line(error.__cause__ or error)}") from error
     except (ZigguratError, OSError, MemoryError):
         raise
     except Exception as error:  # each of them has errors of its own

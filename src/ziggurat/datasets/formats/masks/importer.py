@@ -25,7 +25,7 @@ from ziggurat.datasets.formats.shared.folder_walk import Pairing, first_image, f
 from ziggurat.datasets.formats.shared.text_files import SeenKeys, below_source, lines_of, two_paths
 from ziggurat.datasets.importer import Guess, Importer, ImporterOption, Scan
 from ziggurat.datasets.samples import SPLITS, Problem, Sample
-from ziggurat.errors import DataError, DatapointError
+from ziggurat.errors import DataError, DatapointError, broken_rule
 from ziggurat.records.schema import Schema
 
 __all__ = ["IGNORED", "TABLE", "MasksImporter", "pair_lists", "pairs_in_list"]
@@ -418,7 +418,8 @@ def pairs_in_list(path: Path, root: Path) -> Iterator[PairOfPaths | Problem]:
                 else "A relative path stays below the source."
             )
             name = f"{path.relative_to(root)}:{line.number}" if path.is_relative_to(root) else f"{path}:{line.number}"
-            yield Problem(key=name, kind="bad-line", reason=f"{reason} Received: {line.text[:200]!r}.", left_out=True)
+            reason = broken_rule(reason, repr(line.text[:200]))
+            yield Problem(key=name, kind="bad-line", reason=reason, left_out=True)
             continue
         first, second = str(cleaned[0]), str(cleaned[1])
         pair = PairOfPaths(first, second, values[2] if len(values) > 2 else first)

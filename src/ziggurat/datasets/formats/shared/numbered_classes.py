@@ -58,5 +58,5 @@ class NumberedClasses:
 
 def no_number(key: str, value: object, split: str) -> Problem:
     """Return the problem of a sample whose label is no number of a class."""
-    reason = f"The number of a class is whole, from 0 to {MOST_CLASSES:,}. Received: {value}."
+    reason = f"The number of a class is whole, from 0 to {MOST_CLASSES:,} (received: {value})."
     return Problem(key=key, kind="no-label", reason=reason, left_out=True, split=split)

@@ -213,7 +213,7 @@ def _pair_of(line: Line, path: Path, split: str) -> Sample | Problem:
     values = None if found is None else _paths(found["paths"])
     cleaned = None if values is None else [below_source(value) for value in values]
     if found is None or cleaned is None or None in cleaned or len(cleaned) != 2:
-        reason = f"A line is two paths and 0 or 1. Received: {line.text[:200]!r}."
+        reason = f"A line is two paths and 0 or 1 (received: {line.text[:200]!r})."
         return Problem(key=f"{path.name}:{line.number}", kind="bad-line", reason=reason, left_out=True, split=split)
     return _sample(str(cleaned[0]), str(cleaned[1]), int(found["same"]), split, None)
 

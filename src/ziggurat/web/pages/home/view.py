@@ -274,8 +274,7 @@ def _problem(error: UsageError, typed: str) -> FilterProblem:
     details = shape.get("details") or {}
     name, suggestion = str(details.get("name", "")), str(details.get("suggestion", ""))
     if not suggestion:
-        parts = (shape["rule"], f"Received: {shape['received']}." if shape.get("received") else "", shape.get("advice"))
-        return FilterProblem(" ".join(filter(None, parts)))
+        return FilterProblem(str(error))
     fixed = re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w.])", lambda _: suggestion, typed, count=1)
     return FilterProblem(str(shape["rule"]), name, suggestion, fixed)
 

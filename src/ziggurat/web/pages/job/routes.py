@@ -104,13 +104,18 @@ def any_job(request: Request, studio: StudioDep, _who: ViewerUser, job_id: str) 
 
 @router.get("/jobs/{job_id}/log", include_in_schema=False)
 def log(
-    request: Request, studio: StudioDep, _who: ViewerUser, job_id: str, seen: Annotated[str, Query()] = ""
+    request: Request,
+    studio: StudioDep,
+    _who: ViewerUser,
+    job_id: str,
+    seen: Annotated[str, Query()] = "",
+    rank: Annotated[int, Query(ge=0, le=1 << 16)] = 0,
 ) -> Response:
     """Return the log as a text; for a page that shows its end already, that end where it is another one."""
     if not is_part(request, "job-log"):
         headers = {"X-Content-Type-Options": "nosniff", "Vary": "HX-Request"}
         return StreamingResponse(
-            studio.outputs.whole_log(job_id), media_type="text/plain; charset=utf-8", headers=headers
+            studio.outputs.whole_log(job_id, rank), media_type="text/plain; charset=utf-8", headers=headers
         )
     found = job_log(studio, job_id)
     if found.mark == seen:

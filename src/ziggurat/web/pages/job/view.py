@@ -14,7 +14,7 @@ from ziggurat.entities import RUN_KINDS, Attempt, Checkpoint, Job, ScalarSummary
 from ziggurat.entities.arithmetic import NOT_RECORDED
 from ziggurat.entities.best_checkpoint import BestCheckpoint, metric_title, primary_metric
 from ziggurat.entities.next_step import NextStep
-from ziggurat.errors import JobError, NonFiniteError, UnknownNameError
+from ziggurat.errors import JobError, NonFiniteError, UnknownNameError, broken_rule
 from ziggurat.formatting import as_heading
 from ziggurat.layout import JobFolder
 from ziggurat.specs.describe import describe_fields
@@ -33,6 +33,7 @@ __all__ = [
     "JobAction",
     "actions_of",
     "drawn_marks",
+    "failure_in_code",
     "failure_of",
     "job_about",
     "job_now",
@@ -60,7 +61,6 @@ class Failure:
     """
 
     cause: str
-    received: str = ""
     advice: str = ""
     file: str = ""
     line: int | None = None
@@ -81,8 +81,7 @@ def failure_of(job: Job) -> Failure | None:
     file, line = _text(known.get("file")), known.get("line")
     number = line if isinstance(line, int) and not isinstance(line, bool) and line > 0 else None
     return Failure(
-        cause=_text(error.get("rule")) or _text(error.get("message")) or job.reason,
-        received=_text(error.get("received")),
+        cause=_text(known.get("what")) or _sentence(error, number) or job.reason,
         advice=_text(error.get("advice")),
         file=file,
         line=number,
@@ -90,6 +89,27 @@ def failure_of(job: Job) -> Failure | None:
         trace=_text(error.get("traceback")) or _text(known.get("traceback")),
         is_divergence=job.divergence is not None and error.get("error") == NonFiniteError.code,
     )
+
+
+def failure_in_code(job: Job) -> dict[str, Any] | None:
+    """Return why a job failed at a line of its own code, for the editor of a clone; None if it did not.
+
+    Returns:
+        ``rule``, ``advice``, ``line`` (from 1), ``lines`` (number and text of those around it), ``trace``.
+    """
+    failure = failure_of(job)
+    if failure is None or failure.line is None or not failure.lines:
+        return None
+    found = {"rule": failure.cause, "advice": failure.advice}
+    return {**found, "line": failure.line, "lines": failure.lines, "trace": ""}
+
+
+def _sentence(error: Mapping[str, Any], line: int | None) -> str:
+    rule = _text(error.get("rule"))
+    if not rule:
+        return _text(error.get("message"))
+    # Errors of older jobs name their line as what came, and the page shows it anyway.
+    return rule if line else broken_rule(rule, _text(error.get("received")))
 
 
 def _text(value: Any) -> str:

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
 from ziggurat.entities import Identity
-from ziggurat.errors import DataError, ZigguratError
+from ziggurat.errors import DataError, ZigguratError, broken_rule
 from ziggurat.server.dependencies import StudioDep
 from ziggurat.server.errors import NotFoundError, status_of
 from ziggurat.server.permissions import new_router, require
@@ -127,8 +127,7 @@ def _flat(values: Mapping[str, Any], owner: str = "") -> Iterator[tuple[str, Any
 def _problem(error: ZigguratError) -> dict[str, Any]:
     line = error.details.get("line")
     return {
-        "rule": error.rule.removeprefix(f"Line {line}: "),
-        "received": error.received or "",
+        "rule": broken_rule(error.rule.removeprefix(f"Line {line}: "), error.received),
         "advice": error.advice,
         "line": line if isinstance(line, int) else 0,
     }

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ziggurat.errors import SpecError, ZigguratError, nearest_names
+from ziggurat.errors import SpecError, ZigguratError, broken_rule, nearest_names
 from ziggurat.formatting import as_number, plural
 from ziggurat.web.caches import ImageCache
 from ziggurat.web.forms import small_number
@@ -66,14 +66,13 @@ def network_problem(error: ZigguratError, text: str) -> dict[str, Any]:
         text: of the network; empty for a standard one.
 
     Returns:
-        ``rule``, ``received``, ``advice``, ``line`` (from 1; None if unknown), ``lines`` (number and text of
+        ``rule``, ``advice``, ``line`` (from 1; None if unknown), ``lines`` (number and text of
         the lines around it) and ``trace``.
     """
     lines, named = text.splitlines(), error.details.get("line")
     line = named if isinstance(named, int) and 1 <= named <= len(lines) else None
     return {
-        "rule": error.rule,
-        "received": (error.received or "") if line is None else "",
+        "rule": error.details.get("what") or broken_rule(error.rule, error.received if line is None else None),
         "advice": error.advice or _nearest_member(error.rule),
         "line": line,
         "lines": [] if line is None else _around(lines, line),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ziggurat.entities import Job
 from ziggurat.entities.pretrained_weights import WEIGHTS_PREFIX
-from ziggurat.errors import JobError, UsageError, ZigguratError
+from ziggurat.errors import JobError, UsageError, ZigguratError, broken_rule
 from ziggurat.specs import parse_spec
 from ziggurat.web.forms import priority_of
 from ziggurat.web.pages.new_model.chosen_data import data_of, untuned_fields, unused_fields
@@ -103,10 +103,9 @@ def problems_of(form: ModelForm, error: ZigguratError) -> dict[str, str]:
         return {"": str(error)}
     found: dict[str, str] = {}
     for each in listed:
-        received = f" Received: {each['received']}." if "received" in each else ""
         place = place_of(form, each["field"])
         rule = str(each["rule"]).replace(f"`{each['field']}`", _label(place), 1)
-        sentence = f"{rule}.{received}"
+        sentence = broken_rule(f"{rule}.", each.get("received"))
         # At its field the advice would repeat the hint; a question is news there too.
         is_hint = bool(place) and not each["advice"].startswith("Did you mean")
         found.setdefault(place, sentence if is_hint else f"{sentence} {each['advice']}".strip())

@@ -19,6 +19,7 @@ from ziggurat.server.errors import HTTPError, status_of
 from ziggurat.server.permissions import identity_of, new_router
 from ziggurat.web.caches import image_cache
 from ziggurat.web.drafts import drop_draft, tab_query
+from ziggurat.web.pages.job.view import failure_in_code
 from ziggurat.web.pages.new_model.chosen_data import data_of, task_choice
 from ziggurat.web.pages.new_model.fill_in import (
     apply_fine_tuning,
@@ -84,15 +85,16 @@ def show(request: Request, studio: StudioDep, _who: TrainerUser) -> Response:
     query = {name: request.query_params.get(name, "") for name in _ORIGINS}
     origin = urlencode({name: value for name, value in query.items() if value})
     form, draft = draft_form(request, studio)
-    other = None
+    other = network = None
     if form is None or (origin and form["origin"] != origin):
         form, draft, other = _new_form(studio, **query), None, draft
         form.values["origin"] = origin
+        problem = failure_in_code(studio.jobs.get(query["clone"])) if query["clone"] else None
+        network = None if problem is None else {"problem": problem}
     asked = read_form(studio, form)
     quick = preflight_look(studio, form, asked, whole=False)
-    return whole_page(
-        request, studio, form, asked, shows_problems=False, preflight=quick, draft=draft, other_draft=other
-    )
+    shown = {"preflight": quick, "draft": draft, "other_draft": other, "network": network}
+    return whole_page(request, studio, form, asked, shows_problems=False, **shown)
 
 
 def _new_form(

@@ -16,7 +16,7 @@ from ziggurat.web.pages.new_model.folds import Fold, folds_of
 from ziggurat.web.pages.new_model.form import DIGITS, FormField, ModelForm, model_fields
 from ziggurat.workspace.checkpoints import checkpoint_choices
 from ziggurat.workspace.frameworks import FrameworkState
-from ziggurat.workspace.recipes import joins_objects, mixes_samples, oversamples, weights_classes
+from ziggurat.workspace.recipes import joins_objects, mixes_samples, oversamples, task, weights_classes
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.models import PublishedModel
 from ziggurat.workspace.studio.recipes import NetworkCard
@@ -43,6 +43,7 @@ class Choices:
     Args:
         datasets: (value, text) of each.
         networks: standard networks; ``why_not`` says why one cannot be chosen.
+        first: how many of them are shown at first.
         models: trainings to start from, the newest first.
         published: published models, to start from.
         weights: pretrained weights: (value, text) of each.
@@ -57,6 +58,7 @@ class Choices:
 
     datasets: list[tuple[str, str]]
     networks: list[dict[str, Any]]
+    first: int
     models: list[Job]
     published: list[PublishedModel]
     weights: list[tuple[str, str]]
@@ -70,13 +72,13 @@ class Choices:
 
     @property
     def first_networks(self) -> list[dict[str, Any]]:
-        """The cards that are shown at first: those that fit, and the chosen one."""
-        return self.networks[:_FIRST_CARDS]
+        """The cards that are shown at first: those that fit, and the chosen one; all kinds if none fits."""
+        return self.networks[: self.first]
 
     @property
     def more_networks(self) -> list[dict[str, Any]]:
         """The cards behind "Show more"."""
-        return self.networks[_FIRST_CARDS:]
+        return self.networks[self.first :]
 
     def why_not(self, backend: str) -> str:
         """Return why a backend does not work; empty if it works, or was not checked yet."""
@@ -107,10 +109,12 @@ def choices_of(
         problems: id of a field → what is wrong there.
         data: that is chosen; None where nothing is known of it.
     """
-    models = _models(studio, form)
+    models, networks = _models(studio, form), networks_of(studio, form, what)
+    first = sum(not each["why_not"] or each["value"] == form["standard_network"] for each in networks[:_FIRST_CARDS])
     return Choices(
         datasets=_datasets(studio, form["dataset"]),
-        networks=networks_of(studio, form, what),
+        networks=networks,
+        first=first or _FIRST_CARDS,
         models=models,
         published=studio.published.all(),
         weights=_weights(studio, form["pretrained_weights"]),
@@ -281,7 +285,9 @@ def networks_of(studio: Studio, form: ModelForm, what: Mapping[str, Any] | None)
         found.append(_network(card, network, info.title, has_text=info.zoo is not None, why_not=reason))
     if chosen and all(each["value"] != chosen for each in found):
         found.insert(0, _unknown_network(chosen))
-    found.sort(key=lambda each: (bool(each["why_not"]) and each["value"] != chosen, each["is_synthetic"]))
+    found.sort(
+        key=lambda each: (bool(each["why_not"]) and each["value"] != chosen, each["is_synthetic"], each["is_free"])
+    )
     place = next((number for number, each in enumerate(found) if each["value"] == chosen), 0)
     if place >= _FIRST_CARDS:  # the chosen one is always in sight
         found.insert(_FIRST_CARDS - 1, found.pop(place))
@@ -342,11 +348,16 @@ def _network(
         "about": ", ".join(about),
         "framework": framework,
         "is_synthetic": is_synthetic,
+        "is_free": network is not None and not task(network.task).has_best,
         "source": "" if network is None else network.source,
         "figures": [
-            ("Parameters", _short_count(card.parameters)),
-            ("Epoch", as_duration(card.epoch_s)),
-            ("Memory", as_bytes(card.memory_bytes)),
+            (name, text(value))
+            for name, value, text in (
+                ("Parameters", card.parameters, _short_count),
+                ("Epoch", card.epoch_s, as_duration),
+                ("Memory", card.memory_bytes, as_bytes),
+            )
+            if value is not None
         ],
         "badge": card.badge,
         "has_text": has_text,
@@ -354,10 +365,8 @@ def _network(
     }
 
 
-def _short_count(count: int | None) -> str:
+def _short_count(count: int) -> str:
     """Return a large count in three digits: ``11.7 M``."""
-    if count is None:
-        return "–"
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if count >= size:
             return f"{count / size:.3g} {unit}"

@@ -25,7 +25,9 @@ __all__ = [
     "take_upload",
 ]
 
-FIELDS: Final = ("name", "arguments", "script", "gpus", "memory_gb", "seed", "capture", "project", "tags", "priority")
+FIELDS: Final = (
+    "name", "arguments", "script", "gpus", "nodes", "memory_gb", "seed", "capture", "project", "tags", "priority",
+)  # fmt: skip
 _ORIGINS: Final = ("file", "text")
 _ENDINGS: Final = (".py", ".zip")
 _MOST_GPUS: Final = 64
@@ -77,6 +79,7 @@ def cloned_form(studio: Studio, job_id: str) -> ProgramForm:
         "arguments": shlex.join(spec.get("arguments", ())),
         "script": str(spec.get("script", "")),
         "gpus": str(spec.get("gpus") or ""),
+        "nodes": str(spec["nodes"]) if spec.get("nodes", 1) > 1 else "",
         "memory_gb": f"{spec['memory_gb']:g}" if spec.get("memory_gb") else "",
         "seed": str(spec.get("seed") or ""),
         "capture": ", ".join(spec.get("capture", ())),
@@ -130,6 +133,7 @@ def request_of(form: ProgramForm) -> JobRequest:
     """
     spec: dict[str, Any] = {"arguments": at_field("arguments", _words, form["arguments"])}
     spec["gpus"] = whole_number(form.typed, "gpus", 0, 0, _MOST_GPUS)
+    spec["nodes"] = whole_number(form.typed, "nodes", 1, 1, _MOST_GPUS)
     spec["seed"] = whole_number(form.typed, "seed", 0, 0, 2**32 - 1)
     spec["memory_gb"] = at_field("memory_gb", _number, form["memory_gb"])
     spec["capture"] = [each.strip() for each in form["capture"].split(",") if each.strip()]

@@ -15,6 +15,7 @@ from ziggurat.operations.models import create_program
 from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.permissions import new_router, require
 from ziggurat.web.forms import FieldError
+from ziggurat.web.pages.job.view import failure_in_code
 from ziggurat.web.pages.new_program.form import (
     ProgramForm,
     cloned_form,
@@ -48,7 +49,8 @@ def new_program(
 ) -> Response:
     """Return the form: an empty one, or that of a clone, at a line of its script."""
     form = cloned_form(studio, clone) if clone else ProgramForm()
-    return _page(request, studio, form, line=line)
+    failure = failure_in_code(studio.jobs.get(clone)) if clone else None
+    return _page(request, studio, form, line=line, failure=failure)
 
 
 @router.post(_PLACE, include_in_schema=False)
@@ -87,7 +89,12 @@ def _create(request: Request, studio: Studio, who: Identity, sent: FormData) -> 
 
 
 def _page(
-    request: Request, studio: Studio, form: ProgramForm, wrong: dict[str, ZigguratError] | None = None, line: int = 0
+    request: Request,
+    studio: Studio,
+    form: ProgramForm,
+    wrong: dict[str, ZigguratError] | None = None,
+    line: int = 0,
+    failure: dict[str, Any] | None = None,
 ) -> Response:
     wrong = wrong or {}
     found = next((error.details.get("line", 0) for name, error in wrong.items() if name == "text"), 0)
@@ -100,7 +107,9 @@ def _page(
         problem_line=found,
         line=found or line,
         findings=_findings(form.text),
+        failure=failure,
         largest=as_bytes(MOST_BYTES),
+        several=len(studio.jobs.nodes()) > 1,
         gpus=len(studio.machine.resources().devices),
         projects=studio.projects.names(),
     )

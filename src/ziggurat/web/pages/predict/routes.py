@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
 from ziggurat.entities import Identity
-from ziggurat.errors import DataError, DatapointError, UsageError, ZigguratError
+from ziggurat.errors import DataError, DatapointError, UsageError, ZigguratError, broken_rule
 from ziggurat.operations import models
 from ziggurat.server.dependencies import ImageViewerUser, StudioDep, TrainerUser, UploadUser, ViewerUser
 from ziggurat.server.errors import status_of
@@ -309,8 +309,7 @@ def _words(error: ZigguratError) -> str:
     received = str(error.received or "")
     if len(received) > _LONGEST_RECEIVED:
         received = f"{received[:_LONGEST_RECEIVED]}…"
-    parts: Sequence[str | None] = (error.rule, f"Received: {received}." if received else "", error.advice)
-    return " ".join(text for text in parts if text)
+    return f"{broken_rule(error.rule, received)} {error.advice}".rstrip()
 
 
 def _page(

@@ -96,7 +96,7 @@ def typed_limits(limits: list[Limit], typed: Mapping[str, str]) -> tuple[dict[st
         value = values[each.name]
         if value is not None and value < each.least:
             least = _short(each.least / factor)
-            problems[each.name] = f"{title}: at least {least}{' ' + unit if unit else ''}. Received: {text}."
+            problems[each.name] = f"{title}: at least {least}{' ' + unit if unit else ''} (received: {text})."
     return values, problems
 
 
