@@ -773,7 +773,8 @@ def _words(found: Mapping[str, Any], least_score: float) -> str:
     picture = f"  {found['picture']}" if "picture" in found else ""
     if "boxes" in found:
         shown = [each for each in found["boxes"] if each["score"] >= least_score]
-        lines = [f"\n  {one['class']} {one['score']:.2%}  {_corners(one['box'])}" for one in shown]
+        sides = [" ".join(f"{side:.1f}" for side in one["box"]) for one in shown]
+        lines = [f"\n  {one['class']} {one['score']:.2%}  {box}" for one, box in zip(shown, sides, strict=True)]
         return f"{len(shown)} {'box' if len(shown) == 1 else 'boxes'}{picture}{''.join(lines)}"
     if "classes" in found:
         shares = ((one["class"], one.get("probability", one.get("share"))) for one in found["classes"])
@@ -793,10 +794,6 @@ def _words(found: Mapping[str, Any], least_score: float) -> str:
 def _decision(found: Mapping[str, Any]) -> str:
     decision = found.get("decision")
     return "" if decision is None else f"{decision['class'] or 'undecided'} (threshold {decision['threshold']:g}):  "
-
-
-def _corners(box: Sequence[float]) -> str:
-    return " ".join(f"{side:.1f}" for side in box)
 
 
 if __name__ == "__main__":

@@ -322,7 +322,7 @@ class Predictions:
         if chosen.only:
             left &= self.wrong if chosen.only == "wrong" else self.right
         places = np.flatnonzero(left)
-        return places if chosen.order == "row" else places[self._ranks(chosen.order, places)]
+        return places if chosen.order == "row" else places[_ranks(self, chosen.order, places)]
 
     def surest_of_class(self, class_index: int, limit: int) -> np.ndarray:
         """Return the places of the samples with the highest score of a class, in falling order."""
@@ -432,16 +432,6 @@ class Predictions:
             for number, (place, row, key) in enumerate(zip(places.tolist(), rows, keys, strict=True))
         ]
 
-    def _ranks(self, order: Order, places: np.ndarray) -> np.ndarray:
-        if order == "easiest":
-            return self._ranks("hardest", places)[::-1]
-        scores = self.scores[places]
-        if order == "surest_wrong":
-            return np.lexsort((-scores, ~self.wrong[places]))
-        known = self.label_scores[places]
-        hardness = np.where(np.isnan(known), scores, known)
-        return np.argsort(np.nan_to_num(hardness, nan=0.0), kind="stable")
-
     def _class_scores(self, class_index: int) -> tuple[np.ndarray, bool]:
         """Return (N) probabilities of a class, and whether they are all known."""
         if self._files.array("class_scores").exists():
@@ -488,3 +478,14 @@ def _in_range(scores: np.ndarray, chosen: SampleFilter) -> np.ndarray:
 def _between(file: IO[bytes], begin: int, end: int) -> bytes:
     file.seek(begin)
     return file.read(end - begin)
+
+
+def _ranks(found: Predictions, order: Order, places: np.ndarray) -> np.ndarray:
+    if order == "easiest":
+        return _ranks(found, "hardest", places)[::-1]
+    scores = found.scores[places]
+    if order == "surest_wrong":
+        return np.lexsort((-scores, ~found.wrong[places]))
+    known = found.label_scores[places]
+    hardness = np.where(np.isnan(known), scores, known)
+    return np.argsort(np.nan_to_num(hardness, nan=0.0), kind="stable")
