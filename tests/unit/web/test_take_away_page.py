@@ -181,7 +181,8 @@ def test_a_server_is_started_and_stopped_on_the_page(visit, studio, model, expor
     place, made = f"/models/{model.id}/take-away", exports()
     visit.post(f"{place}/export", data={"format": "onnx", "preprocessing": "inside"})
     assert _ended(made, model.id) == "done"
-    studio.serving = Serving(made, _Servers(), lambda _job_id: None)
+    servers: Any = _Servers()
+    studio.serving = Serving(made, servers, lambda _job_id: None)
     assert not html_of(visit.get(place)).has(f"#server-{_NAME}")
 
     begun = visit.post(f"{place}/exports/{_NAME}/server", data={"action": "start"})
