@@ -358,7 +358,7 @@ def _network(
     }
 
 
-def _short_count(count: int) -> str:
+def _short_count(count: float) -> str:
     """Return a large count in three digits: ``11.7 M``."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if count >= size:
