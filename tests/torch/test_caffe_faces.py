@@ -62,7 +62,7 @@ def test_the_command_names_the_line_of_an_error(files, tmp_path):
     assert done.returncode == 4
     error = json.loads(done.stdout)
     assert error["error"] == "caffe"
-    assert error["rule"] == "Line 18: `kernel_size` is a whole number."
+    assert error["rule"] == "Line 18: `kernel_size` is 'five', not a whole number."
     assert error["details"] == {"line": 18}
     assert not (tmp_path / "n").exists()
 
