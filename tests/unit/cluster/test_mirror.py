@@ -163,12 +163,12 @@ def test_the_end_comes_with_the_last_of_the_folder(pair):
 
 def test_a_copy_that_could_not_be_written_comes_right(pair, monkeypatch):
     node, mirror = pair
-    (node.folder / "stats.json").write_text("[1]" * 40)
-    blocked = mirror.folder / ".mirror"
-    blocked.write_text("a file where a folder must be")
+    (node.folder / "stats.json").write_text("[1]")
+    blocked = mirror.folder / ".stats.json.part"
+    blocked.mkdir()  # a folder where a file must be
     with pytest.raises(StorageError):
         mirror.take(node.exchange(mirror.request()))
-    blocked.unlink()
+    blocked.rmdir()
     follow(mirror, node)
     assert contents(mirror.folder) == contents(node.folder)
 

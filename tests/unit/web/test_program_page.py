@@ -121,12 +121,13 @@ def test_a_program_counts_steps_where_it_has_no_epochs(visit, studio):
     assert best.one(".at").text == "step 3"
 
 
-def test_the_processes_of_several_nodes_have_logs_of_their_own(visit, studio, store):
+def test_the_processes_of_several_nodes_have_logs_of_their_own(visit, studio):
     visit.post("/programs/new", data={"origin": "text", "text": SCRIPT, "nodes": "2"})
     job = only_job(studio)
     assert (job.spec["nodes"], job.needs.nodes) == (2, 2)
     shares = (Share("a", (), (0,)), Share("b", (), (1,)))
-    store.jobs.move(job.id, ("queued",), "running", placement=shares)
+    with Store.open(studio.root / "studio.db") as store:
+        store.jobs.move(job.id, ("queued",), "running", placement=shares)
     folder = JobFolder(Path(job.folder)).of_rank(1)
     folder.path.mkdir(parents=True)
     folder.log.write_text("rank 1 says so")
