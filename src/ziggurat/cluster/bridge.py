@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -148,7 +149,7 @@ class Bridge:
     ) -> FollowedJob | FollowedGroup:
         common = (self._lease_s, self._clock, self._closing)
         members = [
-            FollowedJob(folder, attempt, worker, self._cluster.place(share.node), *common, rank)
+            FollowedJob(folder, attempt, worker, replace(self._cluster.place(share.node), rank=rank), *common)
             for (rank, share), worker in zip(ranks_of(shares), workers, strict=True)
         ]
         return members[0] if len(members) == 1 else FollowedGroup(folder, members, shares, self._clock)

@@ -107,17 +107,19 @@ class RemoteWorker(Protocol):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a job runs.
+    """Where a process of a job runs.
 
     Args:
         node: name of the node.
         workspace: of the studio.
         sees_workspace: whether the node has it under the same path; else what a job reads of it is copied there.
+        rank: number of the process, in a job over several nodes; each has a folder of its own for log and events.
     """
 
     node: str
     workspace: Path
     sees_workspace: bool = True
+    rank: int = 0
 
 
 class _EndedError(Exception):
@@ -135,7 +137,6 @@ class FollowedJob:
         lease_s: how long a lease holds.
         clock: seconds, never going back.
         closing: set when the bridge ends.
-        rank: number of the process, in a job over several nodes; each has a folder of its own for log and events.
     """
 
     def __init__(
@@ -147,10 +148,9 @@ class FollowedJob:
         lease_s: float,
         clock: Callable[[], float],
         closing: threading.Event,
-        rank: int = 0,
     ) -> None:
         self._closing = closing
-        self._source, self.folder = folder, JobFolder(folder).of_rank(rank).path
+        self._source, self.folder = folder, JobFolder(folder).of_rank(place.rank).path
         self.attempt = attempt
         self.worker = worker
         self._place = place
