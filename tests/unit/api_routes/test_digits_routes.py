@@ -10,6 +10,8 @@ import cv2
 import numpy as np
 import pytest
 
+from ziggurat.compat.digits import inference
+
 
 @pytest.fixture
 def pictures(studio):
@@ -324,3 +326,11 @@ def test_a_generic_model_has_the_fields_of_a_classifier(ask, pets, studio):
 
     assert answer.status_code == 200, answer.text
     assert studio.jobs.get(answer.json()["id"]).spec["network"]["text"] == code.strip()
+
+
+def test_a_mask_is_answered_by_the_shares_of_its_classes(ask, model, monkeypatch):
+    row = {"size": [2, 2], "classes": [{"class": "dog", "number": 1, "share": 1.0, "color": "#ffffff"}]}
+    monkeypatch.setattr(inference, "_one", lambda *_: row)
+    monkeypatch.setattr(inference, "_class_count", lambda *_: 2)
+    answer = ask("POST", "/models/images/generic/infer_one.json", data={"job_id": model().json()["id"]})
+    assert answer.json() == {"outputs": {"share": [0.0, 1.0]}}

@@ -150,6 +150,9 @@ def _numbers(row: dict[str, Any], classes: int) -> dict[str, Any]:
         for each in row["boxes"]:
             rows[names[each["number"]]].append([*each["box"], each["score"]])
         return rows
+    if "classes" in row and "size" in row:  # of a mask only classes that occur are listed
+        shares = {each["number"]: each["share"] for each in row["classes"]}
+        return {"share": [shares.get(number, 0.0) for number in range(classes)]}
     if "classes" in row:
         return {"softmax": [each["probability"] for each in sorted(row["classes"], key=lambda each: each["number"])]}
     return {name: each["values"] for name, each in row["outputs"].items()}
