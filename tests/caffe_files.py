@@ -201,6 +201,39 @@ def googlenet_with_losses():
     return "\n".join([source, *googlenet_body(), *side])
 
 
+def detectnet(phase):
+    """Return a small DetectNet: a GoogLeNet without its head that gives coverage and boxes for each place of a grid.
+
+    Args:
+        phase: ``deploy``, which ends in a Python layer, or ``train``, which begins with a layer that makes labels.
+    """
+    if phase == "train":
+        first = """layer { name: "train_data" type: "Data" top: "data" }
+            layer { name: "train_label" type: "Data" top: "label" }
+            layer { name: "train_transform" type: "DetectNetTransformation" bottom: "data" bottom: "label"
+              top: "transformed_data" top: "transformed_label" }"""
+    else:
+        power = layer("deploy_transform", "Power", "data", "shift: -127", "transformed_data")
+        first = with_input((3, 64, 96), power)
+    return "\n".join(
+        [
+            first,
+            conv("conv1/7x7_s2", "transformed_data", "num_output: 8 pad: 3 kernel_size: 7 stride: 2"),
+            relu("conv1/relu_7x7", "conv1/7x7_s2"),
+            layer("pool1/3x3_s2", "Pooling", "conv1/7x7_s2", "pool: MAX kernel_size: 3 stride: 2"),
+            layer("pool1/norm1", "LRN", "pool1/3x3_s2", "local_size: 5 alpha: 0.0001 beta: 0.75"),
+            *inception("inception_3a", "pool1/norm1", (8, 6, 8, 4, 6, 4)),
+            layer("pool3/3x3_s2", "Pooling", "inception_3a/output", "pool: MAX kernel_size: 3 stride: 2"),
+            *inception("inception_4a", "pool3/3x3_s2", (8, 8, 12, 4, 8, 4)),
+            layer("pool4/3x3_s2", "Pooling", "inception_4a/output", "pool: MAX kernel_size: 3 stride: 2"),
+            conv("cvg/classifier", "pool4/3x3_s2", "num_output: 1 kernel_size: 1"),
+            layer("coverage/sig", "Sigmoid", "cvg/classifier", "", "coverage"),
+            layer("bbox/regressor", "Convolution", "pool4/3x3_s2", "num_output: 4 kernel_size: 1", "bboxes"),
+            layer("cluster", "Python", "coverage bboxes", "", "bbox-list"),
+        ]
+    )
+
+
 def squeezenet():
     """Return a small SqueezeNet, which ends in a convolution and a global pooling."""
 

@@ -110,7 +110,8 @@ def squeue():
         state = read(job, "state")
         if state and not there("forgotten"):
             reason = "Resources" if state == "PENDING" else "None"
-            jobs.append({"job_id": int(job), "job_state": [state], "state_reason": reason, "nodes": "c1"})
+            states = state if there("old") else [state]  # one text before Slurm 23.11
+            jobs.append({"job_id": int(job), "job_state": states, "state_reason": reason, "nodes": "c1"})
     print(json.dumps({"jobs": jobs, "errors": []}))
 
 
@@ -119,6 +120,13 @@ def sinfo():
     if there("gpus") and open(gpus).read() in ("", words[-1].partition("=")[2]):
         print("gpu:a100:4")
     print("(null)")
+
+
+def sacct():
+    """As ``--parsable2`` writes it: a line for each time that a job was sent to a node, the newest last."""
+    if not there("accounting"):
+        fail("Slurm accounting storage is disabled")
+    print(open(os.path.join(root, "accounting")).read())
 
 
 def scancel():
@@ -153,7 +161,7 @@ class Slurm:
 
     Files there change it: ``hold`` keeps jobs pending, ``refuse`` has the words with which ``sbatch`` refuses, ``away``
     lets ``squeue`` fail, ``blind`` lets nodes not see the folder, ``forgotten`` empties the queue, ``gpus`` names the
-    partition that has some.
+    partition that has some, ``old`` is a ``squeue`` before Slurm 23.11, ``accounting`` has what ``sacct`` tells.
     """
 
     def __init__(self, folder):
@@ -162,7 +170,7 @@ class Slurm:
         self.bin.mkdir()
         program = folder / "slurm_stand_in.py"
         program.write_text(SCRIPT)
-        for name in ("sbatch", "squeue", "scancel", "sinfo"):
+        for name in ("sbatch", "squeue", "scancel", "sinfo", "sacct"):
             path = self.bin / name
             path.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {program} {name} "$@"\n')
             path.chmod(0o755)
@@ -192,6 +200,10 @@ class Slurm:
 
     def code(self, job):
         return int(self.read(job, "code"))
+
+    def stop_node(self, job):
+        """Kill all processes of a job, as if its node had lost power."""
+        self.scancel("--signal=KILL", "--full", job)
 
     def scancel(self, *words):
         os.spawnve(os.P_WAIT, str(self.bin / "scancel"), ["scancel", *words], self.environment)

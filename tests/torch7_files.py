@@ -198,6 +198,38 @@ net:add(nn.Linear(24, 30)):add(nn.Threshold(0, 0)):add(nn.Linear(30, 7)):add(nn.
 return net
 """
 
+GOOGLENET = """\
+local function conv(taken, given, side, step, pad)
+  local net = nn.Sequential():add(nn.SpatialConvolution(taken, given, side, side, step, step, pad, pad))
+  return net:add(nn.SpatialBatchNormalization(given, 1e-3)):add(nn.ReLU(true))
+end
+local function inception(join, taken, sizes)
+  local parts = join(2)
+  parts:add(conv(taken, sizes[1], 1, 1, 0))
+  parts:add(nn.Sequential():add(conv(taken, sizes[2], 1, 1, 0)):add(conv(sizes[2], sizes[3], 3, 1, 1)))
+  parts:add(nn.Sequential():add(conv(taken, sizes[4], 1, 1, 0)):add(conv(sizes[4], sizes[5], 5, 1, 2)))
+  local pool = nn.Sequential():add(nn.SpatialZeroPadding(1, 1, 1, 1)):add(nn.SpatialMaxPooling(3, 3, 1, 1):ceil())
+  return parts:add(pool:add(conv(taken, sizes[6], 1, 1, 0)))
+end
+return function(params)
+  if params.inputShape then
+    assert(params.inputShape[2] == 256 and params.inputShape[3] == 256, 'images of 256x256 expected')
+  end
+  local classes = params.nclasses or 10
+  local features = nn.Sequential():add(conv(3, 8, 7, 2, 3)):add(nn.SpatialMaxPooling(3, 3, 2, 2):ceil())
+  features:add(nn.SpatialCrossMapLRN(5, 1e-4, 0.75)):add(conv(8, 12, 3, 1, 1))
+  features:add(inception(nn.Concat, 12, {6, 4, 8, 2, 4, 6})):add(nn.SpatialMaxPooling(3, 3, 2, 2):ceil())
+  features:add(inception(nn.DepthConcat, 24, {8, 6, 12, 4, 6, 6}))
+  -- a second classifier, which is made and not used
+  local second = nn.Sequential():add(nn.SpatialAveragePooling(5, 5, 3, 3)):add(nn.View(128):setNumInputDims(3))
+  second:add(nn.Linear(128, classes)):add(nn.LogSoftMax())
+  local net = nn.Sequential():add(features):add(nn.SpatialAveragePooling(8, 8, 1, 1))
+  net:add(nn.View(32):setNumInputDims(3)):add(nn.Dropout(0.4)):add(nn.Linear(32, classes)):add(nn.LogSoftMax())
+  return { model = net, croplen = 64, trainBatchSize = 32 }
+end
+"""
+"""GoogLeNet in the form of DIGITS: images of 256 x 256, of which it takes parts of 64 x 64."""
+
 SIAMESE = """\
 return function(params)
   local branch = nn.Sequential():add(nn.View(-1):setNumInputDims(3)):add(nn.Linear(64, 16))

@@ -72,7 +72,7 @@ _TENSORPACK = """
     set_logger_dir StartProcOrThread tower_fn
 """
 
-OTHERS = ("ziggurat.compat.tensorpack", "ziggurat.compat.tf1.kmeans")
+OTHERS = ("ziggurat.compat.tensorpack", "ziggurat.compat.tf1.estimator", "ziggurat.compat.tf1.kmeans")
 """Packages that speak another library's language: programs written for it look its names up there."""
 
 ALLOWED = {

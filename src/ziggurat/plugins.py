@@ -12,10 +12,12 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
-from importlib.metadata import Distribution, distributions
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ziggurat.errors import PluginError, UnknownNameError, ZigguratError
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 __all__ = ["GROUPS", "Plugin", "PluginCatalogue", "available", "load"]
 
@@ -114,6 +116,8 @@ class PluginCatalogue:
         return sorted(self._found(), key=lambda entry: (entry.group, entry.name, entry.distribution))
 
     def _found(self) -> Iterator[Plugin]:
+        from importlib.metadata import distributions  # most commands look for no plugin
+
         seen: set[str] = set()
         prefix = "ziggurat."
         for distribution in distributions() if self._path is None else distributions(path=self._path):

@@ -357,7 +357,7 @@ def test_boxes_are_corrected_without_a_script(browser: Browser, server: Any, sha
     for side, value in zip(("left", "top", "right", "bottom"), (1, 2, 30, 300), strict=True):
         page.locator(f"[name={side}-{number}]").fill(str(value))
     page.locator("#boxes-save").click()
-    expect(page.get_by_role("alert")).to_contain_text("A box lies within its image.")
+    expect(page.get_by_role("alert")).to_contain_text("A box lies within its image (")
     page.locator(f"[name=bottom-{number}]").fill("40")
     page.locator("[name=delete-0]").check()
     page.locator("#boxes-save").click()

@@ -27,7 +27,7 @@ def paste(page: Page, tab: str, text: str) -> None:
 
 CAFFE = (
     "caffe", "Caffe", TEXT, TEXT.replace("kernel_size: 5", "kernel_size: five", 1),
-    "Line 17: kernel_size is a whole number.",
+    "Line 17: kernel_size is 'five', not a whole number.",
 )  # fmt: skip
 TORCH = (
     "torch7", "Torch (Lua)", LUA, LUA.replace("lib.ReLU", "lib.Rellu"),

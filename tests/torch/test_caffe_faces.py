@@ -51,7 +51,7 @@ def test_the_command_writes_a_folder_and_a_report(files, tmp_path):
     assert report["weights"]["file"] == "lenet.caffemodel"
     again = ziggurat("model", "import", files / "lenet.prototxt", "--input", "1x28x28", "--out", out)
     assert again.returncode == 2
-    assert "The folder of an import is new or empty." in again.stderr
+    assert "The folder of an import is new or empty (received: " in again.stderr
 
 
 def test_the_command_names_the_line_of_an_error(files, tmp_path):
@@ -62,7 +62,7 @@ def test_the_command_names_the_line_of_an_error(files, tmp_path):
     assert done.returncode == 4
     error = json.loads(done.stdout)
     assert error["error"] == "caffe"
-    assert error["rule"] == "Line 18: `kernel_size` is a whole number."
+    assert error["rule"] == "Line 18: `kernel_size` is 'five', not a whole number."
     assert error["details"] == {"line": 18}
     assert not (tmp_path / "n").exists()
 

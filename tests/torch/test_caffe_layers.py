@@ -18,10 +18,15 @@ LAYERS = {
     "convolution_two_numbers": conv("c", "data", "num_output: 4 kernel_size: 3 kernel_size: 2 pad: 1 pad: 0"),
     "convolution_dilated": conv("c", "data", "num_output: 4 kernel_size: 3 dilation: 2 pad: 2"),
     "convolution_in_groups": conv("c", "data", "num_output: 9 kernel_size: 3 group: 3"),
+    "convolution_depthwise": layer(
+        "c", "ConvolutionDepthwise", "data", more="convolution_param { num_output: 3 kernel_size: 3 }"
+    ),
     "deconvolution": layer("d", "Deconvolution", "data", "num_output: 5 kernel_size: 4 stride: 2 pad: 1"),
     "deconvolution_in_groups": layer("d", "Deconvolution", "data", "num_output: 6 group: 3 kernel_size: 3 stride: 3"),
     "deconvolution_dilated": layer("d", "Deconvolution", "data", "num_output: 2 kernel_size: 3 stride: 2 dilation: 2"),
     "pooling_rounds_up": layer("x", "Pooling", "data", "kernel_size: 2 stride: 2"),
+    "pooling_rounds_down": layer("x", "Pooling", "data", "kernel_size: 2 stride: 2 round_mode: FLOOR"),
+    "pooling_average_rounds_down": layer("x", "Pooling", "data", "pool: AVE kernel_size: 3 stride: 3 ceil_mode: false"),
     "pooling_clipped": layer("x", "Pooling", "data", "kernel_size: 2 stride: 2 pad: 1"),
     "pooling_average": layer("x", "Pooling", "data", "pool: AVE kernel_size: 3 stride: 2"),
     "pooling_average_clipped": layer("x", "Pooling", "data", "pool: AVE kernel_size: 3 stride: 2 pad: 1"),
@@ -43,7 +48,7 @@ LAYERS = {
     "scale_of_two": conv("c", "data", "num_output: 3 kernel_size: 1")
     + layer("g", "Pooling", "c", "pool: AVE global_pooling: true")
     + layer("f", "Flatten", "g")
-    + layer("s", "Scale", "c f"),
+    + layer("s", "Scale", "c f", "axis: 0"),
     "bias": layer("s", "Bias", "data"),
     "relu_leaky": relu("r", "data", "negative_slope: 0.1"),
     "prelu": layer("p", "PReLU", "x", "", "x"),

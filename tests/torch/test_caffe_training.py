@@ -14,15 +14,18 @@ from tests.caffe_files import (
     blob,
     caffemodel,
     conv,
+    detectnet,
     googlenet_with_losses,
     layer,
     siamese,
     with_input,
 )
 from ziggurat.backends.torch.network_file import load_network
+from ziggurat.compat.caffe.errors import CaffeError
 from ziggurat.compat.caffe.graph import build_graph
-from ziggurat.compat.caffe.importing import ImportOptions, convert, write_folder
+from ziggurat.compat.caffe.importing import ImportOptions, convert, parity, write_folder
 from ziggurat.compat.caffe.layers import read_network
+from ziggurat.compat.caffe.running import run_network
 from ziggurat.compat.caffe.sources import ImportFiles
 from ziggurat.compat.caffe.weights import random_arrays
 from ziggurat.settings import load_settings
@@ -137,6 +140,7 @@ def test_several_losses_have_their_weights(tmp_path):
             "",
             lambda a, y: functional.binary_cross_entropy_with_logits(a, y, reduction="sum") / 4,
         ),
+        ("L1Loss", "", lambda a, y: (a - y).abs().sum() / 4),
         ("EuclideanLoss", "loss_weight: 0.5", lambda a, y: ((a - y) ** 2).sum() / 16),
     ],
 )  # fmt: skip
@@ -147,6 +151,22 @@ def test_losses_are_those_of_caffe(tmp_path, kind, more, expected):
     net = module(converted(tmp_path, text + layer("l", kind, "f label", more=more), shape=(1, 2, 2)).file.text)
     a, y = torch.randn(4, 3), torch.rand(4, 3)
     torch.testing.assert_close(net.loss(a, y), expected(a, y))
+
+
+def test_detectnet_without_its_python_layers(tmp_path):
+    found = converted(tmp_path, detectnet("deploy"), until="coverage/sig,bbox/regressor")
+    report = parity(found, run_network)
+    assert report["holds"], report
+    outputs = [found.graph.shapes[number] for number in found.graph.outputs]
+    assert outputs == [(1, 4, 6), (4, 4, 6)]
+    coverage, boxes = module(found.file.text, shape=(3, 64, 96)).eval()(torch.rand(2, 3, 64, 96) * 255)
+    assert coverage.shape == (2, 1, 4, 6)
+    assert boxes.shape == (2, 4, 4, 6)
+    assert float(coverage.detach().min()) >= 0
+    with pytest.raises(CaffeError, match="The layer `cluster` is written in Python"):
+        converted(tmp_path, detectnet("deploy"))
+    with pytest.raises(CaffeError, match="Line 3: The layer `train_transform` computes with the labels"):
+        converted(tmp_path, detectnet("train"), until="coverage/sig,bbox/regressor")
 
 
 def test_a_siamese_network_shares_its_layers(tmp_path):

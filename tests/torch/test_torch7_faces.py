@@ -13,8 +13,14 @@ from tests.torch7_files import GRAY, t7
 from tests.unit.studio_samples import make_empty_workspace, studio_in_copy
 from tests.unit.torch7.test_torch7_t7 import saved_lenet
 from ziggurat.api.app import create_app
+from ziggurat.compat.caffe.importing import ImportOptions, write_folder
+from ziggurat.compat.caffe.sources import ImportFiles
+from ziggurat.compat.torch7.importing import convert_torch
+from ziggurat.settings import load_settings
 from ziggurat.specs import parse_spec
 from ziggurat.worker.build import data_of, load_backend, program_request
+from ziggurat.workspace.weights import NewWeights
+from ziggurat.workspace.workspace import open_folders
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("lupa")
@@ -62,6 +68,32 @@ def test_a_download_of_digits_is_imported_and_trained(files, tmp_path):
     program.close()
     assert costs[0] > 2
     assert costs[-1] < 0.3
+
+
+def test_a_fine_tuning_starts_from_the_weights_of_torch(files, tmp_path):
+    saved, arrays = saved_lenet()
+    (files / "snapshot_3_Model.t7").write_bytes(t7(saved))
+    imported = ImportFiles(network=files / "model.lua", weights=files / "snapshot_3_Model.t7")
+    conversion = convert_torch(imported, ImportOptions(shape=(1, 8, 8), color="RGB"), classes=10)
+    write_folder(conversion, tmp_path / "new", {})
+    settings = load_settings({"ZIGGURAT_WORKSPACE": str(tmp_path / "workspace"), "HOME": str(tmp_path)})
+    weights = open_folders(settings).weights
+    weights.add(tmp_path / "new" / "weights.safetensors", NewWeights(name="old"))
+    content = json.loads((tmp_path / "new" / "train.json").read_text())
+    content |= {"data": "digits", "pretrained": "weights:old", "learning_rate": 0.01}
+    spec = parse_spec(content, source="the test")
+    backend = load_backend("torch")
+    program = backend.build(program_request(spec, data_of(spec), backend, [weights.folder.path]))
+    first = program.state()
+    for name, array in zip(("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight"), arrays):
+        np.testing.assert_array_equal(first[f"model/{name}"], array.astype(np.float32))
+    assert first["model/fc2.weight"].shape == (10, 500)  # of the hook: a new last layer, for the classes of the data
+    source = np.random.default_rng(0)
+    program.step((source.uniform(0, 255, (32, 8, 8, 1)).astype(np.float32), np.arange(32) % 10), [])
+    second = program.state()
+    program.close()
+    np.testing.assert_array_equal(second["model/conv1.weight"], first["model/conv1.weight"])  # frozen by the hook
+    assert np.abs(second["model/conv2.weight"] - first["model/conv2.weight"]).max() > 0
 
 
 def test_the_command_names_the_line_of_an_error(files, tmp_path):

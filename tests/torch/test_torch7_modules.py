@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.torch7_files import ALEXNET, GRAPH, LENET, SEGMENTATION, SIAMESE, TEXT
+from tests.torch7_files import ALEXNET, GOOGLENET, GRAPH, LENET, SEGMENTATION, SIAMESE, TEXT
 from ziggurat.backends.torch.network_file import load_network
 from ziggurat.compat.caffe.importing import ImportOptions, parity
 from ziggurat.compat.caffe.running import run_network
@@ -53,6 +53,10 @@ MODULES = [
     ("Unsqueeze(1, 1)", (5,)),
     ("Threshold(30, 2)", (2, 3, 3)),
     ("LeakyReLU(0.2)", (2, 3, 3)),
+    ("LeakyReLU(true)", (2, 3, 3)),
+    ("SoftSign()", (2, 3, 3)),
+    ("LogSigmoid()", (2, 3, 3)),
+    ("Log()", (2, 3, 3)),
     ("PReLU(2)", (2, 3, 3)),
     ("ELU(0.7)", (2, 3, 3)),
     ("HardTanh()", (2, 3, 3)),
@@ -82,6 +86,28 @@ def test_a_module_gives_what_torch_defined(tmp_path, text, shape):
 def test_a_network_gives_what_torch_defined(tmp_path, text, shape):
     report = parity(converted(tmp_path, text, shape), run_network)
     assert report["holds"], report
+
+
+def test_googlenet_takes_the_crop_of_the_images_of_its_file(tmp_path):
+    found = converted(tmp_path, GOOGLENET, None, classes=5)
+    assert found.graph.shapes[found.graph.image] == (3, 64, 64)
+    assert found.fields["preprocessing"] == {"crop": 64, "channels": 3}
+    report = parity(found, run_network)
+    assert report["holds"], report
+    assert [found.graph.shapes[number] for number in found.graph.outputs] == [(5,)]
+    assert found.graph.heads == {"fc1"}
+
+
+def test_rows_of_a_table_are_images_of_one_pixel(tmp_path):
+    found = converted(tmp_path, "return nn.Sequential():add(nn.Linear(9, 4)):add(nn.Tanh()):add(nn.Linear(4, 3))", None)
+    assert found.graph.shapes[found.graph.image] == (9, 1, 1)
+    assert parity(found, run_network)["holds"]
+
+
+def test_a_flat_view_tells_the_size_of_the_images(tmp_path):
+    text = "return nn.Sequential():add(nn.Reshape(1728)):add(nn.Linear(1728, 4))"
+    found = converted(tmp_path, text, None)
+    assert found.graph.shapes[found.graph.image] == (3, 24, 24)
 
 
 def test_containers_join_and_split(tmp_path):

@@ -143,12 +143,13 @@ def add_texts(studio: Studio, source: Path) -> str:
     return _added(studio, source, "20260101-000000-0005", 0.25)
 
 
-def add_masks(studio: Studio, source: Path) -> str:
+def add_masks(studio: Studio, source: Path, rare: int = 0) -> str:
     """Return the id of a dataset of 8 images of 20 x 30 px, each with a mask of two classes.
 
     Args:
         studio: gets it.
         source: folder that is made.
+        rare: masks that have a third class, too.
     """
     for name in ("images", "masks"):
         (source / name).mkdir(parents=True)
@@ -156,6 +157,8 @@ def add_masks(studio: Studio, source: Path) -> str:
         image = np.full((20, 30, 3), 20 * row, np.uint8)
         mask = np.zeros((20, 30), np.uint8)
         mask[5:15, :10] = 1
+        if row < rare:
+            mask[:2, 20:] = 2
         for name, array in (("images", image), ("masks", mask)):
             (source / name / f"{row}.png").write_bytes(cv2.imencode(".png", array)[1].tobytes())
     return _added(studio, source, "20260101-000000-0006", 0.25)

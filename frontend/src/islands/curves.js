@@ -11,7 +11,7 @@ import { groupsOf, learnMetrics } from "./curves/groups.js";
 import { marksText } from "./curves/marks.js";
 import { readPinned, readSettings, writePinned, writeSettings } from "./curves/memory.js";
 import { Run } from "./curves/run.js";
-import { MOST_COMPARED, chooserOf, comparerOf, menuOf, toolsOf } from "./curves/tools.js";
+import { MOST_COMPARED, chooserOf, comparerOf, menuOf, showEpochs, toolsOf } from "./curves/tools.js";
 import { mountLearningRate } from "./learning-rate.js";
 
 const EVERY_MS = 1000;
@@ -163,6 +163,11 @@ class Curves {
       chart.element.remove();
       this.charts.delete(key);
     }
+    // Nobody counts the epochs of a program: its curves go by steps.
+    const hasEpochs = this.runs.some((run) => run.stepsPerEpoch > 0);
+    const x = this.settings.x === "epoch" && !hasEpochs ? "step" : this.settings.x;
+    const settings = { ...this.settings, x, isEqual: this.isEqual };
+    showEpochs(this.tools, hasEpochs, x);
     shown.forEach((group, number) => {
       let chart = this.charts.get(group.key);
       if (!chart) {
@@ -170,7 +175,7 @@ class Curves {
         this.charts.set(group.key, chart);
       }
       if (this.place.children[number] !== chart.element) this.place.insertBefore(chart.element, this.place.children[number] ?? null);
-      chart.draw(group, this.runs, { ...this.settings, isEqual: this.isEqual });
+      chart.draw(group, this.runs, settings);
     });
     const points = Math.max(0, ...[...this.runs[0].curves.values()].map((curve) => curve.steps.length));
     this.element.dataset.points = String(points);

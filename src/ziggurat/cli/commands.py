@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -13,6 +13,15 @@ from ziggurat.errors import PluginError, UsageError, ZigguratError, nearest_name
 from ziggurat.plugins import PluginCatalogue
 
 __all__ = ["Command", "Group", "LazyGroup", "OpenGroup", "Verb"]
+
+
+_SAME_WORDS: Final = (
+    ("list", "ls"),
+    ("show", "info", "inspect"),
+    ("delete", "remove", "rm"),
+    ("check", "validate"),
+)
+"""Words for the same; each command of a group is found by all of them."""
 
 
 class Command(click.Command):
@@ -50,6 +59,9 @@ class Group(click.Group):
             UsageError: where there is none; it names the nearest.
         """
         known = self.list_commands(ctx)
+        if args[0] not in known:
+            same = next((words for words in _SAME_WORDS if args[0] in words), ())
+            args = [next((word for word in same if word in known), args[0]), *args[1:]]
         if args[0] not in known and not ctx.resilient_parsing:
             raise self.unknown(ctx, args[0], known)
         return super().resolve_command(ctx, args)

@@ -340,7 +340,7 @@ def _table(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _result(found: Mapping[str, Any]) -> str:
-    """Return the best value of the metric that a training is judged by; empty for other jobs, and before there is one."""
+    """Return the best value of the metric that a training is judged by; empty without one."""
     scalars = found.get("scalars", {})
     metric = primary_metric(scalars)
     if metric is None:

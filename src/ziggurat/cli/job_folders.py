@@ -205,10 +205,10 @@ checkpoint.add_command(strip)
 checkpoint.add_command(average)
 
 
-@checkpoint.command()
+@checkpoint.command("list")
 @_FOLDER
 @click.pass_obj
-def ls(application: Application, folder: Path) -> None:
+def checkpoint_list(application: Application, folder: Path) -> None:
     """List the checkpoints of the job in FOLDER, oldest first; of a file of weights, its arrays."""
     if not is_job(folder):
         show_weights(application, folder)

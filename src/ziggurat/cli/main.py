@@ -119,6 +119,8 @@ def root(context: click.Context, settings_file: Path | None, **flags: Any) -> No
     """Train deep networks on your own machines.
 
     `ziggurat VERB --help` tells more of a verb; every verb takes --json.
+    One word stands for another where a group has only that: ls is list, info and inspect are show, rm and remove are
+    delete, validate is check.
     """
     settings = context.obj.load_settings(settings_file, flags)
     context.with_resource(set_up_logging(settings.log_level, color=settings.use_color(sys.stderr)))

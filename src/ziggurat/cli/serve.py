@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,8 @@ def serve(
     if until_input_ends:
         _end_with_input()
     serving = _serving_module("server")
+    if find_spec("onnxruntime") is None:  # imported when a model is opened, which is after the URL was shown
+        raise MissingDependencyError("onnxruntime", extra="serve", purpose="serving models")
     options = serving.ServeOptions(
         host=str(given["host"]),
         port=int(given["port"]),

@@ -55,7 +55,8 @@ class ModelClient:
         Args:
             text: of a ``.prototxt``; empty where ``source`` names a file.
             options: paths on the studio's machine (``source``, ``weights``, ``mean``, ``labels``, ``solver``), and
-                ``until``, ``input``, ``color``, ``compare`` and ``name``, which adds the weights to the studio.
+                ``until``, ``classes``, ``input``, ``color``, ``compare`` and ``name``, which adds the weights to the
+                studio.
         """
         return self._connection.ask("POST", "/imports/caffe", json={"text": text, **given(options)})
 

@@ -30,7 +30,7 @@ _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--mean", metavar="FILE", type=_FILE, help="Mean image (.binaryproto; of Torch also .jpg, .png).")
 @click.option("--labels", metavar="FILE", type=_FILE, help="Class names, one in each line.")
 @click.option("--solver", metavar="FILE", type=_FILE, help="solver.prototxt: optimizer, rate and schedule.")
-@click.option("--until", metavar="LAYER", default="", help="Last layer that is imported; default: all.")
+@click.option("--until", metavar="LAYER", default="", help="Last imported layer, or several (A,B); default: all.")
 @click.option("--input", "shape", metavar="CxHxW", default="", help="Size of the images, such as 1x28x28.")
 @click.option(
     "--color",
@@ -42,7 +42,7 @@ _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
     metavar="N",
     type=click.IntRange(min=0),
     default=0,
-    help="params.nclasses of a network of Torch; default: the number of labels.",
+    help="Number of classes, if the network leaves it open; default: the number of labels.",
 )
 @click.option("--out", metavar="FOLDER", required=True, type=click.Path(path_type=Path), help="New folder.")
 @click.option(

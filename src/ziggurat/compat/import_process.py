@@ -45,13 +45,13 @@ def import_network(request: Mapping[str, Any]) -> dict[str, Any]:
         labels=paths.get("labels"),
         solver=paths.get("solver"),
     )
+    classes = int(request.get("classes") or 0)
     with given_files(given) as files:
         if files.network.suffix.lower() in TORCH_SUFFIXES:
             options = replace(options, color=request.get("color") or "RGB")
-            classes = int(request.get("classes") or 0)
             conversion = convert_torch(files, options, text=request.get("text"), classes=classes)
         else:
-            conversion = convert(files, options, text=request.get("text"))
+            conversion = convert(files, options, text=request.get("text"), classes=classes)
         report: dict[str, Any] = {
             "name": files.name or conversion.graph.name,
             "tool": "Torch" if files.network.suffix.lower() in TORCH_SUFFIXES else "Caffe",

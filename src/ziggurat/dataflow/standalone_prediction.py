@@ -42,6 +42,7 @@ __all__ = [
     "main",
     "placement",
     "read_picture",
+    "second_probability",
 ]
 
 Run = Callable[[np.ndarray], "dict[str, np.ndarray]"]
@@ -642,8 +643,13 @@ def binary_mask(scores: np.ndarray, thresholds: Sequence[float] = ()) -> np.ndar
     """
     if not len(thresholds):
         return scores.argmax(axis=-1)
+    return (second_probability(scores) >= thresholds[0]).astype(np.int64)
+
+
+def second_probability(scores: np.ndarray) -> np.ndarray:
+    """Return the softmax probability of the second of two classes, (..., H, W) float64, of logits (..., H, W, 2)."""
     difference = np.clip(np.subtract(scores[..., 1], scores[..., 0], dtype=np.float64), -500, 500)
-    return (1 / (1 + np.exp(-difference)) >= thresholds[0]).astype(np.int64)
+    return 1 / (1 + np.exp(-difference))
 
 
 _MOST_CANDIDATES = 1000
@@ -767,7 +773,8 @@ def _words(found: Mapping[str, Any], least_score: float) -> str:
     picture = f"  {found['picture']}" if "picture" in found else ""
     if "boxes" in found:
         shown = [each for each in found["boxes"] if each["score"] >= least_score]
-        lines = [f"\n  {one['class']} {one['score']:.2%}  {_corners(one['box'])}" for one in shown]
+        sides = [" ".join(f"{side:.1f}" for side in one["box"]) for one in shown]
+        lines = [f"\n  {one['class']} {one['score']:.2%}  {box}" for one, box in zip(shown, sides, strict=True)]
         return f"{len(shown)} {'box' if len(shown) == 1 else 'boxes'}{picture}{''.join(lines)}"
     if "classes" in found:
         shares = ((one["class"], one.get("probability", one.get("share"))) for one in found["classes"])
@@ -787,10 +794,6 @@ def _words(found: Mapping[str, Any], least_score: float) -> str:
 def _decision(found: Mapping[str, Any]) -> str:
     decision = found.get("decision")
     return "" if decision is None else f"{decision['class'] or 'undecided'} (threshold {decision['threshold']:g}):  "
-
-
-def _corners(box: Sequence[float]) -> str:
-    return " ".join(f"{side:.1f}" for side in box)
 
 
 if __name__ == "__main__":

@@ -180,6 +180,7 @@ class SampleFilter:
         max_width_px: at most this wide.
         min_height_px: at least this high.
         max_height_px: at most this high.
+        numbers: JSON list of catalog numbers; only these samples.
     """
 
     split: str | None = None
@@ -191,6 +192,7 @@ class SampleFilter:
     max_width_px: int | None = None
     min_height_px: int | None = None
     max_height_px: int | None = None
+    numbers: str | None = None
 
 
 class Catalogue:
@@ -327,9 +329,22 @@ class Catalogue:
 
     # ---- counts, problems, notes
 
-    def split_counts(self) -> dict[str, int]:
-        """Return split → samples."""
-        return dict(self._all("SELECT split, count(*) FROM samples GROUP BY split ORDER BY split"))
+    def split_counts(self, chosen: SampleFilter | None = None) -> dict[str, int]:
+        """Return split → samples, of those that a filter leaves."""
+        condition, values = self._where(chosen)
+        return dict(
+            self._all(f"SELECT split, count(*) FROM samples WHERE {condition} GROUP BY split ORDER BY split", values)
+        )
+
+    def class_counts_of(self, chosen: SampleFilter) -> dict[int, int]:
+        """Return class number → samples that a filter leaves, or objects of theirs where samples have several."""
+        condition, values = self._where(chosen)
+        if self._has_objects:
+            inside = f"number IN (SELECT number FROM samples WHERE {condition})"
+            query = f"SELECT class, sum(objects) FROM object_classes WHERE {inside} GROUP BY class"
+        else:
+            query = f"SELECT class, count(*) FROM samples WHERE class IS NOT NULL AND {condition} GROUP BY class"
+        return dict(self._all(query, values))
 
     def class_counts(self, split: str | None = None) -> dict[int, int]:
         """Return class number → samples, or objects where samples have several."""
@@ -564,6 +579,7 @@ def where(chosen: SampleFilter, *, object_classes: bool) -> tuple[str, list[Any]
         "width <= ?": chosen.max_width_px,
         "height >= ?": chosen.min_height_px,
         "height <= ?": chosen.max_height_px,
+        "number IN (SELECT value FROM json_each(?))": chosen.numbers,
     }
     conditions += [(condition, value) for condition, value in plain.items() if value is not None]
     text = " AND ".join(condition for condition, _ in conditions) or "1"

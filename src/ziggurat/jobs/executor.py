@@ -62,12 +62,14 @@ class Ended:
         lost_node: the node that does not answer, if that is why; the job goes back into the queue then.
         reason: why it ended, where the executor knows it; what the worker said itself counts more.
         goes_on: whether the cluster took the node back: the job goes back into the queue, unless it failed or is done.
+        stuck: why it fails instead if its last two attempts saved nothing new; empty where it always goes on.
     """
 
     exit_code: int | None
     lost_node: str = ""
     reason: str = ""
     goes_on: bool = False
+    stuck: str = ""
 
 
 @runtime_checkable

@@ -14,11 +14,11 @@ from ziggurat.entities import EXIT_STOPPED
 from ziggurat.entities.heartbeat import read_last_words
 from ziggurat.entities.shim_process import KILLED_TEXT
 from ziggurat.errors import JobError
-from ziggurat.events import AttemptEnded, AttemptStarted, Event, decode_event
+from ziggurat.events import AttemptEnded, AttemptStarted, CheckpointSaved, Event, decode_event
 from ziggurat.jobs.event_tail import is_valid
 from ziggurat.layout import JobFolder
 
-__all__ = ["LOST_REASON", "AttemptOutcome", "last_events", "outcome_of"]
+__all__ = ["LOST_REASON", "AttemptOutcome", "are_fruitless", "last_events", "outcome_of"]
 
 LOST_REASON: Final = "the worker ended without a word: it was killed, or its machine went down"
 
@@ -91,6 +91,33 @@ def last_events(folder: JobFolder, *, since: float, from_offset: int | None = No
                 return event
             break
     return read_last_words(folder.last_words, since)  # the disk may have been full
+
+
+def are_fruitless(folder: JobFolder, kind: str) -> bool:
+    """Return whether the last two attempts of a job saved no step beyond those at which they began.
+
+    Args:
+        folder: the job folder; one whose events cannot be read counts as fruitful.
+        kind: of the job. A dataset continues without checkpoints, as a program does that has none of its own.
+    """
+    if kind == "dataset":
+        return False
+    attempts: list[bool] = []
+    first_step, has_checkpoints = 0, False
+    try:
+        with folder.events.open("rb") as lines:
+            for line in lines:
+                # Most lines are numbers of steps.
+                event = _decoded(line) if b'"attempt_started"' in line or b'"checkpoint_saved"' in line else None
+                if isinstance(event, AttemptStarted):
+                    attempts.append(True)
+                    first_step = event.global_step
+                elif isinstance(event, CheckpointSaved) and attempts:
+                    has_checkpoints = True
+                    attempts[-1] = attempts[-1] and event.step <= first_step
+    except OSError:
+        return False
+    return len(attempts) > 1 and all(attempts[-2:]) and (has_checkpoints or kind != "program")
 
 
 def _lost_reason(folder: JobFolder, exit_code: int | None) -> str:

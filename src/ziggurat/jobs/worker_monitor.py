@@ -15,7 +15,7 @@ from ziggurat.errors import JobError, ZigguratError
 from ziggurat.jobs.escalation import Escalation, StopGrace, plain_reason
 from ziggurat.jobs.event_tail import Tail
 from ziggurat.jobs.executor import Ended, Executor, worker_fields
-from ziggurat.jobs.outcome import AttemptOutcome, last_events, outcome_of
+from ziggurat.jobs.outcome import AttemptOutcome, are_fruitless, last_events, outcome_of
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.state_machine import JobTransitions
 from ziggurat.layout import JobFolder
@@ -258,6 +258,9 @@ class WorkerMonitor:
             ending = replace(ending, reason=f"node {ended.lost_node} does not answer")
         elif words is None and ended.reason and not attended.killed_by:
             ending = replace(ending, reason=ended.reason)
+        is_taken_back = ended.goes_on and ending.event in ("lost", "end_stopped")
+        if is_taken_back and ended.stuck and job.state == "running" and are_fruitless(folder, job.kind):
+            ending, is_taken_back = replace(ending, event="end_failed", reason=ended.stuck), False
         if ending.event == "lost":
             self._store.events.lose_attempt(job.id, ending.reason)
         columns = _columns(job, ending, now)
@@ -267,7 +270,6 @@ class WorkerMonitor:
         if self._changes.apply(job, ending.event, **columns):
             _LOG.info("job %s ended: %s (%s)", job.id, ending.event, ending.reason)
             self.forget(job.id)
-            is_taken_back = ended.goes_on and ending.event in ("lost", "end_stopped")
             if job.state == "running" and (is_taken_back or (ending.event == "lost" and ended.lost_node)):
                 self._changes.request(job.id, "resume", reason="", health="", exit_code=None)
 

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ziggurat import __version__
-from ziggurat.errors import DatapointError, ZigguratError
+from ziggurat.errors import DatapointError
 from ziggurat.serving.batcher import Batcher, QueueFullError
 from ziggurat.serving.bodies import BodyBudget, PredictRequest, json_object, predict_request
 from ziggurat.serving.inference_protocol import answer_tensors, metadata, request_outputs, request_tensor
@@ -57,7 +57,7 @@ class ServingApp:
         *,
         budget: BodyBudget,
         decoders: int,
-        failed: Callable[[ZigguratError], None] = lambda _error: None,
+        failed: Callable[[Exception], None] = lambda _error: None,
     ) -> None:
         self._models = {each.name: each for each in models}
         self._metrics = metrics
@@ -126,7 +126,7 @@ class ServingApp:
         try:
             for each in self._models.values():
                 await each.load()
-        except ZigguratError as error:
+        except Exception as error:  # whatever it is: a server without its models would answer 503 for ever
             self._failed(error)
             return
         await asyncio.gather(*(each.follow() for each in self._models.values() if each.source.follows))

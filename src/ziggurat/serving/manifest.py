@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.errors import ChangedExportError, ConfigurationError, MissingDependencyError, StorageError
+from ziggurat.errors import ChangedExportError, ConfigurationError, MissingDependencyError, StorageError, UsageError
 
 __all__ = [
     "MANIFEST_NAME",
@@ -28,6 +28,7 @@ __all__ = [
     "cryptography_module",
     "fingerprint_of",
     "public_key_of",
+    "require_export",
     "sign_export",
     "write_manifest",
 ]
@@ -99,6 +100,23 @@ def sign_export(folder: Path, private_key: Any) -> str:
     return str(content["fingerprint"])
 
 
+def require_export(folder: Path) -> None:
+    """Check that a folder looks like an export; its files are not read.
+
+    Raises:
+        UsageError: if there is no such folder.
+        ConfigurationError: if the folder has no manifest: it is no export, or one of an earlier release.
+    """
+    if not folder.is_dir():
+        problem = f"`{folder}` is a file." if folder.exists() else f"There is no folder `{folder}`."
+        raise UsageError(problem, advice="Name the folder of an export.")
+    if not (folder / MANIFEST_NAME).exists():
+        raise ConfigurationError(
+            f"The folder `{folder}` has no manifest.",
+            advice="Name the folder of an export; one that was written before release 0.2 must be exported again.",
+        )
+
+
 def check_export(folder: Path, known: Sequence[Any] | None = None) -> ExportCheck:
     """Return what the manifest of an export says, if the folder has exactly the files that it lists.
 
@@ -107,18 +125,14 @@ def check_export(folder: Path, known: Sequence[Any] | None = None) -> ExportChec
         known: public keys (``Ed25519PublicKey``) that are trusted; None to check the files alone, not the signature.
 
     Raises:
+        UsageError: if there is no such folder.
         ConfigurationError: if the folder has no manifest: it is no export, or one of an earlier release.
         ChangedExportError: if a file was changed, removed or added, or the signature is not that of the manifest;
             ``details["file"]`` names the first one.
         MissingDependencyError: if a signature is to be checked, and `cryptography` is not installed.
     """
-    try:
-        text = _read(folder / MANIFEST_NAME)
-    except FileNotFoundError:
-        raise ConfigurationError(
-            f"The folder `{folder}` has no manifest.",
-            advice="Name the folder of an export; one that was written before release 0.2 must be exported again.",
-        ) from None
+    require_export(folder)
+    text = _read(folder / MANIFEST_NAME)
     try:
         content = json.loads(text)
         listed = {str(name): str(entry["sha256"]) for name, entry in content["files"].items()}

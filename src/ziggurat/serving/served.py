@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ziggurat.errors import UsageError, ZigguratError
 from ziggurat.serving.batcher import Batcher, BatchLimits
+from ziggurat.serving.manifest import require_export
 from ziggurat.serving.model import ServedModel, open_model
 from ziggurat.serving.versions import ModelVersions
 
@@ -49,16 +50,17 @@ def model_source(word: str, workspace: Path) -> ModelSource:
 
     Raises:
         UsageError: if it is neither.
+        ConfigurationError: if the folder is no export.
         UnknownNameError: if the model has no such version or alias.
     """
-    folder = Path(word)
-    if folder.is_dir():
+    folder, versions = Path(word), ModelVersions(workspace)
+    name, _, which = word.partition(":")
+    if "/" in word or folder.is_dir() or (folder.exists() and name not in versions.names()):
+        require_export(folder)
         name = folder.resolve().name
         return ModelSource(name=name, locate=lambda: ("1", folder), follows=False, text=f"the folder {folder}")
-    if "/" in word:
-        raise UsageError(f"There is no folder `{word}`.", advice="Name the folder of an export.")
-    name, _, which = word.partition(":")
-    versions = ModelVersions(workspace)
+    if not name:
+        raise UsageError(f"`{word}` names no model before its colon.", advice="Such as NAME:champion.")
     versions.resolve(name, which)  # an unknown one is an error of the command, not of a request
 
     def locate() -> tuple[str, Path]:

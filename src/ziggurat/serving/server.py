@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import uvicorn
 
-from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.errors import UsageError
 from ziggurat.net.http_protocol import RequestDeadlines
 from ziggurat.serving.app import ServingApp
 from ziggurat.serving.batcher import BatchLimits
@@ -60,7 +60,7 @@ def make_app(
     words: Sequence[str],
     workspace: Path,
     options: ServeOptions,
-    failed: Callable[[ZigguratError], None] = lambda _error: None,
+    failed: Callable[[Exception], None] = lambda _error: None,
 ) -> ServingApp:
     """Return the application for models that are named as on the command line.
 
@@ -100,9 +100,9 @@ def serve_models(words: Sequence[str], workspace: Path, options: ServeOptions, l
         UsageError: if the port is taken.
         ZigguratError: if a model cannot be served at the start.
     """
-    errors: list[ZigguratError] = []
+    errors: list[Exception] = []
 
-    def failed(error: ZigguratError) -> None:
+    def failed(error: Exception) -> None:
         errors.append(error)
         server.should_exit = True
 

@@ -295,6 +295,10 @@ class Task(ChoosesSamples, ChoosesThresholds, ABC):
     def metrics(self, context: TaskContext) -> Sequence[Metric]:
         """Return new metrics, which are updated with ``self.outputs``, and with ``x`` and ``y`` as the targets."""
 
+    def evaluation_metrics(self, context: TaskContext) -> Sequence[Metric]:
+        """Return the metrics of an evaluation job: those of ``metrics``, and what thresholds are chosen by."""
+        return self.metrics(context)
+
     def validation_metrics(self, context: TaskContext) -> Sequence[Metric]:
         """Return the metrics of each validation in training; none where the program computes them itself."""
         return self.metrics(context)

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.dataflow.standalone_prediction import second_probability
 from ziggurat.errors import UsageError
 from ziggurat.tasks.classification_metrics import MOST_CONFUSION_CLASSES
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.metric_values import add_sums, check_same_shape, share_of
 
-__all__ = ["SegmentationMetric", "class_masks", "constant_class_baseline", "sample_iou"]
+__all__ = [
+    "PROBABILITY_STEPS",
+    "SegmentationMetric",
+    "ThresholdCounts",
+    "class_masks",
+    "constant_class_baseline",
+    "sample_iou",
+]
+
+PROBABILITY_STEPS: Final = np.arange(1001) / 1000
+"""Probabilities, rising: a pixel is counted at the largest one that its own reaches, so that thresholds with three
+decimals have exact figures."""
 
 
 class SegmentationMetric(Metric):
@@ -83,6 +95,47 @@ class SegmentationMetric(Metric):
             for number, name in enumerate(self._names)
         ]
         return {**values, "counts": counts}
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return the counts of pixels."""
+        return {name: value.copy() for name, value in self._sums.items()}
+
+    def merge(self, state: Mapping[str, np.ndarray]) -> None:
+        """Add the counts of other samples."""
+        add_sums(self._sums, state)
+
+
+class ThresholdCounts(Metric):
+    """Pixels of each of two classes by the probability of the second one, by which its threshold is chosen.
+
+    It reads the output ``output``, (N, H, W, 2) logits, and the target ``y``; other outputs are left out.
+
+    Args:
+        ignore_class: pixels with this target are not counted.
+    """
+
+    def __init__(self, ignore_class: int | None = None) -> None:
+        self._ignored = ignore_class
+        self._sums = {"counts": np.zeros((2, len(PROBABILITY_STEPS)), np.int64)}
+
+    def update(self, outputs: Mapping[str, np.ndarray], targets: Mapping[str, np.ndarray]) -> None:
+        """Add a batch."""
+        scores = np.asarray(outputs["output"])
+        if scores.ndim != 4 or scores.shape[3] != 2 or scores.dtype.kind != "f":
+            return
+        target = _target_masks(targets["y"])
+        check_same_shape(scores[..., 0], target)
+        counted = _counted(target, 2, self._ignored)[0]
+        found = second_probability(scores[counted])
+        counted_classes, found = target[counted][np.isfinite(found)], found[np.isfinite(found)]
+        places = np.searchsorted(PROBABILITY_STEPS, found, side="right") - 1
+        steps = len(PROBABILITY_STEPS)
+        self._sums["counts"] += np.bincount(counted_classes * steps + places, minlength=2 * steps).reshape(2, steps)
+
+    def compute(self) -> dict[str, Any]:
+        """Return ``threshold_counts``, pixels of both classes for each of ``PROBABILITY_STEPS``; empty without any."""
+        counts = self._sums["counts"]
+        return {"threshold_counts": counts.tolist()} if counts.any() else {}
 
     def state(self) -> dict[str, np.ndarray]:
         """Return the counts of pixels."""

@@ -36,16 +36,19 @@ class ThresholdSamples:
         scores: (N) probability or score of each candidate.
         is_right: (N) bool, whether it would be right.
         positives: how many there are to be found, also those without a candidate.
+        counts: (N) how many candidates each entry stands for, with at least its score; None for one.
     """
 
     scores: np.ndarray
     is_right: np.ndarray
     positives: int
+    counts: np.ndarray | None = None
 
     def at(self, threshold: float) -> ThresholdFigures:
         """Return the figures at a threshold."""
         chosen = np.asarray(self.scores) >= np.asarray(threshold, self.scores.dtype)
-        predicted, right = int(chosen.sum()), int((chosen & self.is_right).sum())
+        counts = self._counts
+        predicted, right = int(counts[chosen].sum()), int(counts[chosen & self.is_right].sum())
         total = predicted + self.positives
         return ThresholdFigures(
             threshold=threshold,
@@ -67,12 +70,19 @@ class ThresholdSamples:
         scores = self.scores[usable][order].astype(np.float64)
         if not self.positives or not len(scores):
             return None
-        right = np.cumsum(self.is_right[usable][order])
+        counts = self._counts[usable][order]
+        right = np.cumsum(counts * self.is_right[usable][order])
         below = np.append(scores[1:], least)
-        f1 = 2 * right / (np.arange(1, len(scores) + 1) + self.positives)
+        f1 = 2 * right / (np.cumsum(counts) + self.positives)
         f1[(scores == below) & (np.arange(len(scores)) < len(scores) - 1)] = -1  # equal scores stay together
         place = int(np.argmax(f1))
+        if self.counts is not None:  # its candidates have at least this score, and no more is known of them
+            return self.at(float(scores[place]))
         return self.at(_between(float(below[place]), float(scores[place])))
+
+    @property
+    def _counts(self) -> np.ndarray:
+        return np.ones(len(self.scores), np.int64) if self.counts is None else self.counts
 
 
 class ChoosesThresholds:

@@ -325,6 +325,8 @@ def _with_peak(judged: _Judged, step: int, epoch: int, value: float) -> Best:
     """Return the value with what is said of the best point of its curve."""
     job, best = judged.job, judged.best
     if judged.kept is None:
+        if not job.max_epoch:  # a program that counts steps, and whose checkpoints are its own
+            return replace(best, value=value, epoch=epoch or None, step=step, note="")
         return replace(best, value=value, epoch=epoch, step=step)
     # A training that runs is about to save the checkpoint of its newest value.
     is_coming = job.state not in ENDED_STATES and step == job.scalars[best.tag].last_step

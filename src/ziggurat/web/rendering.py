@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, FunctionLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
@@ -86,8 +87,12 @@ def is_part(request: Request, target: str = "") -> bool:
 
 
 def see_other(request: Request, path: str, query: dict[str, Any] | None = None) -> Response:
-    """Send the browser to a page of the studio after a form was taken: a reload does not send the form again."""
-    target = address(request, path, query)
+    """Send the browser to a page of the studio after a form was taken: a reload does not send the form again.
+
+    A path may end in ``#`` and the id of an element, which the browser scrolls to.
+    """
+    path, mark, element_id = path.partition("#")
+    target = address(request, path, query) + mark + quote(element_id)
     if request.headers.get("hx-request") == "true":
         return Response(status_code=204, headers={"HX-Redirect": target})
     return RedirectResponse(target, 303)

@@ -12,6 +12,7 @@ The task adds its own (``ziggurat.tasks.base.Task.result_arrays``). Of a network
   the label, NaN where it is not known
 - ``predicted`` (N) int32 and ``scores`` (N) float32: the class with the highest probability, and that probability
 - ``top_classes`` (N, k) int32 and ``top_scores`` (N, k) float32: the k best classes, best first
+- ``decided`` (N) int32: class number by the operating point that was obeyed, -1 for undecided; missing without one
 - ``class_scores`` (N, classes) float32, class by class (Fortran order): all probabilities, where they are not too many
 """
 

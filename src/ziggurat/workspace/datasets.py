@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -32,6 +33,7 @@ from ziggurat.datasets.format_registry import (
 )
 from ziggurat.datasets.formats.shared.exports import ExportReport
 from ziggurat.datasets.importer import Importer
+from ziggurat.datasets.mask_classes import MOST_MASKS, MaskClasses, mask_classes
 from ziggurat.datasets.samples import Problem
 from ziggurat.datasets.sources import is_remote, public_uri
 from ziggurat.datasets.sources.secrets import without_user
@@ -42,8 +44,10 @@ from ziggurat.records.manifest import MANIFEST_NAME, Manifest, SplitNote
 from ziggurat.specs import DatasetSpec, parse_spec, read_content
 
 __all__ = [
+    "MOST_MASKS",
     "DatasetRow",
     "Datasets",
+    "MaskClasses",
     "Page",
     "SampleOrder",
     "check_export_options",
@@ -265,6 +269,15 @@ class Datasets:
         )
         assert isinstance(spec, DatasetSpec)
         return spec
+
+    def mask_classes(self, name: str) -> MaskClasses:
+        """Return which classes occur in which masks; they are all read at the first time.
+
+        Raises:
+            UsageError: if there are too many.
+        """
+        with self.opened(name) as dataset:
+            return mask_classes(dataset)
 
     def statistics(self, name: str) -> Statistics:
         """Return the statistics of a dataset, see ``ziggurat.datasets.statistics``."""
@@ -496,6 +509,7 @@ def sample_filter(dataset: Dataset, chosen: Mapping[str, Any]) -> SampleFilter:
 
     Raises:
         UnknownNameError: where the dataset has no such class or split.
+        UsageError: if a class is looked for in too many masks.
     """
     values = {name: value for name, value in chosen.items() if name != "class_name" and value is not None}
     name = chosen.get("class_name")
@@ -504,6 +518,8 @@ def sample_filter(dataset: Dataset, chosen: Mapping[str, Any]) -> SampleFilter:
         if name not in names and not str(name).isdigit():
             raise UnknownNameError("class", str(name), names)
         values["class_number"] = names.index(name) if name in names else int(name)
+    if "class_number" in values and "mask" in dataset.schema.parts:
+        values["numbers"] = json.dumps(mask_classes(dataset).samples(values.pop("class_number")).tolist())
     if "split" in values and values["split"] not in dataset.splits:
         raise UnknownNameError("split", values["split"], dataset.splits)
     if values.get("problem") == "any":

@@ -334,7 +334,7 @@ def _labels(facts: RunFacts) -> NextStep | None:
         rule="labels",
         tone="info",
         text=f"{as_count(facts.doubtful)} labels look wrong.",
-        reason=f"The model is at least {DOUBTFUL:.0%} sure of another class. "
+        reason=f"The model is at least {100 * DOUBTFUL:.0f} % sure of another class. "
         "Correct labels help more than a larger network.",
         action="explore",
         title=f"Review {as_count(facts.doubtful)} labels",

@@ -64,7 +64,7 @@ def test_unpicklable_is_refused_where_a_fork_is_not_safe():
             list(flow)
     finally:
         release.set()
-    assert "What the workers of MultiProcessMapData run must be picklable." in str(caught.value)
+    assert "What the workers of MultiProcessMapData run must be picklable (received: " in str(caught.value)
     assert "cannot pickle '_thread.lock' object" in str(caught.value)
     assert 'start_method="fork", which is not chosen by itself because' in str(caught.value)
     with MultiProcessMapData(numbers(3), 2, locked, start_method="fork") as flow:

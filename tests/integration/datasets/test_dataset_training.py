@@ -68,5 +68,5 @@ def test_a_network_for_images_does_not_learn_from_rows(ziggurat, tmp_path):
     assert ziggurat(*TRAIN, "--data", tmp_path / "set", "--out", tmp_path / "job") == 3
     assert "The network `mlp` must fit the data." in ziggurat.said
     assert ziggurat("dataset", "explore", tmp_path / "set", "--save", tmp_path / "seen") == 4
-    assert "Images are shown of datasets with images." in ziggurat.said
+    assert "Images are shown of datasets with images (received: " in ziggurat.said
     assert not (tmp_path / "seen").exists()

@@ -107,7 +107,7 @@ def test_a_label_that_is_no_class_fails_the_job_with_its_line(client, studio, ma
     with pytest.raises(JobError, match=r"`7` in .*wrong\.txt, line 2 is no class .* from 0 to 2"):
         client.wait(job["id"], every_s=0.1)
     assert client.job(job["id"])["exit_code"] == DataError.exit_code
-    with pytest.raises(JobError, match="of kind infer, failed"):
+    with pytest.raises(JobError, match="of kind infer and failed"):
         client.evaluations.summary(job["id"])
     client.delete(job["id"])
 
@@ -136,3 +136,23 @@ def test_numbers_out_of_range_are_refused(studio, client, made, pictures):
 def test_evaluations_have_their_pictures_in_the_data_set(client, evaluated):
     with pytest.raises(JobError, match="are not known: its dataset is gone"):
         client.evaluations.picture(evaluated["strong"], 0)
+
+
+def test_an_operating_point_decides_for_each_image(client, studio, made, pictures):
+    scores = said_of(studio, made["strong"], pictures, ["0.png", "2.png", "4.png", "6.png", "8.png"]).max(axis=1)
+    threshold = float(scores.min() + scores.max()) / 2
+    validated = client.wait(client.evaluations.create(made["strong"], split="val")["id"], every_s=0.1)
+    client.models.set_operating_point(made["strong"], threshold, evaluation=validated["id"])
+    try:
+        job = client.wait(client.evaluations.create_many(made["strong"], str(pictures))["id"], every_s=0.1)
+        measured = client.wait(client.evaluations.create(made["strong"], split="val")["id"], every_s=0.1)
+    finally:
+        client.models.clear_operating_point(made["strong"])
+
+    point = client.evaluations.summary(job["id"])["operating_point"]
+    assert (point["thresholds"], point["used"], point["problem"]) == ({"confidence": threshold}, True, "")
+    samples = client.evaluations.samples(job["id"])["samples"]
+    decided = [each["decision"]["number"] for each in samples]
+    assert decided == [each["predicted"] if each["score"] >= threshold else None for each in samples]
+    assert len({number is None for number in decided}) == 2
+    assert "decision" not in client.evaluations.samples(measured["id"])["samples"][0]

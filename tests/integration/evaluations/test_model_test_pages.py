@@ -195,7 +195,7 @@ def test_an_archive_with_its_list_becomes_a_job_with_a_truth(
             {"source": "SOURCE", "top": "6"},
             "<code>6</code> is not a whole number from 1 to 5, as <code>top</code> must be.",
         ),
-        ({"source": "SOURCE", "limit": "-1"}, "is not a whole number from 0 to"),
+        ({"source": "SOURCE", "limit": "-1"}, "<code>-1</code> is not a whole number from 0 to"),
         (
             {"source": "SOURCE", "image_folder": "/etc"},
             "<code>/etc</code> is in no folder that is allowed in this studio",

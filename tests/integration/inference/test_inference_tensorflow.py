@@ -26,6 +26,7 @@ def test_lenet_says_the_same_warm_and_cold(tmp_path: Path) -> None:
         first = pool.predict(lenet_job(), None, named_by(paths, pictures), 3)
         again = pool.predict(lenet_job(), None, named_by(paths, pictures), 3)
         layers = pool.activations(lenet_job(), None, pictures[0])
+    assert cold.pop("notes") == []
     assert first == again == cold
     right = [each["classes"][0]["number"] == label for each, label in zip(first["predictions"], labels, strict=True)]
     assert sum(right) >= 54

@@ -60,7 +60,7 @@ def test_a_warned_job_goes_on_at_the_exact_step(studio, slurm, undisturbed):
     (first,) = slurm.jobs()
     slurm.ends_as(first, "FAILED")
     slurm.scancel("--signal=TERM", "--batch", first)
-    job = studio.wait_for("job", "done", "failed", "stopped")
+    job = studio.wait_for("job", "done", "failed")
     assert (job.state, slurm.jobs()) == ("done", ["100", "101"])
     begun = attempts(folder)
     assert [each.attempt for each in begun] == [1, 2]

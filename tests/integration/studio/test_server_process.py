@@ -170,7 +170,7 @@ def test_a_list_of_jobs_is_rebuilt_from_the_folders(up, workspace):
 def test_nobody_listens_to_the_world_without_a_login(workspace, words):
     answer = call(workspace, "up", "--port", "0", *words)
     assert answer.returncode == 2
-    assert "The studio listens beyond this machine only where people must log in." in answer.stderr
+    assert "The studio listens beyond this machine only where people must log in (received: " in answer.stderr
     assert "--new-token" in answer.stderr
 
 
@@ -183,7 +183,7 @@ def test_a_new_token_opens_the_studio_to_its_holder_alone(up):
         code, _ = studio.end(signal.SIGINT)
         assert code == 0
     studio = up()
-    with Client(studio.address) as client, pytest.raises(ZigguratError, match="log in"):
+    with Client(studio.address) as client, pytest.raises(ZigguratError, match="Log in first"):
         client.version()
     with Client(studio.address, token) as client:
         assert client.version()["ziggurat"]

@@ -120,5 +120,5 @@ def test_a_source_is_looked_at(ask, studio, tmp_path):
     assert option.value.details["field"] == "options.nothing"
     with pytest.raises(SpecError, match="must be at least"):
         studio.datasets.preview({"source": str(source), "splits": {"val_share": -1}})
-    with pytest.raises(DataError, match="exists"):
+    with pytest.raises(DataError, match="does not exist"):
         studio.datasets.preview({"source": str(tmp_path / "nothing")})

@@ -70,7 +70,7 @@ def test_doctor_asks_each_backend_in_a_process_of_its_own(tmp_path):
     assert found["lacks"]["advice"] == "Its framework is not installed. Install it."
     assert "ended the process that loaded it (exit code 7)" in found["crashes"]["advice"]
     assert "module 'zig_three' has no attribute 'Missing'" in found["missing"]["advice"]
-    rule = "The entry point `undescribed` of `ziggurat.backends` must stand for a `BackendInfo`."
+    rule = "The entry point `undescribed` of `ziggurat.backends` must stand for a `BackendInfo` (received: "
     assert found["undescribed"]["advice"].startswith(rule)
     assert (found["torch"]["level"], found["torch"]["text"][:7]) == ("ok", "works (")
 

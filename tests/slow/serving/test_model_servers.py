@@ -66,7 +66,7 @@ def test_a_server_is_started_asked_and_stopped(tmp_path: Path, servers: ModelSer
     assert state_of(servers, "ready").requests == 1
     assert "self-test 16 of 16" in ready.log
     assert servers.start(KEY, folder).url == ready.url, "one that runs is left alone"
-    with pytest.raises(JobError, match="At most 1 models"):
+    with pytest.raises(JobError, match="1 models are served already"):
         servers.start(("other", NAME), folder)
     servers.stop(KEY)
     assert servers.state(KEY) is None

@@ -397,7 +397,7 @@ def test_a_missing_name_says_its_line_and_the_nearest(run, tmp_path: Path) -> No
     ("line", "said"),
     [
         ("tf.xavier_initializer", "There is `tf.contrib.layers.xavier_initializer`."),
-        ("tf.estimator.Estimator", "`tf.estimator` does not exist any more. TensorFlow dropped estimators."),
+        ("tf.estimator.DNNClassifier", "`tf.estimator.DNNClassifier` does not exist any more. Ready-made estimators"),
         ("tf.contrib.seq2seq", "`tf.contrib.seq2seq` does not exist any more. Use `tf.nn.dynamic_rnn`"),
         ("from tensorflow.contrib.layers import full_connected", "Did you mean `tf.contrib.layers.fully_connected`"),
         ("import tensorflow.contrib.nothing_like_it", "`tf.contrib` has no `nothing_like_it`."),

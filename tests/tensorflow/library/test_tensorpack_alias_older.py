@@ -44,7 +44,7 @@ with TowerContext('', is_training=True):
     try:
         Conv2D('j', image, 4, 'SAME')
     except Exception as error:
-        assert '`kernel_size` is a number above 0, or two.' in str(error), error
+        assert '`kernel_size` is a number above 0, or two (received: ' in str(error), error
     else:
         raise AssertionError
 """

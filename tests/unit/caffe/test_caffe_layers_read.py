@@ -93,6 +93,14 @@ def test_until_takes_the_part_before_what_is_not_known():
     assert "Known: `c`, `own`" in failure(text, until="nothing")
 
 
+def test_until_takes_several_layers():
+    text = with_input((3, 8, 8), conv("c", "data", "num_output: 2 kernel_size: 3"), relu("r", "c"))
+    text += conv("a/b", "c", "num_output: 1 kernel_size: 1") + layer("own", "Python", "c a/b")
+    graph = build_graph(read_network(text), None, until="r, a/b")
+    assert [graph.names[number] for number in graph.outputs] == ["c", "a/b"]
+    assert "The layer `q` of --until" in failure(text, until="r,q")
+
+
 def test_a_python_layer_that_reads_is_the_dataset():
     text = 'layer { name: "read" type: "Python" top: "data" top: "label" }'
     text += conv("c", "data", "num_output: 2 kernel_size: 3") + layer("loss", "SoftmaxWithLoss", "c label")
@@ -104,6 +112,33 @@ def test_weights_tell_the_size_of_the_images():
     graph = build_graph(read_network(LENET), None, sizes={"conv1": (20, 1, 5, 5), "ip1": (500, 800), "ip2": (10, 500)})
     assert graph.shapes[graph.image] == (1, 28, 28)
     assert "The file does not say how large its images are." in failure(LENET)
+
+
+def test_a_last_layer_without_num_output_has_the_classes():
+    text = LENET.replace("num_output: 10 ", "")
+    graph = build_graph(read_network(text), (1, 28, 28), classes=7)
+    assert (graph.heads, graph.class_count) == ({"ip2"}, 7)
+    assert "`ip2` has no `num_output`: it has as many as the data has classes." in graph.notes
+    assert build_graph(read_network(text), (1, 28, 28)).class_count == 10
+    assert build_graph(read_network(text), (1, 28, 28), sizes={"ip2": (4, 500)}, classes=7).class_count == 4
+    assert "`InnerProduct` of the layer `ip1` has no `num_output`." in failure(
+        LENET.replace("num_output: 500 ", ""), shape=(1, 28, 28)
+    )
+
+
+def test_data_without_a_layer_is_that_of_the_dataset():
+    text = conv("c", "data", "num_output: 2 kernel_size: 3") + layer("loss", "SoftmaxWithLoss", "c label")
+    graph = build_graph(read_network(text), (3, 8, 8))
+    assert graph.names[graph.image] == "data"
+    assert [note.split(":")[0] for note in graph.notes] == ["No layer gives `data`", "No layer gives `label`"]
+
+
+def test_a_layer_of_another_caffe_that_reads_is_the_dataset():
+    text = 'layer { name: "read" type: "DenseImageData" top: "data" top: "mask" dense_image_data_param { height: 8 } }'
+    text += conv("c", "data", "num_output: 2 kernel_size: 3") + layer("loss", "SoftmaxWithLoss", "c mask")
+    graph = build_graph(read_network(text), (3, 8, 8))
+    assert [each.name for each in graph.sources] == ["read"]
+    assert kinds(graph) == ["Convolution"]
 
 
 def test_a_pair_is_cut_from_the_channels():
@@ -128,7 +163,8 @@ INPUT = with_input((3, 9, 9), "")
         ),
         (INPUT + conv("x", "data", "num_output: 1 kernel_size: 10"), "The kernel fits into what the layer takes"),
         (INPUT + conv("x", "data", "num_output: 4 kernel_size: 1 group: 2"), "`group` divides the 3 channels"),
-        (INPUT + conv("x", "data", "kernel_size: 1"), "has a `num_output`"),
+        (INPUT + conv("x", "data", "kernel_size: 1"), "Line 2: `Convolution` of the layer `x` has no `num_output`."),
+        (INPUT + layer("s", "Scale", "data data"), "has `axis: 0`"),
         (INPUT + conv("x", "data", "num_output: 4"), "has a `kernel_size`"),
         (
             INPUT + conv("x", "data", "num_output: 4 kernel_size: 3 kernal: 1"),
@@ -159,7 +195,6 @@ INPUT = with_input((3, 9, 9), "")
         (LENET.replace("SoftmaxWithLoss", "HingeLoss"), "`HingeLoss` of the layer `loss` is not a loss"),
         ("net: 'x' base_lr: 0.1", "The file has no layers (received: a solver)."),
         (INPUT, "A network gives something"),
-        (relu("r", "data"), "takes `data`, which no layer before it gives"),
     ],
 )
 def test_what_does_not_fit_is_an_error_with_its_line(text, words):

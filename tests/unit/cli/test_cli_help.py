@@ -74,6 +74,21 @@ def test_python_m_ziggurat_is_the_same():
 
 
 @pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        (("checkpoint", "ls"), "checkpoint list"),
+        (("dataset", "ls"), "dataset list"),
+        (("job", "rm"), "job delete"),
+        (("weights", "delete"), "weights remove"),
+        (("job", "info"), "job show"),
+        (("spec", "check"), "spec validate"),
+    ],
+)
+def test_a_word_for_the_same_is_taken(ziggurat, words, path):
+    assert ziggurat(*words, "--help").out.startswith(f"Usage: ziggurat {path}")
+
+
+@pytest.mark.parametrize(
     ("words", "text"),
     [
         (("trian",), "`ziggurat trian` is not a command. Did you mean `ziggurat train`?"),

@@ -145,6 +145,11 @@ def test_every_other_change_is_found(export: Path, change: Any) -> None:
 def test_a_folder_without_manifest_and_a_wrong_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = verified(tmp_path, capsys)
     assert (code, found["rule"].endswith("has no manifest.")) == (3, True)
+    code, found = verified(tmp_path / "none", capsys)
+    assert (code, found["rule"]) == (2, f"There is no folder `{tmp_path / 'none'}`.")
+    (tmp_path / "model.onnx").touch()
+    code, found = verified(tmp_path / "model.onnx", capsys)
+    assert (code, found["rule"]) == (2, f"`{tmp_path / 'model.onnx'}` is a file.")
     (tmp_path / "key.pem").write_text("no key")
     assert verified(tmp_path, capsys, "--key", str(tmp_path / "key.pem"))[1]["rule"].endswith(
         "has no public Ed25519 key."

@@ -1,6 +1,10 @@
 """Jobs of Slurm, over stand-ins for its commands: it passes the suite of all executors, and says what Slurm says."""
 
 import json
+import os
+import shlex
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -9,6 +13,7 @@ from tests.slurm_stand_ins import Slurm
 from tests.waiting import PROCESS_S, wait_until
 from ziggurat.atomic import read_fence
 from ziggurat.cluster.slurm.executor import SlurmExecutor, SlurmTimes, slurm_executor
+from ziggurat.cluster.slurm.node import script_of
 from ziggurat.entities import EXIT_STOPPED, NodeResources, Share, WorkerRef
 from ziggurat.errors import ConfigurationError, JobError
 from ziggurat.jobs import Ended, Executor, ExecutorOptions, Running
@@ -125,6 +130,13 @@ def test_a_job_without_gpus_asks_for_none(executor, slurm, tmp_path):
     assert not [word for word in slurm.options(slurm.jobs()[0]) if word.startswith(("--gres", "--cpus"))]
 
 
+def test_a_warning_while_the_job_starts_does_not_end_it(tmp_path):
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGTERM); print('begun')"
+    script = script_of([shlex.quote(word) for word in (sys.executable, "-c", code)])
+    done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "begun\n")
+
+
 def test_a_pending_job_waits_with_slurms_reason(executor, slurm, tmp_path):
     slurm.set("hold")
     worker = executor.start(job(tmp_path, for_s=60), HERE, {}, attempt=1)
@@ -154,18 +166,29 @@ def test_a_warning_of_slurm_lets_the_job_go_on_later(executor, slurm, tmp_path):
     said(folder)
     slurm.ends_as("100", "FAILED")
     slurm.scancel("--signal=TERM", "--batch", "100")  # as before a time limit
-    assert ended(executor, worker) == Ended(-15, goes_on=True)
+    found = ended(executor, worker)
+    assert (found.exit_code, found.reason, found.goes_on) == (-15, "", True)
+    assert "neither attempt saved a new step: raise --time" in found.stuck
 
 
-@pytest.mark.parametrize("state", ["PREEMPTED", "TIMEOUT", "NODE_FAIL"])
-def test_a_job_that_slurm_ended_without_a_warning_goes_on_later(executor, slurm, tmp_path, state):
+@pytest.mark.parametrize(
+    ("state", "reason", "is_limited"),
+    [
+        ("BOOT_FAIL", "its node did not start", False),
+        ("NODE_FAIL", "its node failed", False),
+        ("PREEMPTED", "Slurm gave its node to another job", False),
+        ("TIMEOUT", "its time limit in Slurm was over", True),
+    ],
+)
+def test_a_job_that_slurm_ended_without_a_warning_goes_on_later(executor, slurm, tmp_path, state, reason, is_limited):
     folder = job(tmp_path, for_s=60)
     worker = executor.start(folder, HERE, {}, attempt=1)
     said(folder)
     slurm.ends_as("100", state)
     slurm.scancel("--signal=KILL", "--full", "100")
-    words = state.lower().replace("_", " ")
-    assert ended(executor, worker) == Ended(None, reason=f"Slurm ended it: {words}", goes_on=True)
+    found = ended(executor, worker)
+    assert (found.exit_code in (None, -9), found.reason, found.goes_on) == (True, reason, True)
+    assert ("raise --time" in found.stuck) == is_limited
 
 
 def test_a_job_that_somebody_cancels_does_not_go_on(executor, slurm, tmp_path):
@@ -173,18 +196,70 @@ def test_a_job_that_somebody_cancels_does_not_go_on(executor, slurm, tmp_path):
     worker = executor.start(folder, HERE, {}, attempt=1)
     said(folder)
     slurm.scancel("100")
-    assert ended(executor, worker) == Ended(None, reason="it was cancelled in Slurm")
+    assert ended(executor, worker).reason == "it was canceled in Slurm"
 
 
-def test_a_job_out_of_memory_says_so(executor, slurm, tmp_path):
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("DEADLINE", "its deadline in Slurm has passed"),
+        ("OUT_OF_MEMORY", "it needed more memory than Slurm gave it: add --mem to `slurm_options`"),
+        ("REVOKED", "Slurm gave it to another cluster, which the studio does not follow"),
+    ],
+)
+def test_a_job_that_slurm_ended_for_good_says_why(executor, slurm, tmp_path, state, reason):
     folder = job(tmp_path, for_s=60)
     worker = executor.start(folder, HERE, {}, attempt=1)
     said(folder)
-    slurm.ends_as("100", "OUT_OF_MEMORY")
+    slurm.ends_as("100", state)
     slurm.scancel("--signal=KILL", "--full", "100")
     found = ended(executor, worker)
-    assert "more memory than Slurm gave it" in found.reason
-    assert not found.goes_on
+    assert (found.reason, found.goes_on) == (reason, False)
+
+
+def test_a_worker_that_is_killed_for_its_memory_says_so(executor, slurm, tmp_path):
+    folder = job(tmp_path, for_s=60)
+    worker = executor.start(folder, HERE, {}, attempt=1)
+    pid = said(folder)["pid"]
+    slurm.ends_as("100", "OUT_OF_MEMORY")
+    os.kill(pid, signal.SIGKILL)  # one process of the job, as the kernel does
+    assert ended(executor, worker) == Ended(
+        -9, reason="it needed more memory than Slurm gave it: add --mem to `slurm_options`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("accounting", "reason", "goes_on"),
+    [
+        ("CANCELLED by 0", "it was canceled in Slurm by root", False),
+        ("CANCELLED by 4000123", "it was canceled in Slurm by 4000123", False),
+        ("CANCELLED by ann", "it was canceled in Slurm by ann", False),
+        ("NODE_FAIL\nPREEMPTED", "Slurm gave its node to another job", True),
+        ("TIMEOUT", "its time limit in Slurm was over", True),
+        ("OUT_OF_MEMORY", "it needed more memory than Slurm gave it: add --mem to `slurm_options`", False),
+        ("", "Slurm's job 100 left no exit code, and Slurm knows nothing of it", False),
+        (None, "Slurm's job 100 left no exit code, and Slurm knows nothing of it", False),
+    ],
+)
+def test_a_job_that_left_the_queue_is_asked_of_sacct(executor, slurm, tmp_path, accounting, reason, goes_on):
+    folder = job(tmp_path, for_s=60)
+    worker = executor.start(folder, HERE, {}, attempt=1)
+    said(folder)
+    if accounting is not None:
+        slurm.set("accounting", accounting)
+    slurm.set("forgotten")
+    slurm.stop_node("100")
+    found = ended(executor, worker)
+    assert (found.reason, found.goes_on) == (reason, goes_on)
+
+
+def test_a_queue_of_an_older_slurm_is_read(executor, slurm, tmp_path):
+    slurm.set("old")
+    slurm.set("hold")
+    worker = executor.start(job(tmp_path), HERE, {}, attempt=1)
+    wait_until(lambda: executor.poll(worker) == Running("waits in Slurm's queue: Resources"), PROCESS_S)
+    slurm.clear("hold")
+    assert ended(executor, worker) == Ended(0)
 
 
 def test_a_folder_that_the_nodes_do_not_see_is_refused(executor, slurm, tmp_path):
@@ -266,7 +341,7 @@ def test_a_job_that_is_cancelled_before_it_begins_says_so(executor, slurm, tmp_p
     slurm.set("hold")
     worker = executor.start(job(tmp_path, for_s=60), HERE, {}, attempt=1)
     slurm.scancel("100")
-    assert ended(executor, worker) == Ended(None, reason="it was cancelled in Slurm")
+    assert ended(executor, worker) == Ended(None, reason="it was canceled in Slurm")
     slurm.clear("hold")
 
 
@@ -300,3 +375,9 @@ def test_options_are_words_of_a_shell(slurm, tmp_path):
     with pytest.raises(ConfigurationError, match="`slurm_options` is words"):
         slurm_executor(options(tmp_path, slurm.environment, "--account='a"))
     slurm_executor(options(tmp_path, slurm.environment, "--account='a b'")).close()
+
+
+@pytest.mark.parametrize("word", ["--array=0-3", "-a0-3", "--requeue", "--wait", "-W", "--wrap=true", "--test-only"])
+def test_options_that_break_a_job_are_refused(slurm, tmp_path, word):
+    with pytest.raises(ConfigurationError, match="The setting `slurm_options` has `-"):
+        slurm_executor(options(tmp_path, slurm.environment, f"--partition=gpu {word}"))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.dataflow.standalone_prediction import decided_class
 from ziggurat.errors import DataError, JobError, StorageError, UsageError
 from ziggurat.records.schema import Schema
 from ziggurat.tasks import CLASSIFICATION, TaskContext
@@ -40,8 +42,8 @@ def samples():
     return rows, keys, labels, probabilities
 
 
-def write(folder, rows, keys, labels, probabilities, **summary):
-    results = SampleResults(context_of(probabilities.shape[1]), 60, 5)
+def write(folder, rows, keys, labels, probabilities, thresholds=(), **summary):
+    results = SampleResults(replace(context_of(probabilities.shape[1]), thresholds=thresholds), 60, 5)
     for start in range(0, len(rows), 16):
         part = slice(start, start + 16)
         results.add(rows[part], keys[part], {"probabilities": probabilities[part]}, {"y": labels[part]})
@@ -52,6 +54,28 @@ def write(folder, rows, keys, labels, probabilities, **summary):
 @pytest.fixture
 def found(tmp_path, samples):
     return write(tmp_path, *samples)
+
+
+def test_samples_have_the_decision_of_an_operating_point(tmp_path, samples):
+    point = {"thresholds": {"confidence": 0.5}, "used": True, "problem": ""}
+
+    found = write(tmp_path, *samples, thresholds=(0.5,), operating_point=point)
+
+    listed = found.samples(found.select(SampleFilter(order="row")))
+    names = [f"class {number}" for number in range(6)]
+    expected = [decided_class(row, (0.5,), names)["number"] for row in samples[3]]
+    assert [each["decision"]["number"] for each in listed] == expected
+    assert None in expected
+    assert {each["decision"]["threshold"] for each in listed} == {0.5}
+    assert [each["predicted"] for each in listed] == samples[3].argmax(axis=1).tolist()
+    rows = list(csv.DictReader(io.StringIO(b"".join(prediction_table(found, "csv")).decode())))
+    assert [row["decision"] == "undecided" for row in rows] == [number is None for number in expected]
+
+
+def test_without_an_operating_point_samples_have_no_decision(found):
+    listed = found.samples(found.select(SampleFilter(order="row")))
+
+    assert not any("decision" in each for each in listed)
 
 
 def test_every_sample_comes_back_as_it_was_said(found, samples):

@@ -7,7 +7,9 @@ from jobs_doubles import FakeExecutor
 from supervised_studio import Studio
 
 from ziggurat.entities import EXIT_STOPPED
+from ziggurat.events import AttemptStarted, CheckpointSaved, EventFile
 from ziggurat.jobs import Running
+from ziggurat.layout import JobFolder
 
 
 class Cluster(FakeExecutor):
@@ -58,9 +60,38 @@ def test_a_job_whose_node_is_taken_back_goes_on(studio):
 
 
 def test_a_job_that_was_ended_without_a_word_goes_on_too(studio):
-    job = finish(studio, code=-9, goes_on=True, reason="Slurm ended it: preempted")
+    job = finish(studio, code=-9, goes_on=True, reason="Slurm gave its node to another job")
     assert (job.state, job.worker.attempt) == ("running", 2)
     assert studio.store.events.lost == ["j"]
+
+
+def saved(studio, attempt, first_step, *steps):
+    """Let an attempt say at which step it began, unless it is the first, which has said it, and which it saved."""
+    begun = AttemptStarted(
+        time=1.0, attempt=attempt, pid=1, host="n", backend="null", release="1", global_step=first_step
+    )
+    file = EventFile(JobFolder(studio.folder("j")).events)
+    file.write(*[begun][attempt == 1 :])
+    for step in steps:
+        file.write(CheckpointSaved(time=1.0, name=f"step-{step}", step=step, epoch=0))
+    file.close()
+
+
+@pytest.mark.parametrize(
+    ("attempts", "state"),
+    [
+        ([(0,), (0,)], "failed"),
+        ([(0, 5), (5, 5), (5, 5)], "failed"),
+        ([(0, 5), (5,)], "running"),
+        ([(0,), (0, 1)], "running"),
+        ([(0,)], "running"),
+    ],
+)
+def test_a_job_that_saves_no_new_step_is_not_sent_again(studio, attempts, state):
+    for number, (first, *steps) in enumerate(attempts, 1):
+        saved(studio, number, first, *steps)
+    job = finish(studio, code=-15, goes_on=True, stuck="raise --time")
+    assert (job.state, job.reason) == (state, "raise --time" if state == "failed" else "")
 
 
 @pytest.mark.parametrize(("outcome", "state"), [("done", "done"), ("failed", "failed")])
@@ -74,8 +105,8 @@ def test_a_job_that_was_asked_to_stop_does_not_go_on(studio):
 
 
 def test_the_executor_says_why_where_the_worker_did_not(studio):
-    job = finish(studio, code=10, reason="it was cancelled in Slurm")
-    assert (job.state, job.reason) == ("failed", "it was cancelled in Slurm")
+    job = finish(studio, code=10, reason="it was canceled in Slurm")
+    assert (job.state, job.reason) == ("failed", "it was canceled in Slurm")
 
 
 def test_a_worker_that_has_ended_is_never_asked_for_again(studio):

@@ -342,6 +342,8 @@ def test_values_without_a_class_are_a_problem_of_a_shown_mask(look, tmp_path):
     found = look(source, format="masks", options=options)
 
     assert [sample["mask_png"] is not None for sample in found["samples"]] == [True, True]
+    counts = {each["name"]: each["count"] for each in found["classes"]}
+    assert (found["masks"], counts) == (2, {"nothing": 1, "road": 2}), "classes are counted in the masks that are shown"
     shown, lost = found["problems"]
     assert (shown["kind"], shown["key"]) == ("unknown-mask-value", "images/b.png")
     assert shown["reason"] == "Its mask has values that no class has: 7."

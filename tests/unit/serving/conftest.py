@@ -18,7 +18,6 @@ from tests.waiting import wait_until
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
-from ziggurat.errors import ZigguratError
 from ziggurat.serving.server import ServeOptions, make_app
 
 
@@ -52,7 +51,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def start(*words: Any, workspace: Path = tmp_path, wait: bool = True, **options: Any) -> TestClient:
-            errors: list[ZigguratError] = []
+            errors: list[Exception] = []
             app = make_app([str(word) for word in words], workspace, ServeOptions(**options), errors.append)
             client = stack.enter_context(TestClient(app.asgi(), raise_server_exceptions=False))
             if wait:

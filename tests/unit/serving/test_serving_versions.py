@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from ziggurat.errors import (
     UnsignedExportError,
     UsageError,
 )
-from ziggurat.serving.manifest import sign_export
+from ziggurat.serving.manifest import sign_export, write_manifest
 from ziggurat.serving.versions import ModelVersions
 
 ROW = {"rows": [[1.0, 2.0]]}
@@ -126,12 +127,28 @@ def test_a_changed_export_is_refused(exports: Path, serve: Serve, tmp_path: Path
 def test_what_is_no_model_is_refused(exports: Path, serve: Serve, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="There is no folder"):
         serve(tmp_path / "none")
+    (tmp_path / "model.onnx").touch()
+    with pytest.raises(UsageError, match="` is a file"):
+        serve(tmp_path / "model.onnx")
     with pytest.raises(UnknownNameError):
         serve("animals")
+    with pytest.raises(UsageError, match="names no model"):
+        serve(":champion")
     with pytest.raises(ConfigurationError, match="has no manifest"):
         serve(tmp_path)
     with pytest.raises(UsageError, match="Two models have the name"):
         serve(exports / "rows", exports / "rows")
+
+
+def test_any_error_of_the_start_ends_it(exports: Path, serve: Serve, tmp_path: Path) -> None:
+    folder = tmp_path / "rows"
+    shutil.copytree(exports / "rows", folder)
+    content = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps({**content, "input": {}}))  # as a stranger's program might write it
+    write_manifest(folder, {})
+
+    with pytest.raises(KeyError, match="shape"):
+        serve(folder)
 
 
 def test_only_what_a_key_signed_is_served_if_a_key_is_given(exports: Path, serve: Serve, tmp_path: Path) -> None:

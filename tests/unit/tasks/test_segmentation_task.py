@@ -1,9 +1,12 @@
 """Predicted masks on the images that they were predicted for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ziggurat.dataflow.preprocessing import Preprocessing
+from ziggurat.dataflow.standalone_prediction import binary_mask
 from ziggurat.records.schema import Schema
 from ziggurat.tasks import TaskContext
 from ziggurat.tasks.base import prediction, prediction_picture
@@ -45,6 +48,39 @@ def test_the_frame_around_a_filled_image_is_no_part_of_the_mask() -> None:
     assert picture.shape == (40, 80, 3)
     assert np.unique(classes_of(picture)[:, :38]).tolist() == [0]
     assert np.unique(classes_of(picture)[:, 42:]).tolist() == [1]
+
+
+def test_a_placed_mask_obeys_the_operating_point() -> None:
+    chosen = replace(context_of(), thresholds=(0.8,))  # the second class has 0.73 in its half
+
+    picture, _ = prediction_picture(chosen, halves(), (100, 300))
+
+    assert np.unique(classes_of(picture)).tolist() == [0]
+    assert [each["class"] for each in prediction(chosen, halves(), top=5, original_size=(9, 9))["classes"]] == ["left"]
+
+
+def test_a_threshold_has_the_figures_of_the_pixels() -> None:
+    random = np.random.default_rng(3)
+    outputs = {"output": random.normal(size=(6, 9, 7, 2)).astype(np.float32)}
+    target = random.integers(0, 2, (6, 9, 7, 1))
+    target[0, :3] = 255  # ignored
+    found = {}
+    for metric in SEGMENTATION.evaluation_metrics(context_of()):
+        metric.update(outputs, {"y": target})
+        found |= metric.compute()
+
+    (samples,) = SEGMENTATION.threshold_samples(SEGMENTATION.summary_metrics(found), {})
+
+    best = samples.best()
+    for threshold in (0.3, 0.617, best.threshold):
+        counted = target[..., 0] != 255
+        predicted = binary_mask(outputs["output"], (threshold,))[counted] == 1
+        true = target[..., 0][counted] == 1
+        figures = samples.at(threshold)
+        assert figures.precision == (predicted & true).sum() / predicted.sum()
+        assert figures.recall == (predicted & true).sum() / true.sum()
+    assert best.f1 == max(samples.at(number / 1000).f1 for number in range(1001))
+    assert "threshold_counts" not in SEGMENTATION.summary_metrics(found)["metrics"]
 
 
 @pytest.mark.parametrize("preprocessing", [{"resize_mode": "crop"}, {"crop": 20}])

@@ -37,6 +37,8 @@ def test_a_file_of_digits_is_recorded():
     assert record["model"]["modules"][8]["args"] == [500, 7]
     assert record["model"]["modules"][8]["line"] == 21
     assert record["loss"]["kind"] == "ClassNLLCriterion"
+    size = "return function(p) local n = 1 p.inputShape:apply(function(x) n = n * x end) return nn.View(n) end"
+    assert run_lua(size, shape=(1, 8, 8))["model"]["args"] == [64]
 
 
 def test_a_file_may_return_the_network_itself():
@@ -64,6 +66,8 @@ def test_modules_that_are_cloned_share():
 def test_hooks_for_labels_become_expressions():
     assert graph(SIAMESE, (2, 8, 8)).label == "torch.where(y == 0, -1, y)"
     assert graph(SEGMENTATION, (3, 8, 8)).label == "(y * 0.5)"
+    chosen = SIAMESE.replace("label[label:eq(0)] = -1", "label[torch.eq(label, 0)] = torch.eq(label, 0):fill(-1)")
+    assert graph(chosen, (2, 8, 8)).label == "torch.where(y == 0, -1, y)"
     images = SEGMENTATION.replace("return label:mul(0.5)", "return input").replace("12, 1, 4", "12, 3, 4")
     assert graph(images, (3, 8, 8)).label == "self.target"
 
@@ -75,6 +79,11 @@ def test_hooks_for_labels_become_expressions():
         ("local net = nn.Sequential()\nnet:bogus()", 2, "`bogus` is not a method that an import knows"),
         ("x = = 3", 1, "Unexpected symbol near '='"),
         ("return 7", 0, "and not a number"),
+        ("", 0, "The file returns nothing, and not a network"),
+        ("function createModel(n) end", 0, "such as `return createModel(...)`"),
+        ("model = nn.Sequential()", 0, "such as `return model`"),
+        ("\npaths.dofile('utils.lua')", 2, "The file reads another file"),
+        ("return function(p)\n return p.dataset .. 'x' end", 2, "`dataset` has no value here"),
         ("local s = require('socket')", 1, "Module 'socket' is not known to an import"),
         ("return nn.Linear(3)", 1, "nn.Linear has the number `outputSize` as argument 2"),
         ("\nreturn nn.Linear(65, 3)", 2, "nn.Linear takes rows of 65 numbers"),

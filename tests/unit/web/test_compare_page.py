@@ -150,9 +150,11 @@ def test_labels_show_what_differs_and_are_cut_in_the_middle():
     assert short_names(sweep) == ["convnet … learning_rate=0.1", "convnet … learning_rate=0.01"]
     assert short_names(sweep, is_sweep=True) == ["learning_rate=0.1", "learning_rate=0.01"]
     assert short_names(["lenet", "alexnet"]) == ["lenet", "alexnet"]
+    twice = ["LeNet on digits", "LeNet on digits, lower rate"]
+    assert short_names(twice) == twice, "dots in place of `on` are no help"
     (long,) = short_names(["a name of a run that is far too long to stand in a legend, 7"])
     assert long.startswith("a name of a")
-    assert long.endswith("legend, 7")
+    assert long.endswith(" … to stand in a legend, 7"), "it is cut between words"
     assert len(long) <= 40
 
 

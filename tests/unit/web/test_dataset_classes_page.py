@@ -71,10 +71,10 @@ def test_viewers_see_the_classes_and_change_nothing(visit_as: Callable[[str], An
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"class-1": "sky"}, "Each class has a name of its own."),
-        ({"class-1": " "}, "Each class has a name of its own."),
-        ({"color-1": "red"}, "A color is written as #rrggbb."),
-        ({"name": ""}, "A version has a name."),
+        ({"class-1": "sky"}, "Each class has a name of its own ("),
+        ({"class-1": " "}, "Each class has a name of its own ("),
+        ({"color-1": "red"}, "A color is written as #rrggbb ("),
+        ({"name": ""}, "A version has a name ("),
     ],
 )
 def test_what_is_wrong_is_said_and_stays_typed(visit: Any, streets: str, change: dict[str, str], said: str) -> None:

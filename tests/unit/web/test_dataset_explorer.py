@@ -466,6 +466,7 @@ def test_a_split_that_leaks_is_said_on_the_overview(visit: Any, studio: Studio, 
     page = html_of(settled(visit, f"/datasets/{dataset}", "#health-waiting"))
     leak = page.one("#health-duplicate-across-splits")
     assert leak["data-level"] == "error"
+    assert "12 samples have the content of a sample in another split" in leak.text
     targets = [each["href"] for each in leak.all("a")]
     assert targets == [
         f"/datasets/{dataset}/check#finding-duplicate-across-splits",

@@ -10,6 +10,8 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.unit.studio_samples import add_masks
+from tests.unit.web.html_page import html_of
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.splitting import SplitRule
 from ziggurat.entities import NewJob
@@ -78,3 +80,25 @@ def test_a_wide_border_is_drawn_with_few_points() -> None:
     again = cv2.fillPoly(np.zeros((400, 400), np.uint8), [points], (1,))
     assert len(points) < 80
     assert np.count_nonzero(again != disc) < 0.02 * disc.sum()
+
+
+def test_samples_are_chosen_by_the_classes_in_their_masks(visit: Any, studio: Any, tmp_path: Path) -> None:
+    explore = f"/datasets/{add_masks(studio, tmp_path / 'masks', rare=2)}/explore"
+
+    def counts(query: str) -> dict[str, str]:
+        rows = html_of(visit.get(explore + query)).all(".facet-row")
+        return {row["title"]: " ".join(row.one(".facet-count").text.split()) for row in rows}
+
+    all_counts = counts("")
+    assert (all_counts["class 1"], all_counts["class 2"]) == ("8", "2")
+    chosen = visit.get(explore + "?class_name=2")
+    assert len(html_of(chosen).all("#found .tile")) == 2
+    within = counts("?class_name=2")
+    assert sum(int(within[split].split()[0]) for split in ("train", "val")) == 2, "other facets count what is left"
+    assert within["class 1"] == "8", "a facet does not narrow itself"
+
+
+def test_rest_finds_masks_with_a_class(visit: Any, studio: Any, tmp_path: Path) -> None:
+    dataset = add_masks(studio, tmp_path / "masks", rare=2)
+    found = visit.get(f"/api/v1/datasets/{dataset}/samples?class_name=2").json()
+    assert found["total"] == 2

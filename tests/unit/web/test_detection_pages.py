@@ -137,6 +137,8 @@ def test_rows_and_cells_choose_the_images_below(visit, detected) -> None:
     missed = html_of(visit.get(errors["missed object"].one("a")["href"].partition("#")[0]))
     assert missed.one("#show-all").text == "Show all 14"
     assert missed.one("#fields-off").text == "Errors: missed object ×"
+    nothing = errors["missed object"].one("a")["href"].partition("#")[0].replace("missed", "duplicate")
+    assert "No sample is in this range." in visit.get(nothing).text
     cell = page.one("#cell-2-0")["href"].partition("#")[0]
     assert "confidence=0.35" in cell
     chosen = html_of(visit.get(cell))

@@ -256,12 +256,16 @@ def test_a_run_says_why_instead_of_its_curve(visit: Any, store: Store, train: Ca
     moment = {"tag": "validation_loss", "value": 948.0, "step": 30, "epoch": 3}
     best = {"best": 1.0, "best_step": 10, "best_epoch": 1, "noticed_step": 40}
     store.jobs.note(diverged.id, facts={"divergence": {**moment, **best}})
-    store.jobs.move(diverged.id, ("queued",), "done")
+    store.jobs.move(diverged.id, ("queued",), "running", started=10.0)
+    point = ScalarLogged(time=11.0, tag="validation_accuracy", value=0.148, step=1, epoch=1)
+    assert store.events.take(diverged.id, 0, 1, [point])
+    store.jobs.move(diverged.id, ("running",), "done")
     page = html_of(visit.get("/"))
     why = page.one(f"#row-{failed.id} td.c-spark")
     assert why["colspan"] == "2"
     assert why.one(".is-failed").text == "The memory of the GPU is full"
     assert page.one(f"#row-{diverged.id} .is-diverged.why").text == "Diverged at epoch 3: loss 948"
+    assert page.one(f"#row-{diverged.id} td.c-spark")["colspan"] == "2", "the reason has room beside a value, too"
     assert page.one(f"#row-{diverged.id} .state")["title"] == "Diverged"
     assert page.one(f"#row-{waiting.id} .why").text == "Starts soon"
     assert not page.has("#results .spark")
@@ -425,7 +429,7 @@ def test_a_view_is_saved_used_and_deleted(visit: Any, train: Callable[..., Any])
     assert tab["href"] == saved.headers["location"]
     assert page.one("#view-name")["value"] == "My view"
     nameless = visit.post("/views", data={"name": " ", "back": back})
-    assert "A saved item must have a name." in text_of(visit.get(nameless.headers["location"]))
+    assert "A saved item must have a name (" in text_of(visit.get(nameless.headers["location"]))
     visit.post("/views", data={"delete": "My view", "back": back})
     assert len(html_of(visit.get("/")).all("#views a")) == 5
 

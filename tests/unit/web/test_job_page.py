@@ -273,12 +273,12 @@ def test_a_button_that_came_too_late_says_what_is_possible(visit, train):
     page = visit.post(f"/jobs/{job.id}/actions/retry")
 
     assert page.status_code == 409
-    assert "Only a job that is failed can be retried." in _text(page)
+    assert "Only a job that is failed can be retried (" in _text(page)
     assert "<h1" in page.text
     part = visit.post(f"/jobs/{job.id}/actions/retry", headers={"HX-Request": "true", "HX-Target": "form#x"})
     assert part.status_code == 409
     assert 'hx-target="#job-said"' in part.text
-    assert "Only a job that is failed can be retried." in part.text
+    assert "Only a job that is failed can be retried (" in part.text
 
 
 def test_name_notes_tags_and_project_are_changed(visit, studio, train):
@@ -366,7 +366,6 @@ def test_a_failure_shows_the_cause_the_users_line_and_the_trace(visit, store, st
     text = _text(page)
     failure = html_of(page).one("#job-failure")
     assert failure.one("h2").text == "The network failed: <no y>."
-    assert failure.one("p code").text == "mine.py, line 6"
     assert failure.one("h3").text == "mine.py, line 6"
     assert '<span class="line wrong"><span class="where">→   6</span>        return self.y' in page.text
     assert '<span class="where">    2</span>' in page.text
@@ -600,6 +599,9 @@ def test_a_diverged_run_has_one_main_action(visit, studio, diverged):
     assert page.has("#job-more-menu #job-retry"), "to train the same again leads to the same"
     assert not page.has("#failure-title"), "it is said once"
     assert page.has("#job-trace")
+    text = visit.get(f"/models/{diverged.id}").text
+    assert text.index('id="job-trace"') > text.index('id="curves"'), "what was learned comes first"
+    assert page.one("#job-clone")["class"] == "button", "it is the only action on a phone"
     events = [each.text for each in page.all("#job-events .event-text")]
     assert "Failed" not in events, "the divergence says why it ended"
 

@@ -34,6 +34,7 @@ def test_the_studios_machine_is_there_alone(visit: Any, studio: Any, train: Any)
     assert "Machines This machine alone" in text
     assert studio.jobs.nodes()[0].name in text
     assert "Nodes 1" in text
+    assert ("GPUs" in text) == bool(studio.jobs.nodes()[0].devices), "no count of what is not there"
     assert "Queue 1 Runs lenet" in text
     assert "ziggurat up --ray ADDRESS" in text
     assert f"RAY_AUTH_TOKEN_PATH={studio.root}/.ray_token" in text

@@ -36,4 +36,4 @@ def test_a_misspelt_member_gets_the_nearest_name() -> None:
 def test_an_error_without_a_known_line_has_none() -> None:
     error = NetworkCodeError("It failed.", received="somewhere", details={"line": 9})
     found = network_problem(error, "one\ntwo\n")
-    assert (found["line"], found["lines"], found["received"]) == (None, [], "somewhere")
+    assert (found["line"], found["lines"], found["rule"]) == (None, [], "It failed (received: somewhere).")

@@ -338,7 +338,8 @@ def test_odd_texts_are_refused_and_break_nothing(visit: Any, pets: str, text: st
 @pytest.mark.parametrize("text", ["first", "-1", "\u00b2", "9" * 5000])
 def test_the_preview_refuses_what_is_no_number(visit: Any, pets: str, field: str, text: str) -> None:
     page = visit.post("/models/new/preview", data={**SMALL, "dataset": pets, field: text})
-    assert html_of(page).one("#preview .note.error strong").text.endswith("must be a whole number from 0, or empty.")
+    said = html_of(page).one("#preview .note.error strong").text
+    assert said.endswith(f"must be a whole number from 0, or empty (received: {text[:50]}).")
 
 
 def test_a_deleted_dataset_stays_chosen(visit: Any) -> None:
@@ -352,7 +353,9 @@ def test_only_a_training_can_be_cloned(visit: Any, pets: str) -> None:
     for query in ("clone", "model"):
         refused = visit.get(f"/models/new?{query}={pets}")
         assert refused.status_code == 409
-        assert html_of(refused).one(".note.error strong").text == "A new model can begin with a training only."
+        assert html_of(refused).one(".note.error strong").text == (
+            f"A new model can begin with a training only (received: {pets}, of another kind)."
+        )
 
 
 def test_the_preview_shows_what_the_network_gets(visit: Any, pets: str) -> None:

@@ -55,7 +55,8 @@ def test_each_kind_of_data_gets_its_network_and_task(visit: Any, sets: dict[str,
 def test_only_networks_that_fit_are_shown_at_first(visit: Any, sets: dict[str, str]) -> None:
     page = html_of(visit.get(f"/models/new?dataset={sets['masks']}"))
     first = page.all("#networks .network")[: -len(page.all("#more-networks .network"))]
-    assert first and not any(each.has("input[disabled]") for each in first)
+    assert first
+    assert not any(each.has("input[disabled]") for each in first)
     titles = [each.one("b").text for each in first]
     assert titles[-1].startswith(("Generative", "Conditional")), "networks for any data come after those for masks"
     assert all("–" not in each.text for each in first), "a figure that is not known is left out"

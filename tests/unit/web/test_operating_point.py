@@ -44,7 +44,9 @@ def evaluate(studio: Any, pets: str) -> Callable[..., str]:
         new = NewJob(id=job_id, kind=kind, name=kind, folder=str(folder), created=float(len(made)), **fields)
         return studio.datasets.take_in(new, {}).id
 
-    def make(name: str = "classification", *, model: str = "", split: str = "val", names: Any = NAMES) -> str:
+    def make(
+        name: str = "classification", *, model: str = "", split: str = "val", names: Any = NAMES, obeyed: Any = ()
+    ) -> str:
         model = model or take_in("train", spec={"kind": "train"}, depends_on=(pets,))
         folder = Path(studio.jobs.get(model).folder)
         if not (folder / "checkpoints").exists():
@@ -52,7 +54,7 @@ def evaluate(studio: Any, pets: str) -> Callable[..., str]:
         spec = {"kind": "evaluate", "split": split, "checkpoint": ""}
         job_id = take_in("evaluate", spec=spec, parent=model, depends_on=(model,))
         schema = Schema(kind=KINDS.get(name, name), class_names=tuple(names))
-        context = TaskContext(task(name), schema, Preprocessing(size=(4, 4), channels=3), {"most": 2})
+        context = TaskContext(task(name), schema, Preprocessing(size=(4, 4), channels=3), {"most": 2}, obeyed)
         random = np.random.default_rng(5)
         outputs, targets = values(name, random, len(names))
         results = SampleResults(context, COUNT, 5)
@@ -61,9 +63,12 @@ def evaluate(studio: Any, pets: str) -> Callable[..., str]:
         summary |= {"count": COUNT, "skipped": 0, "failures": [], "scalars": {}, "openings": None}
         summary |= {"step": 12, "epoch": 1, "checkpoint": "step-00000012"}
         summary |= dict(context.task.summary_fields(context, True))
+        if obeyed:
+            point = {"thresholds": {"confidence": obeyed[0]}, "used": True, "problem": ""}
+            summary |= {"kind": "infer", "split": "", "operating_point": point}
         if name != "classification":
             found = {}
-            for metric in context.task.metrics(context):
+            for metric in context.task.evaluation_metrics(context):
                 metric.update(outputs, targets)
                 found |= metric.compute()
             summary |= dict(context.task.summary_metrics(found))
@@ -143,7 +148,8 @@ def test_every_label_has_a_threshold_and_best_f1_sets_them(visit: Any, studio: A
     ]
     found = rest(visit, "PUT", model, json={"threshold": 0.4, "thresholds": {"cat": 0.9}}).json()
     assert found["thresholds"] == {"cat": 0.9, "dog <b>": 0.4}
-    assert visit.post(f"/evaluations/{job_id}/operating-point", data={"action": "clear"}).status_code == 303
+    cleared = visit.post(f"/evaluations/{job_id}/operating-point", data={"action": "clear"})
+    assert (cleared.status_code, cleared.headers["location"]) == (303, f"/evaluations/{job_id}#operating-point")
     assert rest(visit, "GET", model).json() is None
 
 
@@ -221,6 +227,20 @@ def test_many_classes_have_a_confidence_and_masks_one_threshold(visit: Any, eval
 
     assert "less confidence are undecided" in many.one("#operating-point").text
     assert "From this probability on, dog <b> is predicted" in masks.one("#operating-point").text
+    assert not many.has("#operating-point-best")
+    assert "best F1" in masks.one("#operating-point-form").text
+    assert masks.has("#operating-point-best")
+
+
+def test_predictions_for_many_images_show_what_was_decided(visit: Any, evaluate: Any) -> None:
+    job_id = evaluate(names=("a", "b", "c"), obeyed=(0.6,))
+
+    page = html_of(visit.get(f"/evaluations/{job_id}"))
+    samples = html_of(visit.get(f"/evaluations/{job_id}/samples")).text
+
+    assert "decided by the threshold 0.6" in page.one("#operating-point-obeyed").text
+    assert "undecided" in samples
+    assert "decided: b" in samples
 
 
 def test_who_may_only_look_gets_no_form(visit_as: Any, evaluate: Any) -> None:

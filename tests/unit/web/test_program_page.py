@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.web.html_page import html_of
 from ziggurat.entities import Share
-from ziggurat.events import AttemptEnded, ErrorRaised
+from ziggurat.events import AttemptEnded, ErrorRaised, ScalarLogged
 from ziggurat.layout import JobFolder
 from ziggurat.store import Store
 
@@ -101,6 +101,24 @@ def test_the_page_of_a_program_shows_it(visit, studio):
     for tab in ("overview", "checkpoints", "log", "configuration", "system"):
         assert visit.get(f"/jobs/{job.id}?tab={tab}").status_code == 200
     assert "Predictions" not in page
+
+
+def test_a_program_counts_steps_where_it_has_no_epochs(visit, studio):
+    visit.post("/programs/new", data={"origin": "text", "text": SCRIPT, "name": "mine"})
+    job = only_job(studio)
+    points = [ScalarLogged(time=11.0, tag="val/accuracy", value=0.1 * step, step=step, epoch=0) for step in (1, 2, 3)]
+    with Store.open(studio.root / "studio.db") as store:
+        assert store.jobs.move(job.id, ("queued",), "running", started=10.0)
+        assert store.events.take(job.id, 0, 1, points)
+        assert store.jobs.move(job.id, ("running",), "done", ended=12.0)
+
+    page = html_of(visit.get(f"/jobs/{job.id}"))
+
+    assert page.one("#job-best-value dd").text == "30.0 % step 3"
+    assert page.one(".job-status progress")["class"] == "done"
+    assert not page.has("#rate-title"), "it has no learning rate"
+    best = html_of(visit.get("/")).one(f"#row-{job.id} .c-best")
+    assert best.one(".at").text == "step 3"
 
 
 def test_the_processes_of_several_nodes_have_logs_of_their_own(visit, studio):

@@ -24,6 +24,7 @@ from ziggurat.events import CheckpointSaved
 from ziggurat.layout import JobFolder
 from ziggurat.store import Store
 from ziggurat.workspace.studio.exports import Exports
+from ziggurat.workspace.studio.serving import ServerState, Serving
 
 _NAME = "onnx-step-00000004-inside"
 _PARITY = {
@@ -159,6 +160,42 @@ def test_an_export_is_asked_for_proven_and_downloaded(visit, model, exports):
     assert not (Path(model.folder) / "exports" / _NAME).exists()
 
 
+class _Servers:
+    """Servers of exports that are ready as soon as they are asked for."""
+
+    def __init__(self) -> None:
+        self.running: dict[tuple[str, str], ServerState] = {}
+
+    def start(self, key: tuple[str, str], _folder: Path) -> ServerState:
+        ready = ServerState(state="ready", url="http://127.0.0.1:8612", started=10.0, requests=3, self_test=5)
+        return self.running.setdefault(key, ready)
+
+    def stop(self, key: tuple[str, str]) -> None:
+        self.running.pop(key, None)
+
+    def state(self, key: tuple[str, str]) -> ServerState | None:
+        return self.running.get(key)
+
+
+def test_a_server_is_started_and_stopped_on_the_page(visit, studio, model, exports):
+    place, made = f"/models/{model.id}/take-away", exports()
+    visit.post(f"{place}/export", data={"format": "onnx", "preprocessing": "inside"})
+    assert _ended(made, model.id) == "done"
+    studio.serving = Serving(made, _Servers(), lambda _job_id: None)
+    assert not html_of(visit.get(place)).has(f"#server-{_NAME}")
+
+    begun = visit.post(f"{place}/exports/{_NAME}/server", data={"action": "start"})
+    page = html_of(visit.get(place))
+
+    assert (begun.status_code, begun.headers["location"]) == (303, f"{place}#serve-{_NAME}")
+    assert page.one(f"#server-{_NAME}")["data-state"] == "ready"
+    assert page.one(f"#server-url-{_NAME}").text == "http://127.0.0.1:8612/predict"
+    assert page.has(f"#server-stop-{_NAME}")
+    assert not page.has(f"#server-start-{_NAME}")
+    visit.post(f"{place}/exports/{_NAME}/server", data={"action": "stop"})
+    assert html_of(visit.get(place)).has(f"#server-start-{_NAME}")
+
+
 def test_thresholds_since_an_export_are_said_and_taken_over(visit, model, exports):
     place, made = f"/models/{model.id}/take-away", exports()
     made.start(model.id, "onnx")
@@ -198,7 +235,7 @@ def test_a_failure_is_told_and_tried_again(visit, model, exports):
 
     def maybe(*words: Any, **options: Any) -> dict[str, Any]:
         if fails.pop() if fails else False:
-            raise NetworkCodeError("A network must be written.", received="`<x>`", advice="Mend it.")
+            raise NetworkCodeError("A network must be written (", received="`<x>`", advice="Mend it.")
         return _written(*words, **options)
 
     made = exports(maybe)
@@ -207,7 +244,7 @@ def test_a_failure_is_told_and_tried_again(visit, model, exports):
     page = visit.get(f"/models/{model.id}/take-away")
     made.start(model.id, "onnx")
 
-    assert _text(page).count("A network must be written.") == 1
+    assert _text(page).count("A network must be written (") == 1
     assert "&lt;x&gt;" in page.text
     assert _ended(made, model.id) == "done"
 
@@ -234,7 +271,7 @@ def test_one_begun_before_the_studio_ended_is_made_again(visit, model, exports):
         (target / "model.part").write_bytes(b"half")
         begun.set()
         released.wait()
-        raise NetworkCodeError("A network must be written.", received="it is not", advice="Mend it.")
+        raise NetworkCodeError("A network must be written (", received="it is not", advice="Mend it.")
 
     first = exports(never_ends)
     first.start(model.id, "onnx")
@@ -266,7 +303,7 @@ def test_one_begun_before_the_studio_ended_is_made_again(visit, model, exports):
 
 def test_a_failure_is_still_told_when_the_studio_starts_again(model, exports):
     def fails(*_words: Any, **_options: Any) -> dict[str, Any]:
-        raise NetworkCodeError("A network must be written.", received="it is not", advice="Mend it.")
+        raise NetworkCodeError("A network must be written (", received="it is not", advice="Mend it.")
 
     first = exports(fails)
     first.start(model.id, "onnx")
@@ -278,7 +315,7 @@ def test_a_failure_is_still_told_when_the_studio_starts_again(model, exports):
 
     assert found.state == "failed"
     assert found.error is not None
-    assert found.error["rule"] == "A network must be written."
+    assert found.error["rule"] == "A network must be written ("
     after.remove(model.id, _NAME)
     assert after.of_job(model.id) == []
 

@@ -5,7 +5,7 @@ import { clockText, colours, durationText, el, icon, numberText, percentText, sw
 import { isShare, unitOf } from "./groups.js";
 import { linesOf, tableOf, valueAt } from "./lines.js";
 import { bestOf, drawBest, drawMarks, marksOf, textsAt } from "./marks.js";
-import { decades, roundRange, usualRangeOf } from "./ranges.js";
+import { decades, farDecades, isVast, roundRange, usualRangeOf } from "./ranges.js";
 import { Tip } from "./tip.js";
 
 const ROWS = 200;
@@ -14,6 +14,8 @@ const FLAGS_PX = 18;
 const TOKENS = ["--ink-2", "--ink-3", "--grid", "--axis", "--surface", "--bad", "--ok", "--series-context", ...[1, 2, 3, 4, 5, 6, 7, 8].map((number) => `--series-${number}`)];
 const X_NAMES = { step: "Step", epoch: "Epoch", time: "Time" };
 const TIME_STEPS_S = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 604800];
+
+const FAR_TICKS = { splits: (_plot, _axis, least, most) => farDecades(least, most), filter: (_plot, ticks) => ticks };
 
 // A style sheet of its own would be one more thing that the first paint waits for.
 const sheet = new CSSStyleSheet();
@@ -59,11 +61,12 @@ export class Chart {
     this.lines = linesOf(group, runs, settings.isEqual);
     this.isPercent = isShare(group.base, this.lines.map((line) => line.run.curves.get(line.tag)));
     this.data = tableOf(this.lines, settings);
+    this.isLog = settings.isLog || isVast(this.data.slice(1));
     this.marks = this.run ? marksOf(this.run, settings) : [];
     this.best = this.run ? bestOf(this.run, settings) : null;
-    this.unit.textContent = unitOf(group.base, this.isPercent);
+    this.unit.textContent = [unitOf(group.base, this.isPercent), this.isLog && !settings.isLog && "logarithmic"].filter(Boolean).join(", ");
     this.along.textContent = X_NAMES[settings.x];
-    const shape = JSON.stringify([this.lines.map((line) => [line.run.id, line.tag, line.label]), settings.isLog, settings.x, settings.smoothing > 0, this.isPercent]);
+    const shape = JSON.stringify([this.lines.map((line) => [line.run.id, line.tag, line.label]), this.isLog, settings.x, settings.smoothing > 0, this.isPercent]);
     if (!this.plot || shape !== this.drawn) this.#build(shape);
     else {
       const { min, max } = this.plot.scales.x;
@@ -114,10 +117,10 @@ export class Chart {
       padding: [FLAGS_PX, 12, 0, 0],
       legend: { show: false },
       cursor: { y: false, drag: { x: true, y: false }, sync: { key: "curves" }, points: { size: 8 }, dataIdx: (plot, place, index) => nearest(plot, place, index) },
-      scales: { x: { time: false }, y: this.settings.isLog ? { distr: 3, range: (_plot, least, most) => decades(least, most) } : { range: (plot) => this.#range(plot) } },
+      scales: { x: { time: false }, y: this.isLog ? { distr: 3, range: (_plot, least, most) => decades(least, most) } : { range: (plot) => this.#range(plot) } },
       axes: [
         { ...axis, size: 26, gap: 4, grid: { show: false }, ticks: { stroke: colour["--axis"], width: 1, size: 4 }, ...(isTime ? { incrs: TIME_STEPS_S, space: 75 } : { space: 60 }), values: (_plot, ticks) => ticks.map((tick) => (isTime ? clockText(tick) : numberText(tick))) },
-        { ...axis, size: 46, gap: 4, space: 28, border: { show: false }, ticks: { show: false }, grid: { stroke: colour["--grid"], width: 1 }, values: (_plot, ticks) => ticks.map((tick) => (tick == null ? "" : this.#tickText(tick))) },
+        { ...axis, ...(isVast(this.data.slice(1)) && FAR_TICKS), size: 46, gap: 4, space: 28, border: { show: false }, ticks: { show: false }, grid: { stroke: colour["--grid"], width: 1 }, values: (_plot, ticks) => ticks.map((tick) => (tick == null ? "" : this.#tickText(tick))) },
       ],
       series: [{ label: X_NAMES[this.settings.x] }, ...series],
       hooks: { draw: [(plot) => this.#drawMarks(plot, colour, font)], setCursor: [(plot) => this.#moved(plot)], setScale: [(plot, key) => key === "x" && this.#scaled(plot)] },
@@ -129,7 +132,9 @@ export class Chart {
 
   // From the begin of the training to its newest point.
   #whole() {
-    const last = this.data[0].at(-1) ?? 1;
+    // A divergence has no point of its own; its mark stands behind the newest one.
+    const end = this.marks.find((mark) => mark.kind === "divergence")?.x ?? 0;
+    const last = Math.max(this.data[0].at(-1) ?? 1, end);
     return this.data[0].length ? [Math.min(0, this.data[0][0]), last > 0 ? last : 1] : [0, 1];
   }
 

@@ -5,6 +5,8 @@ const FEW = 5; // so few values say nothing about each other
 const TAIL = 0.05;
 const FAR = 4; // times the spread of the middle values
 const PAD = 0.08;
+const VAST = 1e6;
+const MOST = 1e15; // uPlot has no ticks for numbers of more than 17 digits
 
 // Lowest and highest value that are drawn, those of all values, and whether some lie outside. Each line counts by
 // itself: one run that is unlike all others is no spike.
@@ -42,8 +44,24 @@ export function roundRange(least, most, isPercent) {
   return min < max ? [min, max] : [min, min + (isPercent ? 0.1 : 1)];
 }
 
-// Whole powers of ten around the values; a value that stands still gets some room, too.
-export function decades(least, most) {
+// Whether values of a loss that grew beyond all bounds need a logarithmic axis: a linear one shows the last alone.
+export function isVast(columns) {
+  const found = columns.flat().filter(Number.isFinite);
+  const [least, most] = [Math.min(...found), Math.max(...found)];
+  return least > 0 && most > VAST && most / least > VAST;
+}
+
+// A few of the powers of ten between two values that lie far apart.
+export function farDecades(least, most) {
+  const [first, last] = [Math.log10(least), Math.log10(most)].map(Math.round);
+  const step = Math.max(1, Math.ceil((last - first) / 5));
+  return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_value, number) => 10 ** (first + number * step));
+}
+
+// Whole powers of ten around the values; a value that stands still gets some room, too. A loss that goes on beyond leaves
+// the chart at its upper edge.
+export function decades(least, all) {
   if (least == null) return [0.1, 1];
+  const most = Math.max(least, Math.min(all, MOST));
   return least === most ? [least / 10, most * 10] : uPlot.rangeLog(least, most, 10, true);
 }

@@ -26,6 +26,14 @@ export function toolsOf(settings, change) {
   ];
 }
 
+// The choice of epochs is there if some run has them.
+export function showEpochs(tools, hasEpochs, x) {
+  const epoch = tools?.querySelector("#curve-x-epoch");
+  if (!epoch || epoch.parentElement.hidden !== hasEpochs) return;
+  epoch.parentElement.hidden = !hasEpochs;
+  tools.querySelector(`#curve-x-${x}`).checked = true;
+}
+
 // A button with what it opens, below it.
 export function menuOf(id, name, picture, look, ...content) {
   const button = el("button", { type: "button", id: `${id}-button`, class: `small ${look}`, popovertarget: id, "aria-haspopup": "dialog" }, icon(picture), name);

@@ -20,7 +20,18 @@ _UNKNOWN_JOB: Final = "invalid job id"
 """What Slurm says, in any case of letters, of a job that it has forgotten."""
 
 _OVER: Final = frozenset(
-    ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT")
+    (
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "REVOKED",
+        "TIMEOUT",
+    )
 )
 
 
@@ -31,10 +42,12 @@ class QueuedJob:
     Args:
         states: such as ``PENDING``, or ``COMPLETED`` and ``COMPLETING``.
         reason: why it waits, in Slurm's own word; empty where there is none.
+        canceled_by: number of the user who canceled it; empty where Slurm does not say.
     """
 
     states: frozenset[str]
     reason: str = ""
+    canceled_by: str = ""
 
     @property
     def is_over(self) -> bool:
@@ -115,16 +128,17 @@ class SlurmCommands:
             if _UNKNOWN_JOB not in str(error).lower():
                 raise
 
-    def past_states(self, number: str) -> frozenset[str]:
-        """Return the states of a job that ``squeue`` has forgotten; none where there is no ``sacct`` that knows it."""
+    def past(self, number: str) -> QueuedJob:
+        """Return a job that ``squeue`` has forgotten; without a state where there is no ``sacct`` that knows it."""
         if self._path("sacct") is None:
-            return frozenset()
+            return QueuedJob(frozenset())
         words = ["--jobs", number, "--allocations", "--noheader", "--parsable2", "--format=State"]
         try:
-            said = self._run("sacct", words).split()
+            lines = self._run("sacct", words).splitlines()
         except JobError:  # it needs a database, which not every cluster has
-            return frozenset()
-        return frozenset(said[:1])  # "CANCELLED by 1000"
+            return QueuedJob(frozenset())
+        state, _, user = lines[-1].strip().partition(" by ") if lines else ("", "", "")  # "CANCELLED by 1000"
+        return QueuedJob(frozenset(filter(None, [state])), canceled_by=user)
 
     def has_gpus(self, partition: str = "") -> bool:
         """Return whether nodes have GPUs; False where ``sinfo`` is not there or does not answer.

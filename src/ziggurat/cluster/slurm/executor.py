@@ -7,6 +7,7 @@ the node must read and answer in the folder.
 from __future__ import annotations
 
 import logging
+import pwd
 import secrets
 import shlex
 import sys
@@ -38,8 +39,37 @@ _ANSWER_WITHIN_S: Final = 15.0
 _WARNED_S: Final = 120
 """How long before its end Slurm tells a job, which then saves."""
 
-_TAKEN_BACK: Final = frozenset(("BOOT_FAIL", "NODE_FAIL", "PREEMPTED", "TIMEOUT"))
+_TAKEN_BACK: Final = {
+    "BOOT_FAIL": "its node did not start",
+    "NODE_FAIL": "its node failed",
+    "PREEMPTED": "Slurm gave its node to another job",
+    "TIMEOUT": "its time limit in Slurm was over",
+}
+"""State → why a job goes on later."""
+
+_ENDED: Final = {
+    "DEADLINE": "its deadline in Slurm has passed",
+    "OUT_OF_MEMORY": "it needed more memory than Slurm gave it: add --mem to `slurm_options`",
+    "REVOKED": "Slurm gave it to another cluster, which the studio does not follow",
+}
+"""State → why a job does not go on."""
+
+_STUCK: Final = (
+    "Slurm ended it twice at its time limit, and neither attempt saved a new step: raise --time in `slurm_options`, or "
+    "let Slurm warn it earlier, such as by --signal=B:TERM@300"
+)
+_REFUSED_OPTIONS: Final = {
+    "--array": "a job of the studio is one job of Slurm",
+    "--requeue": "the studio sends a job again itself, by a new attempt",
+    "--test-only": "nothing would run",
+    "--wait": "sbatch would wait until the job ends",
+    "--wrap": "the studio has its own script",
+}
+_SHORT_OPTIONS: Final = {"-a": "--array", "-W": "--wait"}
 _PYTHON: Final = (sys.executable, "-P", "-m", "ziggurat.cluster.slurm.node")
+
+
+_FORGOTTEN: Final = QueuedJob(frozenset())
 
 
 @dataclass
@@ -49,12 +79,12 @@ class _Followed:
     Args:
         since: number of looks at Slurm's queue that were begun when it was taken on.
         over_since: when it was seen to be over, by ``time.monotonic()``; None before.
-        states: as they were then; none where Slurm has forgotten it.
+        last: as it was then; without a state where Slurm has forgotten it.
     """
 
     since: int
     over_since: float | None = None
-    states: frozenset[str] = frozenset()
+    last: QueuedJob = _FORGOTTEN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +192,9 @@ class SlurmExecutor:
         self._is_proven = self._is_proven or bool(answer)
         queued = self._queue.get(job)
         ended: Ended | None = None
-        if "code" in answer and not answer["is_signaled"]:
-            ended = Ended(answer["code"], reason=_memory(queued))
+        is_killed = answer.get("code", 0) < 0  # why, Slurm says when it has tidied up
+        if "code" in answer and not answer["is_signaled"] and not is_killed:
+            ended = Ended(answer["code"])
         elif followed.over_since is not None:
             patience_s = 0.0 if "code" in answer else self._times.answer_within_s
             if time.monotonic() - followed.over_since >= patience_s:
@@ -245,23 +276,27 @@ class SlurmExecutor:
 
     def _end_of(self, worker: WorkerRef, answer: Mapping[str, Any], followed: _Followed) -> Ended:
         """Return the end of a job that is over in Slurm, and either answered with a code or will not any more."""
-        job, states = worker.opaque["id"], followed.states
-        taken_back = f"Slurm ended it: {', '.join(sorted(states & _TAKEN_BACK)).lower().replace('_', ' ')}"
+        job, states = worker.opaque["id"], followed.last.states
+        taken_back = [_TAKEN_BACK[state] for state in sorted(states & _TAKEN_BACK.keys())]
+        over = "".join(_ENDED[state] for state in sorted(states & _ENDED.keys()))
+        stuck = "" if states & (_TAKEN_BACK.keys() - {"TIMEOUT"}) else _STUCK
         if job in self._killed:
             return Ended(answer.get("code"), reason="it was killed")
         if "CANCELLED" in states:
             request = JobFolder(Path(worker.opaque["folder"])).stop_request
             if not answer and request.is_file():  # it was asked to stop before it began
                 return Ended(EXIT_STOPPED, reason=request.read_text(encoding="utf-8").strip())
-            return Ended(answer.get("code"), reason="it was cancelled in Slurm")
+            return Ended(answer.get("code"), reason=_canceled(followed.last))
+        if over:
+            return Ended(answer.get("code", JobError.exit_code), reason=over)
+        if taken_back:
+            return Ended(answer.get("code"), reason=taken_back[0], goes_on=True, stuck=stuck)
         if "code" in answer:
-            return Ended(answer["code"], reason=_memory(QueuedJob(states)), goes_on=True)
-        if states & _TAKEN_BACK:
-            return Ended(None, reason=taken_back, goes_on=True)
+            goes_on = answer["is_signaled"]
+            return Ended(answer["code"], goes_on=goes_on, stuck=stuck if goes_on else "")
         if answer:
             said = ", ".join(sorted(states)) or "nothing of it"
-            reason = f"Slurm's job {job} left no exit code, and Slurm knows {said}"
-            return Ended(None, reason=_memory(QueuedJob(states)) or reason)
+            return Ended(None, reason=f"Slurm's job {job} left no exit code, and Slurm knows {said}")
         return Ended(JobError.exit_code, reason=self._refuse(job))
 
     def _refuse(self, job: str) -> str:
@@ -301,9 +336,9 @@ class SlurmExecutor:
         for job, followed in waiting.items():
             queued = queue.get(job)
             if queued is not None and queued.is_over:
-                followed.states, followed.over_since = queued.states, time.monotonic()
+                followed.last, followed.over_since = queued, time.monotonic()
             elif queued is None and look > followed.since:
-                followed.states, followed.over_since = self._commands.past_states(job), time.monotonic()
+                followed.last, followed.over_since = self._commands.past(job), time.monotonic()
 
 
 def _partition(options: Sequence[str]) -> str:
@@ -322,9 +357,22 @@ def _waits(queued: QueuedJob | None) -> str:
     return "waits in Slurm's queue" + (f": {queued.reason}" if queued is not None and queued.reason else "")
 
 
-def _memory(queued: QueuedJob | None) -> str:
-    is_short = queued is not None and "OUT_OF_MEMORY" in queued.states
-    return "it needed more memory than Slurm gave it: add --mem to `slurm_options`" if is_short else ""
+def _canceled(last: QueuedJob) -> str:
+    try:
+        user = pwd.getpwuid(int(last.canceled_by)).pw_name
+    except (ValueError, KeyError):  # Slurm may have said a name, or a number that is unknown on this machine
+        user = last.canceled_by
+    return "it was canceled in Slurm" + (f" by {user}" if user else "")
+
+
+def _refuse_options(words: Sequence[str]) -> None:
+    for word in words:
+        name = word.partition("=")[0]
+        name = _SHORT_OPTIONS.get(word[:2], name) if not word.startswith("--") else name
+        if name in _REFUSED_OPTIONS:
+            raise ConfigurationError(
+                f"The setting `slurm_options` has `{word}`: {_REFUSED_OPTIONS[name]}.", advice="Leave that option out."
+            )
 
 
 def _answered(folder: Path) -> dict[str, Any]:
@@ -355,6 +403,7 @@ def slurm_executor(options: ExecutorOptions) -> SlurmExecutor:
         advice = "Write it as on the command line of sbatch."
         received = f"{options.slurm_options}: {error}"
         raise ConfigurationError("The setting `slurm_options` is words.", received=received, advice=advice) from error
+    _refuse_options(words)
     return SlurmExecutor(
         options.command,
         options.environment,

@@ -29,10 +29,13 @@ _DEVICES: Final = "CUDA_VISIBLE_DEVICES"
 def script_of(words: Sequence[str]) -> str:
     """Return the batch script that becomes this process.
 
+    It ignores SIGTERM until this process passes it on: a warning while Python starts would end the job without an
+    answer, which reads as a folder that is not shared.
+
     Args:
         words: of its command line, quoted for a shell.
     """
-    return f"#!/bin/sh\nexec {' '.join(words)}\n"
+    return f"#!/bin/sh\ntrap '' TERM\nexec {' '.join(words)}\n"
 
 
 def read_answer(folder: Path, nonce: str) -> dict[str, Any]:

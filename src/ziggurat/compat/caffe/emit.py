@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ziggurat.compat.caffe.geometry import Shape, array_shapes, axis_of, reshaped, slice_points, window_of
+from ziggurat.compat.caffe.geometry import Shape, array_shapes, axis_of, reshaped, rounds_up, slice_points, window_of
 from ziggurat.compat.caffe.graph import Graph, Node
 
 __all__ = ["CLASSES", "Names", "forward_line", "made_module"]
@@ -201,7 +201,8 @@ def _pooling(graph: Graph, node: Node) -> str:
     if window.is_global:
         return f"nn.Adaptive{kind}Pool2d(1)"
     padding = _named(padding=_unless(_pair(window.pad), "0"))
-    return f"nn.{kind}Pool2d({_pair(window.kernel)}, {_pair(window.stride)}{padding}, ceil_mode=True)"
+    ceil = _named(ceil_mode="True" if rounds_up(node.layer) else "")
+    return f"nn.{kind}Pool2d({_pair(window.kernel)}, {_pair(window.stride)}{padding}{ceil})"
 
 
 def _lrn(graph: Graph, node: Node) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from ziggurat.compat.caffe.geometry import Window, axis_of, reshaped, slice_points, window_of
+from ziggurat.compat.caffe.geometry import Window, axis_of, reshaped, rounds_up, slice_points, window_of
 from ziggurat.compat.caffe.graph import Graph
 from ziggurat.compat.caffe.layers import Layer
 
@@ -117,7 +117,8 @@ def _pooling(layer: Layer, inputs: list[np.ndarray], _arrays: _Arrays) -> list[n
         return [x.max((2, 3), keepdims=True) if is_max else x.mean((2, 3), keepdims=True)]
     (high, wide), (down, right), (top, left) = window.kernel, window.stride, window.pad
     height, width = x.shape[2:]
-    rows, columns = _pooled(height, high, down, top), _pooled(width, wide, right, left)
+    up = rounds_up(layer)
+    rows, columns = _pooled(height, high, down, top, up), _pooled(width, wide, right, left, up)
     result = np.empty((*x.shape[:2], rows, columns), np.float32)
     for row in range(rows):
         first = row * down - top
@@ -131,8 +132,9 @@ def _pooling(layer: Layer, inputs: list[np.ndarray], _arrays: _Arrays) -> list[n
     return [result]
 
 
-def _pooled(side: int, kernel: int, stride: int, pad: int) -> int:
-    count = int(np.ceil((side + 2 * pad - kernel) / stride)) + 1
+def _pooled(side: int, kernel: int, stride: int, pad: int, up: bool) -> int:
+    share = (side + 2 * pad - kernel) / stride
+    count = int(np.ceil(share) if up else np.floor(share)) + 1
     return count - 1 if pad and (count - 1) * stride >= side + pad else count
 
 

@@ -14,7 +14,17 @@ from typing import Final
 from ziggurat.compat.caffe.errors import CaffeError
 from ziggurat.compat.caffe.layers import Layer
 
-__all__ = ["Shape", "Window", "array_shapes", "axis_of", "output_shapes", "reshaped", "slice_points", "window_of"]
+__all__ = [
+    "Shape",
+    "Window",
+    "array_shapes",
+    "axis_of",
+    "output_shapes",
+    "reshaped",
+    "rounds_up",
+    "slice_points",
+    "window_of",
+]
 
 Shape = tuple[int, ...]
 
@@ -52,6 +62,12 @@ def window_of(layer: Layer) -> Window:
     if is_global and (pad != (0, 0) or stride != (1, 1)):
         raise _wrong(layer, "A global pooling has no `pad`, and a `stride` of 1")
     return Window(kernel, stride, pad, dilation, is_global)
+
+
+def rounds_up(layer: Layer) -> bool:
+    """Return whether a pooling has a last window that is not whole: Caffe's rule unless the file says otherwise."""
+    mode = layer.options.choice("round_mode", ("CEIL", "FLOOR"), "CEIL")
+    return mode == "CEIL" and layer.options.flag("ceil_mode", True)
 
 
 def _pair(layer: Layer, name: str, sides: tuple[str, str], default: int, least: int) -> tuple[int, int]:
@@ -251,7 +267,8 @@ def _pooling(layer: Layer, inputs: list[Shape]) -> list[Shape]:
     for side, kernel, stride, pad in zip(sides, window.kernel, window.stride, window.pad):
         if 2 * pad > kernel:
             raise _wrong(layer, "The `pad` of a pooling is at most half of its kernel", f"{pad} and {kernel}")
-        count = -(-(side + 2 * pad - kernel) // stride) + 1
+        whole = side + 2 * pad - kernel
+        count = (-(-whole // stride) if rounds_up(layer) else whole // stride) + 1
         if pad and (count - 1) * stride >= side + pad:
             count -= 1
         if count < 1 or (count - 1) * stride >= side + pad:
@@ -277,12 +294,16 @@ def _lrn(layer: Layer, inputs: list[Shape]) -> list[Shape]:
 
 
 def _scale(layer: Layer, inputs: list[Shape]) -> list[Shape]:
+    if len(inputs) == 2:  # the second one has the batch, too
+        axis = axis_of(layer, "axis", 1, len(inputs[0]) + 1, least=0)
+        if layer.options.flag("bias_term", False) or inputs[0][: len(inputs[1])] != inputs[1] or axis:
+            raise _wrong(
+                layer, f"A `{layer.kind}` with two bottoms has `axis: 0`, no bias, and shapes that begin alike",
+                f"`axis: {axis}`, {inputs[0]} and {inputs[1]}",
+            )  # fmt: skip
+        return [inputs[0]]
     axis = axis_of(layer, "axis", 1, len(inputs[0]) + 1)
-    if len(inputs) == 2:
-        shape = inputs[1] if axis == 1 else ()
-        if layer.options.flag("bias_term", False) or inputs[0][: len(shape)] != shape or axis != 1:
-            raise _wrong(layer, f"A `{layer.kind}` with two bottoms multiplies from the axis 1, without a bias")
-    elif axis - 1 + layer.options.integer("num_axes", 1, -1, 8) > len(inputs[0]):
+    if axis - 1 + layer.options.integer("num_axes", 1, -1, 8) > len(inputs[0]):
         raise _wrong(layer, "`num_axes` is within the axes of the input")
     return [inputs[0]]
 

@@ -7,13 +7,14 @@ labels are none. Shapes are without the batch.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ziggurat.compat.caffe.errors import CaffeError
 from ziggurat.compat.caffe.geometry import Shape, array_shapes, output_shapes
 from ziggurat.compat.caffe.layers import LOSS_KINDS, Layer, NetworkText, select, stages_of
+from ziggurat.compat.caffe.text import Entry, Message, Scalar
 
 __all__ = ["LABEL", "Graph", "Loss", "Node", "build_graph", "check_size", "find_heads"]
 
@@ -23,8 +24,12 @@ LABEL: Final = -1
 _MOST_OF_LAYER: Final = 1 << 26
 _MOST_NUMBERS: Final = 1 << 27
 _MOST_WEIGHTS: Final = 1 << 28
-_KNOWN_LOSSES: Final = ("SoftmaxWithLoss", "EuclideanLoss", "SigmoidCrossEntropyLoss", "ContrastiveLoss")
+_KNOWN_LOSSES: Final = ("SoftmaxWithLoss", "EuclideanLoss", "L1Loss", "SigmoidCrossEntropyLoss", "ContrastiveLoss")
+_USUAL_CLASSES: Final = 10
 _ENDS: Final = ("Accuracy", "Silence", "HDF5Output")
+_IMPLICIT: Final = ("data", "label")
+"""What DIGITS adds layers for, where a network has none."""
+
 _LABEL_NAMES: Final = ("label", "labels", "sim")
 _ADVICE: Final = "Leave it out of the file, or import the part before it with --until LAYER."
 
@@ -99,15 +104,17 @@ def build_graph(
     until: str = "",
     sizes: Mapping[str, Sequence[int]] | None = None,
     usual: Shape | None = None,
+    classes: int = 0,
 ) -> Graph:
     """Return what of a network is converted.
 
     Args:
         network: all layers of the file.
         shape: of an image, (C, H, W); None for what the file says, or what fits the weights.
-        until: name of the last layer that is converted; empty for all.
+        until: name of the last layer that is converted, or several with commas between them; empty for all.
         sizes: layer → shape of its first array, where there are weights.
         usual: shape of an image if neither file nor weights say it; None for an error.
+        classes: ``num_output`` of a last layer without one, as DIGITS leaves it open; 0 if it is not known.
 
     Raises:
         CaffeError: where a layer is not known, or does not fit what it takes; names the line.
@@ -116,18 +123,51 @@ def build_graph(
     image = _image(walk, until)
     shape = shape or walk.shapes.get(image)
     if until:
-        nodes, outputs, losses = _until(walk, until), [], []
-        outputs = [nodes[-1].outputs[0]]
+        nodes, outputs, losses = *_until(walk, until), []
     else:
         losses = [loss for loss in walk.losses if loss.weight]
         outputs = _outputs(walk, losses, image)
         nodes = _needed(walk, outputs)
+    counted = {node.layer.name for node in nodes if _is_open(node.layer)}
+    nodes = [_with_count(node, sizes or {}, classes) for node in nodes]
     graph = Graph(network.name, nodes, image, walk.names, {}, outputs, losses, walk.sources, notes=walk.notes)
     if not until and not losses:
         _without_softmax(graph)
     graph.shapes = _shapes(graph, shape or _fitting_shape(graph, sizes or {}, usual))
     find_heads(graph)
+    _check_counts(graph, counted)
     return graph
+
+
+def _is_open(layer: Layer) -> bool:
+    """Return whether a layer has no ``num_output``: DIGITS sets that of the last layer to the number of classes."""
+    return layer.kind in ("Convolution", "InnerProduct") and not layer.options.has("num_output")
+
+
+def _with_count(node: Node, sizes: Mapping[str, Sequence[int]], classes: int) -> Node:
+    """Return a node whose layer has a ``num_output``: that of its weights, else the number of classes."""
+    layer = node.layer
+    if not _is_open(layer):
+        return node
+    size = sizes.get(layer.name, ())
+    count = (size[1] if layer.options.flag("transpose", False) else size[0]) if len(size) > 1 else 0
+    entry = Entry("num_output", Scalar(str(count or classes or _USUAL_CLASSES)), layer.line)
+    options = Message(layer.options.line or layer.line, [*layer.options.entries, entry], layer.options.kind)
+    return replace(node, layer=replace(layer, options=options))
+
+
+def _check_counts(graph: Graph, counted: Set[str]) -> None:
+    """Raise if a layer whose outputs are no classes has no ``num_output``."""
+    for node in graph.nodes:
+        if node.layer.name not in counted:
+            continue
+        if node.layer.name not in graph.heads:
+            raise CaffeError(
+                f"{_name_of_kind(node.layer)} has no `num_output`.",
+                line=node.layer.line,
+                advice="Only the last layer before a softmax may leave it out: it has as many as the data has classes.",
+            )
+        graph.notes.append(f"`{node.layer.name}` has no `num_output`: it has as many as the data has classes.")
 
 
 def _state(network: NetworkText) -> NetworkText:
@@ -199,6 +239,9 @@ class _Walk:
         return number
 
     def _value(self, layer: Layer, name: str) -> int:
+        if name in _IMPLICIT and name not in self._current:
+            self.notes.append(f"No layer gives `{name}`: it is that of the dataset, as DIGITS adds it.")
+            return self._source(name, None)
         if name not in self._current:
             raise CaffeError(
                 f"The layer `{layer.name[:60]}` takes `{name[:60]}`, which no layer before it gives.",
@@ -248,12 +291,16 @@ def _image(walk: _Walk, until: str) -> int:
     return needed[0]
 
 
-def _until(walk: _Walk, until: str) -> list[Node]:
-    last = next((node for node in walk.nodes if node.layer.name == until), None)
-    if last is None:
-        known = ", ".join(f"`{node.layer.name}`" for node in walk.nodes[:40])
-        raise CaffeError(f"The layer `{until[:60]}` of --until is not in the network.", advice=f"Known: {known}.")
-    return _needed(walk, last.outputs[:1])
+def _until(walk: _Walk, until: str) -> tuple[list[Node], list[int]]:
+    """Return the layers up to one, or to several with commas between their names, and what these give."""
+    nodes = {node.layer.name: node for node in walk.nodes}
+    names = [until] if until in nodes else [name.strip() for name in until.split(",")]
+    for name in names:
+        if name not in nodes:
+            known = ", ".join(f"`{each}`" for each in list(nodes)[:40])
+            raise CaffeError(f"The layer `{name[:60]}` of --until is not in the network.", advice=f"Known: {known}.")
+    outputs = [nodes[name].outputs[0] for name in names]
+    return _needed(walk, outputs), outputs
 
 
 def _outputs(walk: _Walk, losses: Sequence[Loss], image: int) -> list[int]:
@@ -371,6 +418,7 @@ def check_size(layer: Layer, numbers: int, weights: int) -> None:
             f"The network is too large up to `{layer.name[:60]}`: {weights:,} weights and {numbers:,} "
             f"numbers of an image, where {_MOST_WEIGHTS:,} and {_MOST_NUMBERS:,} are the most.",
             line=layer.line,
+            advice="If it takes images of any size, give a smaller one with --input, such as --input 3x224x224.",
         )
 
 

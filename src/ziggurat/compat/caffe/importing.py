@@ -45,6 +45,7 @@ TOLERANCE: Final = 1e-5
 """Largest difference, as a share of the largest output: float32 carries seven digits, and sums differ in order."""
 
 _SAMPLES: Final = 2
+_SHARES: Final = ("Sigmoid", "Softmax")
 _MOST_TEXT_BYTES: Final = 8 << 20
 _TRANSFORM: Final = ("scale", "mirror", "crop_size", "mean_file", "mean_value", "force_color", "force_gray")
 
@@ -110,13 +111,14 @@ class Conversion:
         return rows
 
 
-def convert(files: ImportFiles, options: ImportOptions, *, text: str | None = None) -> Conversion:
+def convert(files: ImportFiles, options: ImportOptions, *, text: str | None = None, classes: int = 0) -> Conversion:
     """Return a converted network; nothing is written.
 
     Args:
         files: what is read.
         options: what a person says.
         text: of the network, where it comes from an editor; None to read the file.
+        classes: ``num_output`` of a last layer without one; 0 for the number of labels.
 
     Raises:
         CaffeError: where a file is damaged, or asks for what an import does not know; names the line.
@@ -134,6 +136,7 @@ def convert(files: ImportFiles, options: ImportOptions, *, text: str | None = No
         until=options.until,
         sizes={name: each[0].shape for name, each in given.items()},
         usual=options.usual_shape,
+        classes=classes or len(labels),
     )
     warnings: list[str] = []
     preparation, fields = _prepared(graph, mean, options.color, warnings, notes)
@@ -181,7 +184,10 @@ def parity(conversion: Conversion, run: Run, *, seed: int = 0) -> dict[str, Any]
             if wanted.size == found.size and _is_last(conversion, node.layer):
                 rows.append({"layer": node.layer.name, "difference": _difference(wanted, found)})
     wanted_outputs = [expected[number] for number in graph.outputs]
-    differences = [_difference(wanted, found) for wanted, found in zip(wanted_outputs, outputs)]
+    kinds = {number: node.layer.kind for node in graph.nodes for number in node.outputs}
+    # Shares are compared on their scale of 0 to 1: of tiny ones, the last digit of the exponent is large.
+    least = [1.0 if kinds.get(number) in _SHARES else 0.0 for number in graph.outputs]
+    differences = [_difference(*each) for each in zip(wanted_outputs, outputs, least)]
     worst = max(differences, default=float("inf"))
     return {
         "samples": _SAMPLES,
@@ -394,13 +400,13 @@ def _is_last(conversion: Conversion, layer: Layer) -> bool:
     return sharing[-1] == layer.name
 
 
-def _difference(wanted: np.ndarray, found: np.ndarray) -> float:
-    """Return the largest difference as a share of the largest value; infinite for other sizes or no numbers."""
+def _difference(wanted: np.ndarray, found: np.ndarray, least: float = 0.0) -> float:
+    """Return the largest difference as a share of the largest value, or of ``least``; infinite for other sizes."""
     if wanted.size != found.size or not wanted.size:
         return float("inf")
     first, second = wanted.reshape(-1).astype(np.float64), found.reshape(-1).astype(np.float64)
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         return 0.0 if np.array_equal(first, second, equal_nan=True) else float("inf")
-    largest = float(np.abs(first).max())
+    largest = max(float(np.abs(first).max()), least)
     gap = float(np.abs(first - second).max())
     return gap / largest if largest > 0 else gap

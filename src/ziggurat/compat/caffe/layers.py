@@ -19,6 +19,7 @@ DATA_KINDS: Final = ("Data", "ImageData", "HDF5Data", "MemoryData", "DummyData",
 LOSS_KINDS: Final = (
     "SoftmaxWithLoss",
     "EuclideanLoss",
+    "L1Loss",
     "SigmoidCrossEntropyLoss",
     "ContrastiveLoss",
     "HingeLoss",
@@ -38,7 +39,7 @@ _CONVOLUTION: Final = (
 _OPTIONS: Final = {
     "Convolution": ("convolution_param", _CONVOLUTION),
     "Deconvolution": ("convolution_param", _CONVOLUTION),
-    "Pooling": ("pooling_param", (*_SPATIAL, "pool", "engine", "global_pooling")),
+    "Pooling": ("pooling_param", (*_SPATIAL, "pool", "engine", "global_pooling", "ceil_mode", "round_mode")),
     "InnerProduct": (
         "inner_product_param",
         ("num_output", "bias_term", "weight_filler", "bias_filler", "axis", "transpose"),
@@ -65,10 +66,14 @@ _OPTIONS: Final = {
     "SoftmaxWithLoss": ("softmax_param", ("engine", "axis")),
     "ContrastiveLoss": ("contrastive_loss_param", ("margin", "legacy_version")),
     "EuclideanLoss": ("euclidean_loss_param", ()),
+    "L1Loss": ("l1_loss_param", ()),
     "SigmoidCrossEntropyLoss": ("sigmoid_cross_entropy_loss_param", ()),
     "Split": ("split_param", ()),
 }
 """Kind of layer that an import knows → its field with options, and the names of these."""
+
+_DEPTHWISE: Final = ("ConvolutionDepthwise", "DepthwiseConvolution")
+"""Names under which other Caffes have a convolution with a group for each channel."""
 
 _OF_LAYERS: Final = (
     *("name", "type", "bottom", "top", "phase", "loss_weight", "param", "blobs", "include", "exclude"),
@@ -209,8 +214,9 @@ class Layer:
 
     @property
     def is_source(self) -> bool:
-        """Whether it reads the data."""
-        return self.kind in DATA_KINDS or (self.kind == "Python" and not self.bottoms)
+        """Whether it reads the data; so do layers of other Caffes that take nothing, such as ``DenseImageData``."""
+        is_other = self.kind not in (*_OPTIONS, *LOSS_KINDS, "Parameter")
+        return self.kind in DATA_KINDS or (is_other and bool(self.tops) and not self.bottoms)
 
 
 @dataclass(frozen=True)
@@ -301,6 +307,8 @@ def _layer(message: Message, is_old: bool) -> Layer:
             f"The layer `{name[:60]}` has no `type`.",
             line=message.line,
         )
+    is_depthwise = kind in _DEPTHWISE
+    kind = "Convolution" if is_depthwise else kind
     bottoms, tops = message.texts("bottom"), message.texts("top")
     if len(bottoms) > _MOST_BLOBS or len(tops) > _MOST_BLOBS:
         raise CaffeError(f"A layer has at most {_MOST_BLOBS} bottoms and tops.", line=message.line)
@@ -316,6 +324,9 @@ def _layer(message: Message, is_old: bool) -> Layer:
         for entry in options.entries:
             if entry.name.endswith("filler") and isinstance(entry.value, Message):
                 entry.value.only(*_FILLER)
+        if is_depthwise and not options.has("group"):
+            count = Entry("group", Scalar(str(options.integer("num_output", 1, 1))), message.line)
+            options = Message(options.line, [*options.entries, count], options.kind)
     return Layer(
         name or f"layer{message.line}",
         kind,

@@ -430,6 +430,8 @@ class _Writer:
             value = f"digits.contrastive_loss({first}, {second}, y, {loss.layer.options.number('margin', 1.0)!r})"
         elif kind == "EuclideanLoss":
             value = f"(({first} - {second}.reshape({first}.shape)) ** 2).sum() / (2 * len({first}))"
+        elif kind == "L1Loss":
+            value = f"({first} - {second}.reshape({first}.shape)).abs().sum() / len({first})"
         elif kind == "SigmoidCrossEntropyLoss":
             same = f"{second}.reshape({first}.shape).to({first}.dtype)"
             reduction = "mean" if norm in ("FULL", "VALID") else "sum"

@@ -27,7 +27,10 @@ class _Import(RequestBody):
     mean: str = Field("", max_length=4096, description="A mean image (`.binaryproto`).")
     labels: str = Field("", max_length=4096, description="Class names, one in each line.")
     solver: str = Field("", max_length=4096, description="A `solver.prototxt`.")
-    until: str = Field("", max_length=300, description="Last layer that is imported; empty: all.")
+    until: str = Field("", max_length=300, description="Last layer that is imported, or several: `A,B`; empty: all.")
+    classes: int = Field(
+        0, ge=0, le=1 << 20, description="`num_output` of a last layer without one; 0: number of labels."
+    )
     input: str = Field("", max_length=40, description="Size of the images, such as `1x28x28`; empty: that of the file.")
     color: Literal["BGR", "RGB"] = "BGR"
     compare: bool = Field(True, description="Whether the network file is compared with Caffe's forward pass.")

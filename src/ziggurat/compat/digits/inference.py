@@ -31,13 +31,19 @@ _Row = tuple[str, dict[str, Any]]
 
 @json_route(router, "POST", "/models/images/classification/classify_one")
 def classify_one(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
-    """Return ``predictions``: the five likeliest classes of ``image_file``, ``image_path`` or ``image_url``, in %."""
+    """Return ``predictions``: the five likeliest classes of ``image_file``, ``image_path`` or ``image_url``, in %.
+
+    As in DIGITS they are what the network gives; no threshold of an operating point changes them.
+    """
     return answer({"predictions": _percent(_one(studio, form, _TOP))})
 
 
 @json_route(router, "POST", "/models/images/classification/classify_many")
 def classify_many(studio: StudioDep, _who: ImageViewerUser, form: Posted) -> Response:
-    """Return ``classifications``: path → the five likeliest classes, of the images in ``image_list``."""
+    """Return ``classifications``: path → the five likeliest classes, of the images in ``image_list``.
+
+    As in DIGITS they are what the network gives; no threshold of an operating point changes them.
+    """
     return answer({"classifications": {name: _percent(row) for name, row in _many(studio, form, _TOP)}})
 
 

@@ -13,6 +13,7 @@ from ziggurat.backends.tensorflow.namespace.proxy import StandInModule, part_of
 from ziggurat.backends.tensorflow.namespace.tensorflow import new_names, user_tensorflow
 from ziggurat.backends.tensorflow.runtime import tf, tf2
 from ziggurat.compat.tf1 import kmeans
+from ziggurat.compat.tf1.estimator import estimator_module
 from ziggurat.compat.tf1.flags import flags_module
 from ziggurat.compat.tf1.mnist import mnist_module, tutorials_module
 from ziggurat.compat.tf1.report import Report
@@ -21,7 +22,6 @@ from ziggurat.compat.tf1.whole_sizes import names_with_whole_sizes
 __all__ = ["AdaptedModule", "script_tensorflow"]
 
 _WITH_SESSION: Final = "Train with a session, or with a trainer of `ziggurat.tf`."
-_GONE: Final = {"estimator": f"TensorFlow dropped estimators. {_WITH_SESSION}"}
 _CONTRIB_GONE: Final = {
     "crf": "Build it from `tf` operations.",
     "cudnn_rnn": "Use `tf.nn.rnn_cell`.",
@@ -118,6 +118,7 @@ def script_tensorflow(report: Report) -> AdaptedModule:
         "app": StandInModule("tf.app", tf.app, names={"flags": flags_module("tf.app.flags")}),
         "compat": compat,
         "contrib": _contrib(base.contrib),
+        "estimator": estimator_module(),
         "examples": tutorials_module(),
         "flags": flags_module("tf.flags"),
         "graph_util": graph_util,
@@ -125,7 +126,7 @@ def script_tensorflow(report: Report) -> AdaptedModule:
         **names_with_whole_sizes(base),
         "python": StandInModule("tf.python", base.python, names={"framework": framework}),
     }
-    whole = StandInModule("tf", base, names=names, gone=_GONE)
+    whole = StandInModule("tf", base, names=names)
     compat.__dict__["v1"] = whole
     return AdaptedModule("tf", whole, report)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -89,38 +90,66 @@ class _Source:
         """Return the record of the network for a size of images."""
         if self._record is not None:
             return self._record
-        return run_lua(self._text, classes=self._classes, shape=shape, hook=self.saved is not None)
+        record = run_lua(self._text, classes=self._classes, shape=shape, hook=self.saved is not None)
+        if not record["is_function"]:  # it is the same for every size
+            self._record = record
+        return record
 
 
 def _read(source: _Source, options: ImportOptions) -> tuple[dict[str, Any], Graph, dict[str, int]]:
     """Return record and layers, for the first size of images that fits."""
     shapes = [options.shape] if options.shape else [*_shapes(source, options)]
     first: CaffeError | None = None
+    is_of_text = True
     for shape in shapes:
-        record = source.record(shape)
         try:
-            return record, *build_torch_graph(record, shape)
-        except CaffeError as error:
+            record = source.record(shape)
+        except CaffeError as error:  # such as an assertion about `params.inputShape`
             first = first or error
+            continue
+        try:
+            return record, *build_torch_graph(record, _cropped(record, shape))
+        except CaffeError as error:
+            first, is_of_text = (error if is_of_text else first), False
     assert first is not None
     raise first
 
 
+def _crop_of(record: Mapping[str, Any]) -> int:
+    crop = record.get("croplen")
+    return int(crop) if isinstance(crop, int | float) and 0 < crop < 1 << 14 else 0
+
+
+def _cropped(record: Mapping[str, Any], shape: Shape) -> Shape:
+    """Return what the network takes of images of a size, which is ``params.inputShape``: their crop if there is one."""
+    crop = _crop_of(record)
+    return (shape[0], crop, crop) if 0 < crop <= min(shape[1:]) else shape
+
+
 def _shapes(source: _Source, options: ImportOptions) -> Iterator[Shape]:
-    """Give sizes of images that the file may be for: that of ``croplen``, that of the dataset, and usual ones."""
+    """Give sizes of images that the file may be for: that of the dataset, one that can be cropped, and usual ones."""
     usual = options.usual_shape
     record = source.record(usual)
-    first = next((each for each in modules_of(record["model"]) if "Convolution" in str(each["kind"])), None)
+    modules = modules_of(record["model"])
+    first = next((each for each in modules if "SpatialConv" in str(each["kind"]) and each["args"]), None)
     channels = first["args"][0] if first is not None else None
-    counts = [int(channels)] if isinstance(channels, int | float) else [3, 1]
-    crop = record.get("croplen")
-    if isinstance(crop, int | float) and 0 < crop < 1 << 14:
-        yield counts[0], int(crop), int(crop)
+    counts = [int(channels)] if isinstance(channels, int | float) else []
+    counts += [each for each in (3, 1) if each not in counts]
     if usual is not None:
         yield usual
-    for side in _SIDES:
-        for count in counts:
+    crop = _crop_of(record)
+    for count in counts:
+        for side in [*((256, crop) if crop else ()), *_SIDES]:
             yield count, side, side
+    # What only reshapes and multiplies tells how many numbers an image has.
+    flat = next((each for each in modules if each["kind"] in ("View", "Reshape", "Linear") and each["args"]), None)
+    numbers = flat["args"][0] if flat is not None else None
+    if isinstance(numbers, int | float) and 1 <= numbers < 1 << 20:
+        for count in (1, 3):
+            side = math.isqrt(int(numbers) // count)
+            if count * side * side == numbers:
+                yield count, side, side
+        yield int(numbers), 1, 1
 
 
 def _with_weights(
@@ -181,11 +210,11 @@ def _prepared(
     """Return what is done to images inside the network, and the fields of a training."""
     shape = graph.shapes[graph.image]
     fields: dict[str, Any] = {}
-    batch, crop = record.get("trainBatchSize"), record.get("croplen")
+    batch, crop = record.get("trainBatchSize"), _crop_of(record)
     if isinstance(batch, int | float) and 1 <= batch <= 1 << 20:
         fields["batch_size"] = int(batch)
-    if isinstance(crop, int | float) and 1 <= crop <= 1 << 14:
-        fields["preprocessing"] = {"crop": int(crop)}
+    if crop:
+        fields["preprocessing"] = {"crop": crop}
         notes.append("`croplen` became the crop of the training.")
     if len(shape) == 3 and shape[0] in (1, 3):
         fields["preprocessing"] = {**fields.get("preprocessing", {"size": [*shape[1:]]}), "channels": shape[0]}

@@ -326,7 +326,10 @@ ELEMENTWISE: Final = {
     "ReLU6": _elementwise(lambda x: np.clip(x, 0, 6), "F.relu6({})"),
     "HardTanh": _elementwise(lambda x: np.clip(x, -1, 1), "F.hardtanh({})"),
     "SoftPlus": _elementwise(lambda x: np.logaddexp(0, x), "F.softplus({})"),
+    "SoftSign": _elementwise(lambda x: x / (1 + abs(x)), "F.softsign({})"),
+    "LogSigmoid": _elementwise(lambda x: -np.logaddexp(0, -x), "F.logsigmoid({})"),
     "Exp": _elementwise(np.exp, "torch.exp({})"),
+    "Log": _elementwise(np.log, "torch.log({})"),
 }
 """Modules without arguments that change each number for itself."""
 

@@ -23,7 +23,7 @@ _MOST_ANSWER_BYTES: Final = 32 << 20
 _COMMAND: Final = (sys.executable, "-m", "ziggurat.compat.torch7.lua_process")
 _PLACE: Final = re.compile(r"network\.lua:(\d+): ?")
 _CALL: Final = re.compile(r"attempt to call (field|method|global|local|upvalue) '([^']{1,80})'")
-_INDEX: Final = re.compile(r"attempt to index (global|local|field|upvalue) '([^']{1,80})' \(a nil value\)")
+_NIL: Final = re.compile(r"attempt to (?:index|concatenate|perform arithmetic on) (\w+) '([^']{1,80})' \(a nil value\)")
 
 
 def run_lua(text: str, *, classes: int = 0, shape: Sequence[int] | None = None, hook: bool = False) -> dict[str, Any]:
@@ -85,12 +85,12 @@ def _error(message: str, line: int) -> TorchError:
             line=line,
             advice="The guide lists the modules of nn that are known. Leave the line out, or write it with these.",
         )
-    if indexed := _INDEX.search(text):
+    if indexed := _NIL.search(text):
         return TorchError(
             f"`{indexed[2]}` has no value here.",
             line=line,
-            advice="A network file has the names of Torch, and neither files nor programs. Give the size of the images "
-            "with --input if the file needs `params.inputShape`.",
+            advice="A network file has the names of Torch, and neither options nor other files; `params` has "
+            "`nclasses`, `ngpus` and `inputShape` (with --input).",
         )
     if "not enough memory" in text:
         return TorchError("The network file used more memory than an import gives it.", line=line)

@@ -297,6 +297,11 @@ def _split(call: _Call, value: Value, axis: int) -> list[int]:
 def _graph(call: _Call, value: Value) -> Value:
     module = call.module
     nodes, inputs, outputs = (module.get(name, ()) for name in ("nodes", "inputs", "outputs"))
+    if not nodes:
+        raise TorchError(
+            "The saved network is an nn.gModule, whose connections an import does not read.",
+            advice="Give its text in Lua, with this file as the weights.",
+        )
     given = [value] if len(inputs) == 1 else call.table(value)
     if len(given) != len(inputs):
         raise call.wrong(f"takes {len(inputs)} tensors", len(given))
@@ -387,6 +392,8 @@ def _convolution(call: _Call, value: Value) -> Value:
 
 def _linear(call: _Call, value: Value) -> Value:
     taken, given = call.integer(0, None, 1), call.integer(1, None, 1)
+    if call.shape(value) == (taken, 1, 1):  # rows of a table, as images of one pixel
+        value = call.reshaped(value, [taken])
     if call.shape(value) != (taken,):
         raise call.wrong(f"takes rows of {taken:,} numbers", call.shape(value))
     has_bias = call.module["has_bias"]
@@ -553,6 +560,12 @@ def _threshold(call: _Call, value: Value) -> Value:
     return call.layer("Threshold", value, "relu", ("value", [call.number(0, 1e-6), call.number(1, 0.0)]))
 
 
+def _leaky(call: _Call, value: Value) -> Value:
+    # LeakyReLU(true) works in place with the usual slope
+    slope = 0.01 if isinstance(call.argument(0), bool) else call.number(0, 0.01)
+    return call.layer("ReLU", value, "relu", ("negative_slope", slope))
+
+
 def _power(call: _Call, value: Value) -> Value:
     options = {
         "MulConstant": lambda: [("scale", call.number(0))],
@@ -597,7 +610,7 @@ _HANDLERS: Final[dict[str, Callable[[_Call, Value], Value]]] = {
     "Narrow": _narrow, "Select": _select,
     **dict.fromkeys(("MulConstant", "AddConstant", "Power", "Square", "Sqrt"), _power),
     "ReLU": _plain("ReLU", "relu"), "Threshold": _threshold, "Abs": _plain("AbsVal", "abs"),
-    "LeakyReLU": lambda call, value: call.layer("ReLU", value, "relu", ("negative_slope", call.number(0, 0.01))),
+    "LeakyReLU": _leaky,
     "ELU": lambda call, value: call.layer("ELU", value, "elu", ("alpha", call.number(0, 1.0))),
     "Tanh": _plain("TanH", "tanh"), "Sigmoid": _plain("Sigmoid", "sigmoid"),
     **{kind: _plain(kind, kind.lower()) for kind in ELEMENTWISE},

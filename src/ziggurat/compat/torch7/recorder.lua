@@ -6,7 +6,7 @@ local source, parameters, runs_hook = ...
 local assert, error, getinfo, getmetatable, ipairs, loadstring, next, pairs = assert, error, debug.getinfo, getmetatable, ipairs, loadstring, next, pairs
 local pcall, rawget, rawset, select, setfenv, setmetatable, tonumber, tostring, type, unpack, xpcall = pcall, rawget, rawset, select, setfenv, setmetatable, tonumber, tostring, type, unpack, xpcall
 local concat, format, floor, gsub, byte = table.concat, string.format, math.floor, string.gsub, string.byte
-local insert, remove, sqrt, find, match = table.insert, table.remove, math.sqrt, string.find, string.match
+local insert, remove, sort, sqrt, min, find, match = table.insert, table.remove, table.sort, math.sqrt, math.min, string.find, string.match
 local MOST, DEEPEST = 5000, 60
 local CHUNK = "network.lua"
 
@@ -81,11 +81,19 @@ function Tensor:nElement()
   return count
 end
 Tensor.numel = Tensor.nElement
-function Tensor:eq(value) return { mask = self, value = number_of(value) } end
+-- `label:eq(0)` chooses numbers, and `label:eq(0):fill(-1)` is what they become where it is set by the same choice.
+local function filled(mask, value)
+  mask.filled = number_of(value)
+  return mask
+end
+function Tensor:eq(value) return { mask = self, value = number_of(value), fill = filled } end
 tensor_meta.__index = Tensor
 tensor_meta.__newindex = function(self, key, value)
   if type(key) == "table" and rawget(key, "mask") == self then
     local ops = rawget(self, "ops")
+    if type(value) == "table" and rawget(value, "mask") == self and rawget(value, "value") == rawget(key, "value") then
+      value = rawget(value, "filled")
+    end
     ops[#ops + 1] = { "replace", rawget(key, "value"), number_of(value), line = line_of_file() }
     return
   end
@@ -317,7 +325,7 @@ local KNOWN = {
   "SpatialZeroPadding", "SpatialCrossMapLRN", "BatchNormalization", "SpatialBatchNormalization", "SpatialDropout", "Dropout",
   "Linear", "View", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "MulConstant", "AddConstant", "ReLU", "ReLU6", "PReLU",
   "ELU", "LeakyReLU", "Threshold", "HardTanh", "SoftPlus", "Tanh", "Sigmoid", "Abs", "Exp", "Square", "Sqrt", "Power", "SoftMax",
-  "SpatialSoftMax", "LogSoftMax", "SpatialLogSoftMax", "OneHot", "LookupTable", "Identity", "Contiguous", "Copy", "gModule",
+  "SpatialSoftMax", "SoftSign", "LogSigmoid", "Log", "LogSoftMax", "SpatialLogSoftMax", "OneHot", "LookupTable", "Identity", "Contiguous", "Copy", "gModule",
   "DataParallelTable", "ClassNLLCriterion", "CrossEntropyCriterion", "SpatialClassNLLCriterion", "SpatialCrossEntropyCriterion",
   "MSECriterion", "BCECriterion", "AbsCriterion", "SmoothL1Criterion", "CosineEmbeddingCriterion", "MarginRankingCriterion",
 }
@@ -335,6 +343,7 @@ local nn = library("nn")
 local cudnn, inn = library("cudnn"), library("inn")
 local nothing = function() end
 cudnn.convert = function(network) return network end
+cudnn.version = 5000
 nn.DataParallelTable = function(...) return new_module("nn", "Sequential") end
 
 local function storage(...)
@@ -342,7 +351,12 @@ local function storage(...)
   local found = {}
   for place, each in ipairs(given) do found[place] = each end
   found.size = nil
-  return setmetatable(found, { __index = { size = function(self, axis) return axis and self[axis] or #self end } })
+  local methods = { size = function(self, axis) return axis and self[axis] or #self end }
+  function methods.apply(self, change)
+    for place = 1, #self do self[place] = change(self[place]) or self[place] end
+    return self
+  end
+  return setmetatable(found, { __index = methods })
 end
 local torch = {
   manualSeed = nothing, setdefaulttensortype = nothing, setnumthreads = nothing, seed = nothing,
@@ -350,6 +364,10 @@ local torch = {
   type = function(value) return is_module(value) and value.package .. "." .. value.kind or type(value) end,
   typename = function(value) return is_module(value) and value.package .. "." .. value.kind or nil end,
   isTensor = function(value) return type(value) == "table" and getmetatable(value) == tensor_meta end,
+  eq = function(value, other)
+    if type(value) ~= "table" or getmetatable(value) ~= tensor_meta then fail("torch.eq compares a tensor with a number") end
+    return value:eq(other)
+  end,
   load = function() fail("torch.load reads a file: give the weights of the network beside it instead") end,
   save = function() fail("torch.save writes a file, which a network file does not do") end,
 }
@@ -378,6 +396,8 @@ local environment = {
     return found
   end,
 }
+loaded.paths.dofile = function() fail("the file reads another file: put the text of that file into this one") end
+environment.paths = loaded.paths
 environment._G = environment
 for _, name in ipairs({ "cudnn", "inn", "cutorch", "optim" }) do environment[name] = loaded[name] end
 getmetatable("").__metatable = false
@@ -500,7 +520,24 @@ local function run()
   local chunk, problem = loadstring(source, "=" .. CHUNK)
   if not chunk then error(problem, 0) end
   setfenv(chunk, environment)
+  local known = {}
+  for name in pairs(environment) do known[name] = true end
   local found = chunk()
+  if found == nil then
+    local names = {}
+    for name, value in pairs(environment) do
+      if not known[name] and type(name) == "string" and match(name, "^[%a_][%w_]*$") and (is_module(value) or type(value) == "function") then
+        names[#names + 1] = name
+      end
+    end
+    sort(names)
+    if names[1] then
+      local call = is_module(environment[names[1]]) and names[1] or names[1] .. "(...)"
+      local listed = concat(names, "`, `", 1, min(#names, 5))
+      fail("the file returns nothing, and it defines `" .. listed .. "`: return the network in its last line, such as `return " .. call .. "`", 0)
+    end
+    fail("the file returns nothing, and not a network or function(params)", 0)
+  end
   local is_function = type(found) == "function"
   if is_function then
     local given = { ngpus = 0, nclasses = parameters.nclasses }

@@ -84,7 +84,8 @@ class ScalarPrinter(Monitor):
         left = "" if not self._left_s else f", about {duration_text(self._left_s)} left"
         title = f"Epoch {self.epoch_num}/{self.trainer.max_epoch}, step {self.global_step}{left}"
         if not self._is_short:
-            return self._print_values(title, values)
+            self._print_values(title, values)
+            return
         tags = [tag for tag in sorted(values) if self._wants(tag) and not _is_said_by_accuracy(tag, values)]
         shown = [f"{metric_title(tag).removeprefix('training ')} {metric_text(tag, values[tag])}" for tag in tags]
         self._print(f"{title}: {', '.join(shown)}" if shown else title)

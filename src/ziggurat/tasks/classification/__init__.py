@@ -93,7 +93,7 @@ class Classification(Task):
         return table_classification_baselines(train_x, train_y, val_x, val_y, context.preprocessing.categories)
 
     def result_arrays(self, context: TaskContext, samples: int, top: int) -> dict[str, np.ndarray]:
-        """Return label, best classes and, where there are not too many, all probabilities."""
+        """Return label, best classes, the decision of an operating point, and all probabilities if not too many."""
         classes = len(context.class_names)
         top = min(top, classes)
         arrays = {
@@ -104,6 +104,8 @@ class Classification(Task):
             "top_classes": np.zeros((samples, top), np.int32),
             "top_scores": np.zeros((samples, top), np.float32),
         }
+        if context.thresholds:
+            arrays["decided"] = np.zeros(samples, np.int32)
         if classes <= _MOST_CLASSES and samples * classes <= _MOST_SCORES:
             arrays["class_scores"] = np.zeros((samples, classes), np.float32, order="F")
         return arrays
@@ -121,7 +123,10 @@ class Classification(Task):
         found = found.astype(np.float32, copy=False)
         ranks = np.argsort(-found, axis=1, kind="stable")
         known = np.take_along_axis(found, np.maximum(labels, 0)[:, None], axis=1)[:, 0]
+        names = context.class_names
+        decisions = [decided_class(row, context.thresholds, names) for row in found] if context.thresholds else []
         return {
+            "decided": np.array([-1 if each["number"] is None else each["number"] for each in decisions], np.int32),
             "labels": labels,
             "label_scores": np.where(labels >= 0, known, np.float32("nan")),
             "predicted": ranks[:, 0],

@@ -31,7 +31,8 @@ from ziggurat.tasks.base import (
 from ziggurat.tasks.baselines import Baseline
 from ziggurat.tasks.metric import Metric
 from ziggurat.tasks.report import SHARE, MetricInfo, Report, ReportChart, ScoreInfo, plain_report
-from ziggurat.tasks.segmentation_metrics import SegmentationMetric, sample_iou
+from ziggurat.tasks.segmentation_metrics import PROBABILITY_STEPS, SegmentationMetric, ThresholdCounts, sample_iou
+from ziggurat.tasks.threshold_choice import ThresholdSamples
 
 __all__ = ["SEGMENTATION", "class_colors", "palette"]
 
@@ -133,6 +134,26 @@ class Segmentation(Task):
         """Return IoU, precision and recall of each class, and their confusion."""
         return [SegmentationMetric(context.class_names, max(255, len(context.class_names)))]
 
+    def evaluation_metrics(self, context: TaskContext) -> Sequence[Metric]:
+        """Return the same; of two classes also the pixels by which a threshold is chosen."""
+        counts = [ThresholdCounts(max(255, len(context.class_names)))] if len(context.class_names) == 2 else []
+        return [*self.metrics(context), *counts]
+
+    def summary_metrics(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return ``metrics``, and apart from them what a threshold is chosen by."""
+        kept = {"threshold_counts": values["threshold_counts"]} if "threshold_counts" in values else {}
+        return {"metrics": {name: value for name, value in values.items() if name not in kept}, **kept}
+
+    def threshold_samples(
+        self, summary: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> Sequence[ThresholdSamples]:
+        """Return the pixels of two classes, by the probability of the second one."""
+        found = np.array(summary.get("threshold_counts", ()), np.int64)
+        if found.shape != (2, len(PROBABILITY_STEPS)):
+            return ()
+        is_right = np.repeat([False, True], len(PROBABILITY_STEPS))
+        return [ThresholdSamples(np.tile(PROBABILITY_STEPS, 2), is_right, int(found[1].sum()), found.ravel())]
+
     def baselines(self, context: TaskContext, train: SplitData, val: SplitData) -> list[Baseline]:
         """Return what the class of the most pixels of the training split reaches, everywhere."""
         classes = len(context.class_names)
@@ -222,7 +243,10 @@ class Segmentation(Task):
     def placed_picture(
         self, context: TaskContext, outputs: Mapping[str, np.ndarray], original_size: tuple[int, int]
     ) -> np.ndarray | None:
-        """Return the predicted mask on the original image: the class with the largest score, between pixels too."""
+        """Return the predicted mask on the original image: the class with the largest score, between pixels too.
+
+        Of two classes with an operating point it is the second one from its threshold on.
+        """
         preprocessing, scores = context.preprocessing, np.asarray(outputs.get("output", ()), np.float32)
         if (
             scores.ndim != 3
@@ -238,11 +262,17 @@ class Segmentation(Task):
         columns = (np.arange(width) + 0.5) * (original_size[1] / width) * scale_x + left - 0.5
         across, down = (each.astype(np.float32) for each in np.meshgrid(columns, rows))
         best, mask = np.full((height, width), -np.inf, np.float32), np.zeros((height, width), np.int64)
+        planes: list[np.ndarray] = []
         for number in range(scores.shape[2]):  # one class at a time: all of a large photo would take gigabytes
             plane = np.ascontiguousarray(scores[..., number])
             found = cv2.remap(plane, across, down, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+            if context.thresholds:  # of two classes
+                planes.append(found)
+                continue
             is_better = found > best
             best[is_better], mask[is_better] = found[is_better], number
+        if planes:
+            mask = binary_mask(np.stack(planes, axis=-1), context.thresholds)
         colors = palette(context.schema)[mask]
         is_seen = np.outer(_is_inside(rows, scores.shape[0]), _is_inside(columns, scores.shape[1]))
         return colors if is_seen.all() else np.dstack([colors, np.where(is_seen, 255, 0).astype(np.uint8)])

@@ -74,7 +74,8 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
         ``format``, ``title``, ``confidence`` (of its importer, from 0 to 1), ``kind``; ``folder`` below the source that
         alone holds data, empty for the source itself; ``counts``: ``train``, ``val``, ``test``, ``total`` and
         ``is_complete`` (False: they are those of the part that was seen); ``is_random``: whether samples are divided by
-        chance, each by itself; ``classes``: ``name`` and ``count`` (None where that is not known yet), the first 200;
+        chance, each by itself; ``classes``: ``name`` and ``count`` (None where that is not known yet), the first 200,
+        of masks: in how many of the ``masks`` that were read it occurs;
         ``colours``: (R, G, B) of each class in a mask, empty if unknown; ``ignore_class``: number in a mask that
         counts for nothing, None for none;
         ``samples``, with their objects and masks: see ``SamplePreviews``;
@@ -123,7 +124,8 @@ def preview_dataset(request: Mapping[str, Any]) -> dict[str, Any]:
             "kind": seen.schema.kind,
             "counts": {**counts, "total": len(catalogue), "is_complete": seen.is_complete},
             "is_random": is_random,
-            "classes": _classes(seen.schema, catalogue) if seen.has_schema else [],
+            "classes": _classes(seen.schema, catalogue, shown) if seen.has_schema else [],
+            "masks": len(shown.masks),
             "colours": [list(color) for color in seen.schema.colours],
             "ignore_class": seen.schema.ignore_class,
             "samples": samples,
@@ -269,8 +271,8 @@ def _divided(seen: _Seen, catalogue: Catalogue, asked: CreationRequest) -> tuple
     return {**counts, **assignment.counts()}, assignment.problems, is_random
 
 
-def _classes(schema: Schema, catalogue: Catalogue) -> list[dict[str, Any]]:
-    counts = catalogue.class_counts()
+def _classes(schema: Schema, catalogue: Catalogue, shown: SamplePreviews) -> list[dict[str, Any]]:
+    counts = shown.classes if shown.masks else catalogue.class_counts()
     names = schema.class_names or tuple(str(number) for number in range(max(counts, default=-1) + 1))
     return [
         {"name": name, "count": counts.get(number, 0) if counts else None}
@@ -308,6 +310,8 @@ class SamplePreviews:
         schema: what the samples mean.
         form: how images would be stored.
         colored: of each image that was shown, whether it has colors; None for one that has a single channel.
+        classes: class number → masks that were read and have it.
+        masks: keys of the samples whose masks were read.
     """
 
     importer: Importer
@@ -316,6 +320,8 @@ class SamplePreviews:
     schema: Schema
     form: ImageForm
     colored: list[bool | None] = field(default_factory=list)
+    classes: Counter[int] = field(default_factory=Counter)
+    masks: list[str] = field(default_factory=list)
 
     def gray_proposal(self) -> list[str]:
         """Return a sentence where all images that were shown are gray, and some are stored with three channels."""
@@ -414,6 +420,8 @@ class SamplePreviews:
     def _strange_values(self, entry: Entry, mask: np.ndarray) -> list[Problem]:
         """Return a problem where a mask has values that no class has; without names, each is a class."""
         values = np.unique(mask)
+        self.masks.append(entry.key)
+        self.classes.update(values[values != self.schema.ignore_class].tolist())
         strange = values[(values >= len(self.schema.class_names)) & (values != self.schema.ignore_class)]
         if not self.schema.class_names or not len(strange):
             return []

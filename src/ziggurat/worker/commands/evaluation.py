@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -168,8 +168,9 @@ def evaluate_split(spec: EvaluateSpec, folder: JobFolder, watch: EventWatch) -> 
     watch.progress("load", 0, 0)
     job = open_trained_job(Path(spec.model), spec.checkpoint or None)
     evaluation = Evaluation(job, spec.split, batch_size=spec.batch_size, named_files=NAMED_FILES)
-    results = SampleResults(job.context, len(evaluation), _TOP)
-    metrics = job.task.metrics(job.context)
+    # What an evaluation says depends on no operating point: it is what one is chosen by.
+    results = SampleResults(replace(job.context, thresholds=()), len(evaluation), _TOP)
+    metrics = job.task.evaluation_metrics(job.context)
     if watch.stop_requested():
         return None
     done = 0

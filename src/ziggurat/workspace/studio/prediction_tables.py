@@ -29,9 +29,10 @@ _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
 def prediction_table(predictions: Predictions, table_format: TableFormat) -> Iterator[bytes]:
     """Yield the table part by part.
 
-    CSV has a line for each sample: split, row, key, the names and numbers of label and predicted class, the score, and
-    class and score of each of the best; of a network that does not classify, split, row, key, score, and a column for
-    each number that its task keeps. A text that a spreadsheet would take for a formula gets an apostrophe in front.
+    CSV has a line for each sample: split, row, key, the names and numbers of label and predicted class, the score,
+    class and score of each of the best, and the decision where an operating point was obeyed; of a network that does
+    not classify, split, row, key, score, and a column for each number that its task keeps. A text that a spreadsheet
+    would take for a formula gets an apostrophe in front.
     JSON is a list of the samples as ``Predictions.samples`` has them; NaN is the text ``NaN`` there.
 
     Args:
@@ -53,7 +54,7 @@ def _csv(predictions: Predictions, parts: Iterator[list[dict[str, Any]]]) -> Ite
     best = range(1, 1 + predictions.top)
     titles = ["split", "row", "key", "label", "label_name", "predicted", "predicted_name", "score"]
     titles += [title for number in best for title in (f"top_{number}_name", f"top_{number}_score")]
-    yield _lines([titles])
+    yield _lines([[*titles, "decision"] if predictions.decided is not None else titles])
     for samples in parts:
         yield _lines([_cells(sample, names) for sample in samples])
 
@@ -88,7 +89,8 @@ def _cells(sample: dict[str, Any], names: list[str]) -> list[Any]:
         _harmless(names[sample["predicted"]]),
         sample["score"],
     ]
-    return cells + [cell for each in sample["top"] for cell in (_harmless(each["name"]), each["score"])]
+    cells += [cell for each in sample["top"] for cell in (_harmless(each["name"]), each["score"])]
+    return [*cells, _harmless(sample["decision"]["class"] or "undecided")] if "decision" in sample else cells
 
 
 def _harmless(text: str) -> str:

@@ -33,7 +33,7 @@ Order = Literal["hardest", "easiest", "surest_wrong", "row"]
 
 _MANY_CLASSES: Final = 5
 _KEPT_CURVES: Final = 256
-_OF_CLASSES: Final = ("label_scores", "scores", "top_classes", "top_scores", "class_scores")
+_OF_CLASSES: Final = ("label_scores", "scores", "top_classes", "top_scores", "class_scores", "decided")
 _OF_ROWS: Final = ("rows", "key_offsets")
 _AGAIN: Final = "Evaluate again."
 
@@ -208,6 +208,11 @@ class Predictions:
         return self._mapped("top_classes"), self._mapped("top_scores")
 
     @cached_property
+    def decided(self) -> np.ndarray | None:
+        """(N) int32: class by the operating point that was obeyed, -1 for undecided; None if none was."""
+        return self._whole("decided") if self._files.array("decided").exists() else None
+
+    @cached_property
     def right(self) -> np.ndarray:
         """(N) bool: whether the model chose the label."""
         return self.labels == self.predicted
@@ -317,7 +322,7 @@ class Predictions:
         if chosen.only:
             left &= self.wrong if chosen.only == "wrong" else self.right
         places = np.flatnonzero(left)
-        return places if chosen.order == "row" else places[self._ranks(chosen.order, places)]
+        return places if chosen.order == "row" else places[_ranks(self, chosen.order, places)]
 
     def surest_of_class(self, class_index: int, limit: int) -> np.ndarray:
         """Return the places of the samples with the highest score of a class, in falling order."""
@@ -333,7 +338,8 @@ class Predictions:
     def samples(self, places: np.ndarray, asked: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Return ``split``, ``row``, ``key`` and ``score`` of samples, and what is known of each.
 
-        That is ``label``, ``predicted`` and ``top`` where the network classifies, else ``values``: array → value.
+        That is ``label``, ``predicted`` and ``top`` where the network classifies, and ``decision`` (``class``,
+        ``number``, ``threshold``) where it obeyed an operating point; else ``values``: array → value.
 
         Args:
             places: of the samples.
@@ -343,7 +349,7 @@ class Predictions:
             return self._task_samples(places, asked or {}) if len(places) else []
         names, split = self.class_names, self.split
         columns = (self.rows, self.labels, self.predicted, self.scores, *self._top)
-        return [
+        found: list[dict[str, Any]] = [
             {
                 "split": split,
                 "row": row,
@@ -360,6 +366,16 @@ class Predictions:
                 self.keys(places.tolist()), *(column[places].tolist() for column in columns), strict=True
             )
         ]
+        if self.decided is not None:
+            (threshold,) = self.summary["operating_point"]["thresholds"].values()
+            for each, number in zip(found, self.decided[places].tolist(), strict=True):
+                known = number >= 0
+                each["decision"] = {
+                    "class": names[number] if known else None,
+                    "number": number if known else None,
+                    "threshold": threshold,
+                }
+        return found
 
     def place_of_row(self, row: int) -> int:
         """Return the place of the sample of a row; rows rise.
@@ -416,16 +432,6 @@ class Predictions:
             for number, (place, row, key) in enumerate(zip(places.tolist(), rows, keys, strict=True))
         ]
 
-    def _ranks(self, order: Order, places: np.ndarray) -> np.ndarray:
-        if order == "easiest":
-            return self._ranks("hardest", places)[::-1]
-        scores = self.scores[places]
-        if order == "surest_wrong":
-            return np.lexsort((-scores, ~self.wrong[places]))
-        known = self.label_scores[places]
-        hardness = np.where(np.isnan(known), scores, known)
-        return np.argsort(np.nan_to_num(hardness, nan=0.0), kind="stable")
-
     def _class_scores(self, class_index: int) -> tuple[np.ndarray, bool]:
         """Return (N) probabilities of a class, and whether they are all known."""
         if self._files.array("class_scores").exists():
@@ -472,3 +478,14 @@ def _in_range(scores: np.ndarray, chosen: SampleFilter) -> np.ndarray:
 def _between(file: IO[bytes], begin: int, end: int) -> bytes:
     file.seek(begin)
     return file.read(end - begin)
+
+
+def _ranks(found: Predictions, order: Order, places: np.ndarray) -> np.ndarray:
+    if order == "easiest":
+        return _ranks(found, "hardest", places)[::-1]
+    scores = found.scores[places]
+    if order == "surest_wrong":
+        return np.lexsort((-scores, ~found.wrong[places]))
+    known = found.label_scores[places]
+    hardness = np.where(np.isnan(known), scores, known)
+    return np.argsort(np.nan_to_num(hardness, nan=0.0), kind="stable")

@@ -217,6 +217,8 @@ def short_names(names: Sequence[str], *, is_sweep: bool = False) -> list[str]:
     if not shared or (not is_sweep and (len(shared) < _LEAST_SHARED or max(map(len, names)) <= _LONG_NAME)):
         return [_middle_cut(name) for name in names]
     first = "" if is_sweep else f"{shared.split(' ')[0][:_LABEL_HEAD]} … "
+    if not is_sweep and len(shared) - len(first) < _LEAST_SHARED:  # dots in place of a short word or two
+        return [_middle_cut(name) for name in names]
     return [_middle_cut(f"{first}{name[len(shared) :]}" if name != shared else name) for name in names]
 
 
@@ -229,7 +231,9 @@ def _shared_start(names: Sequence[str]) -> str:
 def _middle_cut(name: str) -> str:
     if len(name) <= _LONGEST_LABEL:
         return name
-    return f"{name[:_LABEL_HEAD].rstrip()} … {name[-(_LONGEST_LABEL - _LABEL_HEAD - 3) :].lstrip()}"
+    head, tail = name[: _LABEL_HEAD + 1], name[-(_LONGEST_LABEL - _LABEL_HEAD - 2) :]
+    whole_head, whole_tail = head.rpartition(" ")[0], tail.partition(" ")[2]  # whole words, where there are any
+    return f"{whole_head or head[:-1].rstrip()} … {whole_tail or tail[1:].lstrip()}"
 
 
 def _labels(runs: Sequence[Job]) -> list[str]:

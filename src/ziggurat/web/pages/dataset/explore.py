@@ -16,6 +16,7 @@ from ziggurat.operations import datasets
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router
+from ziggurat.web.caches import BackgroundResult, background_results
 from ziggurat.web.pages.dataset.explore_map import map_view
 from ziggurat.web.pages.dataset.explorer_view import chosen_places, explored, shown_sample
 from ziggurat.web.pages.dataset.filters import MOST_CLASSES, ORDERS, PAGE_SIZES, DatasetFilter, filter_of
@@ -24,6 +25,7 @@ from ziggurat.web.pages.dataset.samples import label_as_json
 from ziggurat.web.pages.dataset.view import next_name
 from ziggurat.web.rendering import is_part, page, part, see_other
 from ziggurat.web.urls import address
+from ziggurat.workspace.datasets import MOST_MASKS
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["router"]
@@ -31,6 +33,8 @@ __all__ = ["router"]
 router = new_router()
 
 _LONGEST_NAME: Final = 200
+_MASKS_WAIT_S: Final = 1.0
+_NEEDED_MASKS_WAIT_S: Final = 60.0
 _LONGEST_EDITS: Final = 1 << 20
 
 
@@ -186,10 +190,13 @@ def _explorer(
     if not is_finished(job):
         return see_other(request, f"/datasets/{job_id}")
     with studio.datasets.opened(job_id):  # once for all that follows
-        filter_problem, status = None, 200
+        filter_problem, status, is_counting = None, 200, False
         described = studio.datasets.describe(job_id)
         try:
-            found = explored(studio, job_id, wanted, _mask_numbers(request, studio, job_id, described))
+            masks = _mask_classes(request, studio, job_id, described, is_needed="class_name" in wanted.typed)
+            is_counting = masks is not None and not masks.is_ready
+            numbers = _mask_numbers(request, studio, job_id, described)
+            found = explored(studio, job_id, wanted, numbers, None if masks is None or is_counting else masks.value)
         except ZigguratError as error:
             filter_problem, status = error.as_dict(), status_of(error)
             wanted = wanted.without("split", "class_name", "similar", "area")  # the names that may be unknown
@@ -198,6 +205,7 @@ def _explorer(
             **_correcting(job, found.schema, refused),
             "found": found,
             "wanted": wanted,
+            "is_counting": is_counting,
             "orders": _orders(found, wanted),
             "corrected": set(studio.datasets.boxes.places(job_id)),
         }
@@ -229,6 +237,17 @@ def _mask_numbers(request: Request, studio: Studio, job_id: str, described: Mapp
     found = statistics_result(request, studio, job_id, 0.0)
     masks = found.value.masks if found.is_ready and found.value is not None else None
     return [] if masks is None else sorted(number for number, *_ in masks.shares)
+
+
+def _mask_classes(
+    request: Request, studio: Studio, job_id: str, described: Mapping[str, Any], *, is_needed: bool
+) -> BackgroundResult | None:
+    """Return the classes in the masks, which are read in the background, once; None without masks, or with too many."""
+    if described["kind"] != "segmentation" or sum(described["splits"].values()) > MOST_MASKS:
+        return None
+    wait_s = _NEEDED_MASKS_WAIT_S if is_needed else _MASKS_WAIT_S
+    read = background_results(request)
+    return read.get(("mask-classes", job_id), lambda: studio.datasets.mask_classes(job_id), wait_s=wait_s)
 
 
 def _orders(found: Any, wanted: DatasetFilter) -> list[tuple[str, str]]:

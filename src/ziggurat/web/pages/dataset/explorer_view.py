@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ziggurat.web.pages.dataset.check_findings import problem_title
-from ziggurat.web.pages.dataset.filters import DatasetFilter, Facet, facets_of
+from ziggurat.web.pages.dataset.filters import DatasetFilter, Facet, facets_of, mask_class_value
 from ziggurat.web.pages.dataset.listing import MOST_SIMILAR, Listing, Neighbours
 from ziggurat.web.pages.dataset.predicted import Predicted, SamplePrediction, predicted_of
 from ziggurat.web.pages.dataset.sample_images import (
@@ -21,6 +22,7 @@ from ziggurat.web.pages.dataset.sample_images import (
     tile_size,
 )
 from ziggurat.web.pages.dataset.samples import SampleView, class_title, view_sample
+from ziggurat.workspace.datasets import MaskClasses, sample_filter
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.dataset_maps import DatasetMap, entry_named
 from ziggurat.workspace.studio.datasets import Dataset
@@ -153,7 +155,13 @@ class ShownSample:
         return bool(self.original) and self.fits and (self.sample.entry.source_bytes or 0) <= _DIRECT_BYTES
 
 
-def explored(studio: Studio, job_id: str, wanted: DatasetFilter, mask_numbers: Sequence[int] = ()) -> Explored:
+def explored(
+    studio: Studio,
+    job_id: str,
+    wanted: DatasetFilter,
+    mask_numbers: Sequence[int] = (),
+    masks: MaskClasses | None = None,
+) -> Explored:
     """Return the samples that a filter leaves.
 
     Args:
@@ -161,6 +169,7 @@ def explored(studio: Studio, job_id: str, wanted: DatasetFilter, mask_numbers: S
         job_id: of the dataset.
         wanted: the filter.
         mask_numbers: of the classes in its masks, where they have no names.
+        masks: which classes occur in which masks; None where that is not known.
 
     Raises:
         UnknownNameError: where there is no such split or class.
@@ -168,7 +177,11 @@ def explored(studio: Studio, job_id: str, wanted: DatasetFilter, mask_numbers: S
     """
     predicted = predicted_of(studio, job_id, is_counted=True)
     mapped = studio.maps.find(job_id, wanted.map_id)
-    listing = Listing(studio, job_id, wanted, predicted, mapped)
+
+    def listed(chosen: DatasetFilter) -> Listing:
+        return Listing(studio, job_id, chosen, predicted, mapped)
+
+    listing = listed(wanted)
     entries = listing.page(wanted.offset, wanted.limit)
     with studio.datasets.opened(job_id) as dataset:
         most = max(20, _SHAPES_ON_A_PAGE // max(1, len(entries)))
@@ -184,12 +197,49 @@ def explored(studio: Studio, job_id: str, wanted: DatasetFilter, mask_numbers: S
             all=len(dataset),
             tiles=_marked(tiles_of(studio, dataset, samples, predicted), dataset, wanted, mapped),
             schema=dataset.schema,
-            facets=facets_of(dataset.manifest, wanted, problems, predicted, mapped),
+            facets=facets_of(
+                dataset.manifest,
+                wanted,
+                problems,
+                predicted,
+                mapped,
+                masks=None if masks is None else masks.counts(),
+                within={
+                    name: counts
+                    for name in ("split", "class_name")
+                    if (counts := _within(dataset, wanted.without(name), listed, masks, name))
+                },
+            ),
             predicted=predicted,
             has_groups=any(entry.group for entry in entries) or "group" in wanted.typed,
             legend=_legend(dataset.schema, range(len(dataset.schema.class_names)) or mask_numbers),
             mapped=mapped,
         )
+
+
+def _within(
+    dataset: Dataset,
+    others: DatasetFilter,
+    listed: Callable[[DatasetFilter], Listing],
+    masks: MaskClasses | None,
+    name: str,
+) -> dict[str, int]:
+    """Return the counts of a facet's values among the samples that the other filters leave; empty without one."""
+    if not others.typed:
+        return {}
+    if others.needs_map or others.prediction:
+        numbers = listed(others).numbers()
+        chosen = sample_filter(dataset, {"numbers": json.dumps(numbers.tolist())})
+    else:
+        chosen = sample_filter(dataset, others.chosen)
+    if name == "split":
+        return dataset.catalogue.split_counts(chosen)
+    names = dataset.schema.class_names
+    if masks is not None:
+        counts = masks.counts(dataset.catalogue.column("number", chosen))
+    else:
+        counts = dataset.catalogue.class_counts_of(chosen)
+    return {mask_class_value(number, names): count for number, count in counts.items()}
 
 
 def tiles_of(

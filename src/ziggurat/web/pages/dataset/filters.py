@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ziggurat.formatting import plural
+from ziggurat.web.pages.dataset.samples import class_title
 
 __all__ = ["ORDERS", "PAGE_SIZES", "DatasetFilter", "Facet", "FacetRow", "facets_of", "filter_of"]
 
@@ -176,12 +177,14 @@ class FacetRow:
         text: its name for people.
         count: samples, or objects, that have it.
         is_on: whether it is chosen.
+        within: of those that the other filters leave; None where there are none.
     """
 
     value: str
     text: str
     count: int
     is_on: bool
+    within: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,6 +212,9 @@ def facets_of(
     problems: Mapping[str, tuple[str, int]],
     predicted: Any,
     mapped: Any = None,
+    *,
+    masks: Mapping[int, int] | None = None,
+    within: Mapping[str, Mapping[str, int]] | None = None,
 ) -> list[Facet]:
     """Return what a page offers to choose by.
 
@@ -218,9 +224,17 @@ def facets_of(
         problems: kind → title, and samples that have it.
         predicted: what a model predicted, as ``predicted_of`` returns it; None for nothing.
         mapped: map of the dataset, as ``studio.maps.find`` returns it; None for none.
+        masks: class number → samples whose masks have it; None where that is unknown, or there are no masks.
+        within: field → value → samples, or objects, of those that the other filters leave.
     """
-    found = [*_facets(manifest, wanted, problems, predicted), *(_map_facets(wanted, mapped) if mapped else ())]
-    return [facet for facet in found if facet.rows]
+    found = [*_facets(manifest, wanted, problems, predicted, masks), *(_map_facets(wanted, mapped) if mapped else ())]
+    return [_narrowed(facet, (within or {}).get(facet.name)) for facet in found if facet.rows]
+
+
+def _narrowed(facet: Facet, within: Mapping[str, int] | None) -> Facet:
+    if within is None:
+        return facet
+    return replace(facet, rows=[replace(row, within=within.get(row.value, 0)) for row in facet.rows])
 
 
 def _map_facets(wanted: DatasetFilter, mapped: Any) -> Iterator[Facet]:
@@ -239,13 +253,23 @@ def _map_facets(wanted: DatasetFilter, mapped: Any) -> Iterator[Facet]:
 
 
 def _facets(
-    manifest: Any, wanted: DatasetFilter, problems: Mapping[str, tuple[str, int]], predicted: Any
+    manifest: Any,
+    wanted: DatasetFilter,
+    problems: Mapping[str, tuple[str, int]],
+    predicted: Any,
+    masks: Mapping[int, int] | None,
 ) -> Iterator[Facet]:
     splits, names = manifest.splits, manifest.schema.class_names
     total = sum(note.count for note in splits.values())
     chosen = wanted.value("split")
     yield _facet("Split", "split", [(name, name, note.count) for name, note in splits.items()], wanted, total)
-    if len(names) <= MOST_CLASSES:
+    if masks is not None:
+        found = [
+            (mask_class_value(number, names), class_title(number, names), count) for number, count in masks.items()
+        ]
+        facet = _facet("Class in the mask", "class_name", found, wanted, total)
+        yield facet if wanted.has_all_classes else _largest_of(facet)
+    elif len(names) <= MOST_CLASSES:
         padded = {name: (*note.class_counts, *[0] * len(names)) for name, note in splits.items()}
         counts = [sum(each[at] for name, each in padded.items() if chosen in ("", name)) for at in range(len(names))]
         # A class without samples in the whole dataset, such as the background of COCO, is nothing to choose.
@@ -259,6 +283,11 @@ def _facets(
         named = {"right": "correct", "wrong": "wrong", "doubtful": "likely label errors"}
         found = [(value, named[value], count) for value, count in predicted.counts.items()]
         yield _facet(f"Prediction of {predicted.model_name}", "prediction", found, wanted, predicted.total)
+
+
+def mask_class_value(number: int, names: Sequence[str]) -> str:
+    """Return a class of masks as it stands in an address: its name, or its number where it has none."""
+    return names[number] if number < len(names) else str(number)
 
 
 def _largest_of(facet: Facet) -> Facet:

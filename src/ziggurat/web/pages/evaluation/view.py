@@ -49,7 +49,7 @@ COLUMNS: Final = {
     "recall": "Recall",
     "f1": "F1",
     "ap": "AP",
-    "support": "Images",
+    "support": "Samples",
 }
 _STRIP: Final = 10
 _ROWS: Final = 200

@@ -81,7 +81,7 @@ def failure_of(job: Job) -> Failure | None:
     file, line = _text(known.get("file")), known.get("line")
     number = line if isinstance(line, int) and not isinstance(line, bool) and line > 0 else None
     return Failure(
-        cause=_text(known.get("what")) or _sentence(error) or job.reason,
+        cause=_text(known.get("what")) or _sentence(error, number) or job.reason,
         advice=_text(error.get("advice")),
         file=file,
         line=number,
@@ -104,9 +104,12 @@ def failure_in_code(job: Job) -> dict[str, Any] | None:
     return {**found, "line": failure.line, "lines": failure.lines, "trace": ""}
 
 
-def _sentence(error: Mapping[str, Any]) -> str:
+def _sentence(error: Mapping[str, Any], line: int | None) -> str:
     rule = _text(error.get("rule"))
-    return broken_rule(rule, _text(error.get("received"))) if rule else _text(error.get("message"))
+    if not rule:
+        return _text(error.get("message"))
+    # Errors of older jobs name their line as what came, and the page shows it anyway.
+    return rule if line else broken_rule(rule, _text(error.get("received")))
 
 
 def _text(value: Any) -> str:

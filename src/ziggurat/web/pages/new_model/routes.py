@@ -19,6 +19,7 @@ from ziggurat.server.errors import HTTPError, status_of
 from ziggurat.server.permissions import identity_of, new_router
 from ziggurat.web.caches import image_cache
 from ziggurat.web.drafts import drop_draft, tab_query
+from ziggurat.web.pages.job.view import failure_in_code
 from ziggurat.web.pages.new_model.chosen_data import data_of, task_choice
 from ziggurat.web.pages.new_model.fill_in import (
     apply_fine_tuning,
@@ -33,7 +34,6 @@ from ziggurat.web.pages.new_model.fill_in import (
     undo_recipe,
 )
 from ziggurat.web.pages.new_model.folds import folds_of
-from ziggurat.web.pages.job.view import failure_in_code
 from ziggurat.web.pages.new_model.form import ModelForm, clone_form, first_form, model_fields, posted_form
 from ziggurat.web.pages.new_model.kept import (
     LAST,

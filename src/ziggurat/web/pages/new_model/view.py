@@ -365,12 +365,12 @@ def _network(
     }
 
 
-def _short_count(count: int) -> str:
+def _short_count(count: float) -> str:
     """Return a large count in three digits: ``11.7 M``."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if count >= size:
             return f"{count / size:.3g} {unit}"
-    return str(count)
+    return f"{count:.0f}"
 
 
 def _unknown_network(value: str) -> dict[str, Any]:

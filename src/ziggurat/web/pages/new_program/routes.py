@@ -15,6 +15,7 @@ from ziggurat.operations.models import create_program
 from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.permissions import new_router, require
 from ziggurat.web.forms import FieldError
+from ziggurat.web.pages.job.view import failure_in_code
 from ziggurat.web.pages.new_program.form import (
     ProgramForm,
     cloned_form,
@@ -24,7 +25,6 @@ from ziggurat.web.pages.new_program.form import (
     submitted_field,
     take_upload,
 )
-from ziggurat.web.pages.job.view import failure_in_code
 from ziggurat.web.rendering import page, part, see_other
 from ziggurat.workspace.network_checks import check_syntax
 from ziggurat.workspace.programs import MOST_BYTES
