@@ -161,8 +161,9 @@ def _add(path: Path, workspace: Path, found: dict[str, Input]) -> Path | None:
     files = {entry.name: entry} if is_file else dict(_files(entry))
     folder = entry.parent if is_file else entry
     manifest = _manifest(entry)
+    kind = _KINDS[place.partition("/")[0]] if is_of_a_kind else "folder"
     found[place] = Input(
-        title=f"{_KINDS[parts[0]] if is_of_a_kind else 'folder'} {entry.name if manifest is None else manifest.name}",
+        title=f"{kind} {entry.name if manifest is None else manifest.name}",
         folder=folder,
         target=folder.relative_to(workspace).as_posix(),
         key=_hash(files) if manifest is None else manifest.id,
