@@ -132,7 +132,7 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(path, record_format):
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path, record_format):
-    with pytest.raises(StorageError, match=r"Make `.*nowhere` first"):
+    with pytest.raises(StorageError, match=r"the folder `.*nowhere` does not exist"):
         create_records(tmp_path / "nowhere" / "store", record_format)
 
 
