@@ -16,7 +16,7 @@ RECORDED = (
     "c0fe63a44f80",
     "1638e8143ca7",
 )
-"""Digests of 250 plans each, made by the scheduler that computed each answer anew; then anew for several nodes of a cluster."""
+"""Digests of 250 plans each; the first ones were made by the scheduler that computed each answer anew."""
 
 
 def clock(moment, now):
