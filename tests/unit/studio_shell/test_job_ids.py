@@ -8,6 +8,7 @@ pytest.importorskip("sqlalchemy", reason="the extra `studio` is not installed")
 pytest.importorskip("argon2", reason="the extra `studio` is not installed")
 
 from tests.unit.studio_samples import add_pets
+from ziggurat.entities import ResourceRequest
 from ziggurat.errors import JobError, SpecError, StorageError
 from ziggurat.settings import Settings
 from ziggurat.specs import parse_spec
@@ -80,7 +81,12 @@ def test_sweeps_of_200_jobs_in_one_second(tmp_path):
     submitted = []
     for _ in range(3):
         make_jobs(
-            request, tmp_path / "jobs", lambda new: submitted.append(new), owner="anna", now=NOW, needs=lambda _: None
+            request,
+            tmp_path / "jobs",
+            lambda new: submitted.append(new),
+            owner="anna",
+            now=NOW,
+            needs=lambda _: ResourceRequest(),
         )
     assert len({new.id for new in submitted}) == 600
     assert [new.spec["learning_rate"] for new in submitted[:200]] == rates
@@ -98,7 +104,7 @@ def test_sweep_that_fails_removes_only_what_it_made(tmp_path):
             raise error
 
     with pytest.raises(SpecError):
-        make_jobs(request, tmp_path / "jobs", submit, owner="", now=NOW, needs=lambda _: None)
+        make_jobs(request, tmp_path / "jobs", submit, owner="", now=NOW, needs=lambda _: ResourceRequest())
     assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["other"]
 
 
