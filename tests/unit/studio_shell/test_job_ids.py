@@ -26,6 +26,8 @@ from ziggurat.workspace.studio.bootstrap import open_studio
 NOW = 1_795_276_800.0
 TRAINING = {"kind": "train", "version": 1, "name": "tiny", "backend": "null", "network": "mlp", "data": "digits"}
 
+NO_NEEDS = ResourceRequest()
+
 
 def test_ids_sort_by_time():
     stamps = (NOW, NOW + 1, NOW + 3600, NOW + 86_400 * 40)
@@ -86,7 +88,7 @@ def test_sweeps_of_200_jobs_in_one_second(tmp_path):
             lambda new: submitted.append(new),
             owner="anna",
             now=NOW,
-            needs=lambda _: ResourceRequest(),
+            needs=lambda _: NO_NEEDS,
         )
     assert len({new.id for new in submitted}) == 600
     assert [new.spec["learning_rate"] for new in submitted[:200]] == rates
@@ -104,7 +106,7 @@ def test_sweep_that_fails_removes_only_what_it_made(tmp_path):
             raise error
 
     with pytest.raises(SpecError):
-        make_jobs(request, tmp_path / "jobs", submit, owner="", now=NOW, needs=lambda _: ResourceRequest())
+        make_jobs(request, tmp_path / "jobs", submit, owner="", now=NOW, needs=lambda _: NO_NEEDS)
     assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["other"]
 
 
