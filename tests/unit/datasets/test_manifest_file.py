@@ -171,7 +171,7 @@ def test_a_manifest_is_written_once(manifest, tmp_path):
     with pytest.raises(StorageError, match="nothing is ever overwritten"):
         replace(manifest, name="other").save(tmp_path)
     assert Manifest.load(tmp_path) == saved
-    with pytest.raises(StorageError, match="into a folder that exists"):
+    with pytest.raises(StorageError, match="does not exist"):
         manifest.save(tmp_path / "none")
 
 
