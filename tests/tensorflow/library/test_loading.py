@@ -127,7 +127,7 @@ def test_tutorial_67_other_names_are_trained_anew(plain: str) -> None:
     assert np.array_equal(by_rule["new/linear/b"], B)
     by_name = loaded(SaverRestore(plain, rename={"linear/b": "new/linear/b"}), get_cost=renamed)
     assert np.array_equal(by_name["new/linear/b"], B)
-    with pytest.raises(ConfigurationError, match="apart"):
+    with pytest.raises(ConfigurationError, match="get the same name"):
         loaded(SaverRestore(plain, rename=[("/[Wb]$", "/x")]))
 
 
@@ -244,7 +244,7 @@ def test_pickles_with_code_are_refused(tmp_path: Path) -> None:
 
 def test_metagraph_names_what_prediction_needs(plain: str) -> None:
     assert params_of_metagraph(f"{plain}.meta") == ["linear/W", "linear/b"]
-    with pytest.raises(CheckpointError, match=r"\.meta"):
+    with pytest.raises(CheckpointError, match="is no metagraph"):
         params_of_metagraph(f"{plain}.index")
 
 
