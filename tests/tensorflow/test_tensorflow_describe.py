@@ -81,7 +81,7 @@ def test_an_error_names_the_users_line(tmp_path: Path) -> None:
     with pytest.raises(NetworkCodeError, match=r"Did you mean `slim\.flatten`") as caught:
         describe({"network": str(path)})
     line = SMALL[: SMALL.index("slim.flatten")].count("\n") + 1
-    assert f"{path}, line {line}: net = slim.flaten(net)" in str(caught.value)
+    assert f"{path}, line {line}, `net = slim.flaten(net)`: " in str(caught.value)
     assert caught.value.details["traceback"].startswith("Traceback (most recent call last):")
 
 

@@ -102,7 +102,7 @@ def test_a_trainer_trains_once() -> None:
 
 def test_what_is_no_callback_is_refused_with_advice() -> None:
     with own_graph():
-        with pytest.raises(UsageError, match="the class RunUpdateOps"):
+        with pytest.raises(UsageError, match="The class RunUpdateOps"):
             Trainer().register_callback(RunUpdateOps)  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="CallbackFactory"):
             Trainer().register_callback(print)  # type: ignore[arg-type]
@@ -155,7 +155,7 @@ def test_numbers_out_of_the_range_of_an_input_are_refused() -> None:
         source = FeedInput([[[300]]])
         source.setup([tf.TensorSpec((None,), tf.uint8, "x")])
         source.get_input_tensors()
-        with pytest.raises(DataError, match="`x` is of type uint8"):
+        with pytest.raises(DataError, match="the input `x` of type uint8"):
             next(iter(source.batches()))
 
 

@@ -122,7 +122,7 @@ def test_offline_predictor_of_a_model_returns_its_input() -> None:
 
 
 def test_predictors_say_what_does_not_fit() -> None:
-    with pytest.raises(ConfigurationError, match="outputs"):
+    with pytest.raises(ConfigurationError, match="output_names=None names no output"):
         config(output_names=None)
     with pytest.raises(ConfigurationError, match="both"):
         config(model=Model())

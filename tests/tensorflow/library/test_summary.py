@@ -269,7 +269,7 @@ def test_summaries_of_parameters_and_activations() -> None:
 
 
 def test_summaries_that_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="A summary is one of scalar"):
+    with pytest.raises(ConfigurationError, match="curve is no type of summary; these are scalar"):
         add_tensor_summary(tf.ones([]), ["curve"])
     with pytest.raises(ConfigurationError, match=r"of single numbers \(received: `many` with shape \(3,\)"):
         add_moving_summary(tf.ones([3], name="many"))

@@ -416,7 +416,7 @@ def test_an_error_of_the_data_ends_the_training(source: Any) -> None:
 
 def test_a_batch_of_another_shape_is_refused() -> None:
     data = [[np.zeros((4, 7), np.float32), np.zeros(4, np.float32)]]
-    with own_graph(), pytest.raises(Exception, match="input `x` has shape") as error:
+    with own_graph(), pytest.raises(Exception, match="does not fit the input `x` of shape") as error:
         trained(SimpleTrainer(), LinearModel(), FeedInput(data), steps=2)
     assert "(4, 7)" in str(error.value)
 
@@ -452,7 +452,7 @@ def test_model_names_what_it_lacks() -> None:
     class Nothing(ModelDesc):
         pass
 
-    with pytest.raises(ConfigurationError, match="without `inputs`"):
+    with pytest.raises(ConfigurationError, match="has no `inputs`"):
         Nothing().get_input_signature()
 
 
