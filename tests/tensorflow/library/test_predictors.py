@@ -124,14 +124,14 @@ def test_offline_predictor_of_a_model_returns_its_input() -> None:
 def test_predictors_say_what_does_not_fit() -> None:
     with pytest.raises(ConfigurationError, match="output_names=None names no output"):
         config(output_names=None)
-    with pytest.raises(ConfigurationError, match="both"):
+    with pytest.raises(ConfigurationError, match="Both a model and a tower"):
         config(model=Model())
     with pytest.raises(ConfigurationError, match="signature"):
         config(input_signature=None)
     with pytest.raises(UnknownNameError, match="logits"):
         OfflinePredictor(config(output_names=["logit"]))
     predict = OfflinePredictor(config())
-    with pytest.raises(UsageError, match="1 input"):
+    with pytest.raises(UsageError, match="this predictor takes 1"):
         predict(X, X)
     with pytest.raises(DataError, match="shape"):
         predict(X[:, :3])

@@ -55,8 +55,8 @@ def test_a_text_is_no_list_of_names(names: dict[str, str]) -> None:
 
 def test_an_export_checks_its_inputs_before_it_writes(tmp_path: Path) -> None:
     exporter = ModelExporter(_config(), check_inputs=[])
-    with pytest.raises(UsageError, match="takes 1 input"):
+    with pytest.raises(UsageError, match="this predictor takes 1"):
         exporter.export_compact(str(tmp_path / "graph.pb"))
-    with pytest.raises(UsageError, match="takes 1 input"):
+    with pytest.raises(UsageError, match="this predictor takes 1"):
         exporter.export_serving(str(tmp_path / "served"))
     assert not list(tmp_path.iterdir())
