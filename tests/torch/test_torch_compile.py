@@ -37,5 +37,5 @@ def test_a_compiled_network_trains_alike_and_resumes() -> None:
 
 def test_a_missing_compiler_is_told_before_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(ConfigurationError, match=r"no `no-such-compiler` on the path.*Install g\+\+"):
+    with pytest.raises(ConfigurationError, match=r"no C\+\+ compiler `no-such-compiler` on the path.*Install g\+\+"):
         build(options={"compile": True})

@@ -131,7 +131,7 @@ def test_errors_name_the_users_line(tmp_path: Path) -> None:
     path.write_text(SMALL.replace("self.conv1(x", "self.conf1(x"))
     with pytest.raises(NetworkCodeError, match=r"no attribute 'conf1'") as caught:
         describe({"network": str(path), "backend": "torch"})
-    assert f"{path}, line 11: " in str(caught.value)
+    assert f"{path}, line 11, `x = F.max_pool2d(" in str(caught.value)
     with pytest.raises(UnknownNameError, match="Did you mean `lenet`"):
         describe({"network": "lennet", "backend": "torch"})
 

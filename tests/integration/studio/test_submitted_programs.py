@@ -76,7 +76,7 @@ def test_a_program_that_fails_says_its_line(server, tmp_path, capsys):
     script = tmp_path / "bad.py"
     script.write_text("import sys\n\nsys.argv[7]\n")
     assert main(["submit", str(script), "--server", server, "--wait"]) == 10
-    assert "bad.py, line 3: IndexError: list index out of range." in capsys.readouterr().err
+    assert "bad.py, line 3: IndexError: list index out of range (received: `sys.argv[7]`)." in capsys.readouterr().err
 
 
 def test_a_submitted_program_is_stopped_and_resumed(server, project, capsys):
