@@ -109,7 +109,7 @@ def test_an_embedding_gives_no_class_scores() -> None:
     ("text", "message", "advice"),
     [
         ("x = 1\n", "defines a class named exactly `UserModel`", "let it inherit `Tower` or `nn.Module`"),
-        ("class UserModel:\n    pass\n", "`UserModel` inherits object, not `Tower` or `nn.Module`", "class UserModel(Tower)"),
+        ("class UserModel:\n    pass\n", "inherits object, not `Tower` or `nn.Module`", "class UserModel(Tower)"),
         (
             "class UserModel(Tower):\n    pass\n",
             "has no `inference`, which a `UserModel",
