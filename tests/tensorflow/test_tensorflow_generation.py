@@ -120,7 +120,7 @@ def test_what_cannot_be_generated(job: str, request_: dict, error: type[Exceptio
 
 def test_a_classifier_generates_nothing(tmp_path: Path) -> None:
     job = str(quick_job(tmp_path / "job", "lenet"))
-    with pytest.raises(UsageError, match="`count` is for a network with inputs beside its samples"):
+    with pytest.raises(UsageError, match="has no inputs beside its samples"):
         predict({"folder": job, "count": 2})
     files = save_pictures(tmp_path, digit_pictures()[0][:1])
     found = predict({"folder": job, "images": files, "pictures": str(tmp_path / "made")})
