@@ -410,8 +410,8 @@ def test_plain_numbers_of_an_optimizer_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({}, "neither"),
-        ({"loss": functional.cross_entropy, "batch_loss": len}, "both"),
+        ({}, "Neither"),
+        ({"loss": functional.cross_entropy, "batch_loss": len}, "Both"),
         ({"loss": functional.cross_entropy, "scalars": ["accuracy"]}, "functions"),
         ({"batch_loss": lambda batch: {"loss": 1}}, "cost"),
         ({"batch_loss": lambda batch: torch.zeros(())}, "without a gradient"),
