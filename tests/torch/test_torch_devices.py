@@ -217,6 +217,19 @@ def test_values_are_those_of_the_whole_batch():
     three.close()
 
 
+def test_recorded_numbers_are_those_of_the_whole_batch():
+    given, found = uneven_batches(3), []
+    for devices in (1, 2):
+        program = build(devices=devices)
+        program.record(("cost", "accuracy"), ())
+        for each in given:
+            program.step(each, ())
+        found.append(program.recorded())
+        program.close()
+    np.testing.assert_allclose(found[1]["accuracy"], found[0]["accuracy"], atol=1e-6)
+    np.testing.assert_allclose(found[1]["cost"], found[0]["cost"], rtol=1e-5)
+
+
 def test_random_numbers_differ_by_device_and_not_by_run():
     first, second = build(SMALL, 2), build(SMALL, 2)
     same = [np.concatenate([each[:1]] * 32) for each in batches(1, 32)[0]]

@@ -124,7 +124,7 @@ def test_an_error_of_a_network_on_another_device_is_raised():
 def test_a_process_that_ends_ends_the_training():
     error = error_of_a_step(build(network(BAD_ROW + "os._exit(3)")))
     assert isinstance(error, TrainingError)
-    assert "on cpu:1, it ended with code 3" in str(error)
+    assert "on cpu:1 has ended: it ended with code 3" in str(error)
 
 
 @pytest.mark.timeout(600)
@@ -143,7 +143,7 @@ def test_a_killed_process_ends_the_training():
 def test_a_process_that_hangs_ends_the_training_with_its_stack():
     program = build(network(BAD_ROW + "threading.Event().wait(600)"), options={"device_timeout_s": 1})
     error = error_of_a_step(program)
-    assert "the process on cpu:1 did not answer" in str(error)
+    assert "The process on cpu:1 did not answer" in str(error)
     assert 'File "net.py"' in full_text(error)
 
 

@@ -126,7 +126,8 @@ class SharedProgram(TorchProgram):
                     rows[name].append(value)
                 else:
                     place = self._places[name]
-                    part = value.float() * share
+                    mean = self._means_of_rows(name, value[None])[0] if value.ndim else value
+                    part = mean.float() * share
                     numbers[place] = numbers[place] + part if place in numbers else part
         if not own and self._scaler is not None:  # it is made ready by what it scales
             self._scaler.scale(torch.zeros((), device=self.options.device))
