@@ -29,13 +29,14 @@ def start_blind_node(machines: Machines, name: str) -> subprocess.Popen[bytes]:
     path = os.pathsep.join([str(Path(__file__).parent), str(plugins)])
     ray = [str(Path(sys.executable).parent / "ray"), "start", f"--address={machines.cluster.address}", "--block"]
     shape = ["--num-cpus=2", f"--labels=name={name}", f"--object-store-memory={80 << 20}", "--disable-usage-stats"]
-    return subprocess.Popen(
-        ["unshare", "--map-root-user", "--mount", "sh", "-c", HIDDEN, "sh", str(machines.workspace), *ray, *shape],
-        env={**os.environ, "PYTHONPATH": path, "RAY_AUTH_TOKEN_PATH": str(token)},
-        stdout=(machines.home / "node.log").open("wb"),
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    with (machines.home / "node.log").open("wb") as log:
+        return subprocess.Popen(
+            ["unshare", "--map-root-user", "--mount", "sh", "-c", HIDDEN, "sh", str(machines.workspace), *ray, *shape],
+            env={**os.environ, "PYTHONPATH": path, "RAY_AUTH_TOKEN_PATH": str(token)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 @pytest.fixture(scope="module")
