@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from ziggurat.cluster.exchange import APPENDED, Reply, Request, mirrored_files, read_text
 from ziggurat.cluster.inputs import Input, inputs_of
 from ziggurat.cluster.mirror import Mirror
+from ziggurat.cluster.node_cache import inner_path
 from ziggurat.entities import EXIT_STOPPED
 from ziggurat.errors import StorageError, ZigguratError
 from ziggurat.formatting import as_bytes, as_percent, as_rough_duration
@@ -330,7 +331,7 @@ class FollowedJob:
     def _take_openings(self) -> None:
         """Add the uses of test splits on the node to the logs of their datasets."""
         for name, data in self.worker.added().items():
-            with (self._place.workspace / name).open("ab") as file:
+            with (self._place.workspace / inner_path(name)).open("ab") as file:
                 file.write(data)
 
     @property

@@ -17,7 +17,7 @@ from ziggurat.entities.jobs import disk_reserve_bytes
 from ziggurat.errors import JobError, StorageError, UsageError
 from ziggurat.formatting import as_bytes
 
-__all__ = ["NodeCache", "inner_path"]
+__all__ = ["NodeCache", "inner_path", "try_lock"]
 
 _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 
@@ -63,9 +63,8 @@ class NodeCache:
         self.give_up()
         with storage_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.folder / f".{key}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        if not _is_locked(lock):
-            os.close(lock)
+            lock = try_lock(self.folder / f".{key}.lock")
+        if lock is None:
             return "taken"
         self._lock, self._key, self._written = lock, key, {}
         try:
@@ -193,15 +192,14 @@ class NodeCache:
         return False
 
     def _remove_half_copies(self) -> None:
-        """Remove what killed processes left: a copy in the making is that of whoever has its lock."""
+        """Remove the unfinished copies of killed processes; a live process holds the lock of its copy."""
         for path in self.folder.glob(".*.lock"):
-            lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                # The own lock cannot be had twice, and what lies under it is half a copy of before.
-                if _is_locked(lock) or path.name == f".{self._key}.lock":
-                    shutil.rmtree(path.with_suffix(".part"), ignore_errors=True)
-                    shutil.rmtree(path.with_suffix(".gone"), ignore_errors=True)
-            finally:
+            is_own = path.name == f".{self._key}.lock"  # nothing is copied under it yet
+            lock = None if is_own else try_lock(path)
+            if is_own or lock is not None:
+                shutil.rmtree(path.with_suffix(".part"), ignore_errors=True)
+                shutil.rmtree(path.with_suffix(".gone"), ignore_errors=True)
+            if lock is not None:
                 os.close(lock)
 
 
@@ -217,12 +215,15 @@ def inner_path(name: str) -> PurePosixPath:
     return path
 
 
-def _is_locked(lock: int) -> bool:
+def try_lock(path: Path) -> int | None:
+    """Return the descriptor of a file that is locked until it is closed; None if another process holds the lock."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
-    return True
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def _is_used(copy: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import socket
@@ -15,7 +14,7 @@ from typing import Any, Final
 from ziggurat.atomic import atomic_write_text
 from ziggurat.cluster.exchange import Reply, Request
 from ziggurat.cluster.lease import Lease, start_guard
-from ziggurat.cluster.node_cache import NodeCache, inner_path
+from ziggurat.cluster.node_cache import NodeCache, inner_path, try_lock
 from ziggurat.cluster.node_folder import NodeFolder
 from ziggurat.entities import Share, WorkerRef
 from ziggurat.errors import JobError
@@ -68,7 +67,7 @@ class NodeWorker:
         self._place = Path(root) / (f"{job_id}-{attempt}-rank{rank}" if rank else f"{job_id}-{attempt}")
         self.folder = self._place / JOBS_FOLDER / job_id
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._held = _locked(self._place / _HELD)
+        self._held = try_lock(self._place / _HELD)
         self._root, self._cache = Path(root), NodeCache(cache_of(root), cache_bytes)
         self._lease, self._lease_s = Lease(self.folder), lease_s
         self._command, self._attempt = tuple(command), attempt
@@ -133,22 +132,24 @@ class NodeWorker:
         return {name: data for name, data in found.items() if data}
 
     def _remove_links_of_ended(self) -> None:
-        """Remove links to the cache of attempts that nobody holds any more: what was killed did not remove its own."""
+        """Remove the links into the cache that attempts left whose process was killed, so that it can evict again."""
         for place in self._root.iterdir():
             if place != self._place and (place / _HELD).exists():
                 with suppress(OSError):  # another process removes it
                     self._remove_links(place)
 
     def _remove_links(self, place: Path) -> None:
-        lock = _locked(place / _HELD)
+        lock = try_lock(place / _HELD)
         if lock is None:
             return
-        ages = [Lease(folder).age_s() for folder in (place / JOBS_FOLDER).glob("*")]
-        if min(ages, default=float("inf")) > _LEASES * self._lease_s:  # the worker has ended, too
-            for each in place.iterdir():
-                if each.is_dir() and not each.is_symlink() and each.name != JOBS_FOLDER:
-                    shutil.rmtree(each, ignore_errors=True)
-        os.close(lock)
+        try:
+            ages = [Lease(folder).age_s() for folder in (place / JOBS_FOLDER).glob("*")]
+            if min(ages, default=float("inf")) > _LEASES * self._lease_s:  # the worker has ended, too
+                for each in place.iterdir():
+                    if each.is_dir() and not each.is_symlink() and each.name != JOBS_FOLDER:
+                        shutil.rmtree(each, ignore_errors=True)
+        finally:
+            os.close(lock)
 
     # ---- the worker
 
@@ -228,14 +229,3 @@ class NodeWorker:
 def cache_of(root: Path) -> Path:
     """Return the folder of a node's cache."""
     return Path(root) / _CACHE
-
-
-def _locked(path: Path) -> int | None:
-    """Return the descriptor of a file that is locked now, for as long as this process lives; None if it was before."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor

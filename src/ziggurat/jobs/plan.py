@@ -120,7 +120,7 @@ def in_order(jobs: Iterable[Job]) -> list[Job]:
 
 
 def _with_choice(job: Job, placed: tuple[Share, ...] | Waiting) -> tuple[Share, ...] | Waiting:
-    """Return an answer that says so where a job waits for an accelerator only because nobody chose a device."""
+    """Return the answer; a job that waits for a GPU though no device was selected is told that any will do."""
     is_open = job.needs.devices == 1 and job.spec.get("devices") == []
     if isinstance(placed, Waiting) and is_open and gpus_text(1) in placed.reason:
         return replace(placed, reason=f"{placed.reason}; {ANY_GPU_WILL_DO}")

@@ -172,7 +172,7 @@ class Estimator:
             if seconds is None and config.save_checkpoints_steps is None:
                 seconds = 600
             if max_steps is not None and (newest := self.latest_checkpoint()) and _step_of(newest) >= max_steps:
-                tf.logging.info("Skipping training since max_steps has already saved.")
+                tf.logging.info("No step is left: the checkpoint has reached max_steps, %d.", max_steps)
                 return self
             with tf.train.MonitoredTrainingSession(
                 checkpoint_dir=self.model_dir,
@@ -188,7 +188,7 @@ class Estimator:
                 loss = None
                 while not session.should_stop():
                     _, loss = session.run([spec.train_op, spec.loss])
-            tf.logging.info("Loss for final step: %s.", loss)
+            tf.logging.info("The loss of the last step is %s.", loss)
         return self
 
     def evaluate(
@@ -215,7 +215,7 @@ class Estimator:
                     session.run(updates)
                     done += 1
         found = dict(last.final_ops_values)
-        tf.logging.info("Saving dict for global step %d: %s", found["global_step"], _text(found))
+        tf.logging.info("Evaluated at step %d: %s", found["global_step"], _text(found))
         writer = tf.summary.FileWriterCache.get(str(Path(self.model_dir) / (f"eval_{name}" if name else "eval")))
         numbers = {key: value for key, value in found.items() if key != "global_step" and np.ndim(value) == 0}
         summary = [tf.Summary.Value(tag=key, simple_value=float(value)) for key, value in numbers.items()]
@@ -268,7 +268,7 @@ class Estimator:
         found = self.latest_checkpoint()
         if found is None:
             # TensorFlow's type: scripts catch it.
-            raise ValueError(f"Could not find trained model in model_dir: {self.model_dir}.")
+            raise ValueError(f"`{self.model_dir}` has no checkpoint: call `train` first, or give `checkpoint_path`.")
         return found
 
     def _graph(self) -> Any:
@@ -323,18 +323,16 @@ def numpy_input_fn(
         ValueError: as in TensorFlow: without ``shuffle``, without features, and for arrays of different lengths.
     """
     if shuffle not in (True, False):
-        raise ValueError(
-            "shuffle must be provided and explicitly set as boolean (it is recommended to set it as True for training)"
-        )
+        raise ValueError(f"`shuffle` is {shuffle}: write True, as for a training, or False.")
     columns = {("x", key): value for key, value in (x.items() if isinstance(x, Mapping) else [(None, x)])}
     if not columns:
-        raise ValueError("x cannot be an empty dict")
+        raise ValueError("`x` has no features: it is an empty dict.")
     if y is not None:
         columns |= {("y", key): value for key, value in (y.items() if isinstance(y, Mapping) else [(None, y)])}
     arrays = {key: np.asarray(value) for key, value in columns.items()}
     lengths = {len(array) for array in arrays.values()}
     if len(lengths) > 1:
-        raise ValueError(f"Length of tensors in x and y is mismatched: {sorted(lengths)}.")
+        raise ValueError(f"The arrays of `x` and `y` have different lengths: {sorted(lengths)}.")
 
     def input_fn() -> Any:
         (count,) = lengths

@@ -169,7 +169,7 @@ def explored(
         job_id: of the dataset.
         wanted: the filter.
         mask_numbers: of the classes in its masks, where they have no names.
-        masks: which classes occur in which masks; None where that is not known.
+        masks: the classes in each mask, which filter and facets read; None until they are counted, or without masks.
 
     Raises:
         UnknownNameError: where there is no such split or class.
