@@ -204,5 +204,5 @@ def _not_in_trash(job_id: str) -> MissingJobError:
     return MissingJobError(
         "There is no such deleted job.",
         received=job_id,
-        advice="List what can be restored with: ziggurat trash. The rest is removed from the disk.",
+        advice="List what can be restored with: ziggurat trash list. The rest is removed from the disk.",
     )

@@ -246,7 +246,7 @@ class Trash:
 
     def remove(self, *items: Discarded) -> bool:
         """Remove something of the trash from the disk now; return whether some of it was still there."""
-        return any([self._remove(each) for each in items])
+        return sum(self._remove(each) for each in items) > 0
 
     def content(self) -> list[Discarded]:
         """Return what is in the trash, oldest first."""
@@ -332,7 +332,7 @@ def not_in_trash(kind: str, text: str) -> MissingEntryError:
     """Return the error for something that is no job and cannot be restored."""
     return MissingEntryError(
         f"There are no deleted weights `{text}`." if kind == WEIGHTS else f"There is no deleted {kind} `{text}`.",
-        advice="List what can be restored with: ziggurat trash. The rest is removed from the disk.",
+        advice="List what can be restored with: ziggurat trash list. The rest is removed from the disk.",
     )
 
 
@@ -340,7 +340,7 @@ def _occupied(item: Discarded, place: Path) -> JobError:
     return JobError(
         f"Something else lies where {_what(item)} lay.",
         received=str(place),
-        advice=f"Move it away, then restore {'the job' if item.is_job else 'them' if item.kind == WEIGHTS else 'it'} again.",
+        advice=f"Move it away, then restore {'the job' if item.is_job else item.id} again.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Operations on pretrained weights: add, delete, restore, download, cancel a download; and on what they gave of samples."""
+"""Operations on pretrained weights: add, delete, restore, download, cancel; and on what they gave of samples."""
 
 from __future__ import annotations
 
