@@ -57,7 +57,7 @@ def flash_messages(request: Request) -> BoundedCache[Outcome]:
 
 
 def see_deleted(request: Request, path: str, name: str, item_id: str) -> Response:
-    """Redirect to a list after a deletion; the list shows a message once, with a button that takes it back.
+    """Redirect to a list after a deletion; the list shows a message once, with a button that takes it back if it can.
 
     Args:
         request: of the deletion.
@@ -65,5 +65,6 @@ def see_deleted(request: Request, path: str, name: str, item_id: str) -> Respons
         name: of what was deleted.
         item_id: of it in the trash; empty where it cannot be restored.
     """
-    outcome = Outcome(text=f"{name} was deleted.", deleted=(item_id,) if item_id else ())
+    is_kept = item_id and request.app.state.studio.settings.trash_days
+    outcome = Outcome(text=f"{name} was deleted.", deleted=(item_id,) if is_kept else ())
     return see_other(request, path, {"said": flash_messages(request).add(outcome)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,27 @@ def test_the_list_restores_and_removes(visit, studio, train):
     page = html_of(visit.get(again.headers["location"]))
     assert "is not in the trash any more" in page.one("#home-said .warning").text
     assert not page.has("tbody tr")
+
+
+def test_an_evaluation_is_taken_back_on_its_list(visit, studio, train):
+    job = studio.evaluations.create(train().id, after_training=True)
+    said = visit.post(f"/jobs/{job.id}/delete", data={"force": "true"}).headers["location"]
+    assert said.startswith("/evaluations?said=")
+    assert html_of(visit.get(said)).one('#undo input[name="ids"]')["value"] == job.id
+    back = visit.post("/trash/restore", data={"ids": job.id}).headers["location"]
+    assert back.startswith("/evaluations?said=")
+    assert f"{job.name} is back." in visit.get(back).text
+    assert studio.jobs.get(job.id).kind == "evaluate"
+
+
+def test_no_undo_is_offered_where_nothing_is_kept(visit, studio, train):
+    studio.settings = dataclasses.replace(studio.settings, trash_days=0)
+    form = {"action": "delete", "ids": train().id, "confirmed": "1"}
+    done = html_of(visit.post("/jobs/bulk", data=form, follow_redirects=True))
+    assert "deleted" in done.one("#home-said").text
+    assert not done.has("#undo")
+    said = visit.post(f"/jobs/{train().id}/delete").headers["location"]
+    assert not html_of(visit.get(said)).has("#undo")
 
 
 def an_upload(studio):

@@ -13,6 +13,7 @@ from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser, Vie
 from ziggurat.server.permissions import new_router
 from ziggurat.web.flash import Outcome, Refused, flash_messages, see_deleted
 from ziggurat.web.rendering import page, see_other
+from ziggurat.web.urls import LIST_PAGES
 from ziggurat.workspace.accounts import ForbiddenError, check_permission
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.deleted import DeletedItem
@@ -25,8 +26,6 @@ _Ids = Annotated[list[str], Form(max_length=1000)]
 _Said = Annotated[str, Query(max_length=100)]
 _SHOWN = 10
 _SAVED: Final = ("view", "preset")
-_LISTS: Final = {"dataset": "/datasets", "weights": "/pretrained", "upload": "/uploads", "preset": "/models/new"}
-"""Kind → page that lists it; others are on the first page."""
 
 
 @router.get("/trash", include_in_schema=False)
@@ -65,7 +64,7 @@ def restore(
     said = f"{restored[0][1]} is back." if len(restored) == 1 else f"{len(restored)} items are back."
     text = said if restored else ""
     outcome = Outcome(text=text, refused=refused[:_SHOWN], refused_total=len(refused))
-    path = "/trash" if back == "trash" or not restored else _LISTS.get(restored[0][0], "/")
+    path = "/trash" if back == "trash" or not restored else LIST_PAGES.get(restored[0][0], "/")
     return see_other(request, path, {"said": flash_messages(request).add(outcome)})
 
 
