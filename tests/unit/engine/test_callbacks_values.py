@@ -249,7 +249,7 @@ def test_without_names_the_weights_are_looked_at(options, step):
 
 
 def test_the_black_box_keeps_the_last_batches_and_describes(tmp_path):
-    box = BlackBox(["cost", "rows"], last_n=2, rows=lambda batch, position: [*batch[0], position["taken"]])
+    box = BlackBox(["cost", "rows"], last_n=2, describe=lambda batch, at: {"rows": [*map(int, batch[0]), at["taken"]]})
     bind_folder([box], tmp_path)
     with pytest.raises(NonFiniteError) as caught:
         train(box, program=bad_at(3))
@@ -275,7 +275,7 @@ def test_the_black_box_keeps_the_last_batches_and_describes(tmp_path):
             {"file": "step-00000002.npz", "step": 2, "epoch": 1, "keys": [], "values": {"cost": 1.0}},
             {"file": "step-00000003.npz", "step": 3, "epoch": 1, "keys": [], "values": {"cost": "NaN"}},
         ],
-        "rows": [4, 5, 3],
+        "batch": {"rows": [4, 5, 3]},
     }
 
 

@@ -133,9 +133,8 @@ class BlackBox(Callback, NeedsFolder):
             ``SupportsRecording``, on every step and whatever a wrapper says; every other value is fetched for it.
         folder: where to; where it is left out, ``bind_folder`` gives the job's ``black_box/``.
         last_n: how many steps to hold, at least 1.
-        rows: returns the rows of the samples of a batch in the training split, in the order of the batch, or None if
-            they cannot be known. Called once, with the batch of the last step and the position behind it
-            (``Feed.position()``). Left out: they are not written.
+        describe: returns JSON values on the batch of the last step, such as which samples are in it; written as
+            ``batch``. Called with the batch and the position of the data behind it (``Feed.position()``).
 
     Raises:
         NonFiniteError: from the training; ``details`` has step, tag, the keys of the batch where it carries any, the
@@ -147,13 +146,13 @@ class BlackBox(Callback, NeedsFolder):
         names: Sequence[str],
         folder: Path | None = None,
         last_n: int = 8,
-        rows: Callable[[Any, Any], Sequence[int] | None] | None = None,
+        describe: Callable[[Any, Any], Mapping[str, Any]] | None = None,
     ) -> None:
         if last_n < 1:
             raise ConfigurationError("`last_n` must be at least 1.", received=last_n, advice="Set it so.")
         self._names = tuple(names)
         self._folder = None if folder is None else Path(folder)
-        self._rows = rows
+        self._describe = describe
         # (global_step, epoch, batch, fetched values) of a step; a tuple, because each step makes one.
         self._frames: deque[tuple[int, int, Any, dict[str, Any]]] = deque(maxlen=last_n)
         self._series: StepSeries | None = None
@@ -234,11 +233,9 @@ class BlackBox(Callback, NeedsFolder):
             steps.append({**known, "arrays": {key: _summary(array) for key, array in components.items()}})
         rates = {key: to_json(value) for key, value in self.trainer.program.hyperparameters().items()}
         content = {"step": self.global_step, "tag": tag, "hyperparameters": rates, "steps": steps}
-        feed, rows = self.trainer.feed, None
-        if self._rows is not None and self._frames and feed is not None:
-            rows = self._rows(self._frames[-1][2], feed.position())
-        if rows is not None:
-            content["rows"] = [int(row) for row in rows]
+        feed = self.trainer.feed
+        if self._describe is not None and self._frames and feed is not None:
+            content["batch"] = dict(self._describe(self._frames[-1][2], feed.position()))
         try:
             (self._folder / "black_box.json").write_text(json.dumps(content, indent=1, allow_nan=False))
         except OSError as error:

@@ -1,8 +1,8 @@
-"""Rows of the samples of a batch that a training read: its order is a function of seed and pass."""
+"""Facts on a batch that a training read: the rows of its samples, as the order is a function of seed and pass."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,12 @@ from ziggurat.errors import DataError
 from ziggurat.tasks.base import Task
 from ziggurat.worker.pipeline import DataOptions, JobData, Pipeline
 
-__all__ = ["BatchRows"]
+__all__ = ["BatchFacts"]
 
 
 @dataclass(frozen=True)
-class BatchRows:
-    """Finds the rows of a batch in the training split; ``BlackBox`` calls it once, when a loss is not finite.
+class BatchFacts:
+    """Describes the last batch; ``BlackBox`` calls it once, when a loss is not finite.
 
     Args:
         data: batches of the job.
@@ -27,12 +27,30 @@ class BatchRows:
     data: JobData
     options: DataOptions
 
-    def __call__(self, batch: Any, position: Any) -> Sequence[int] | None:
-        """Return the row of each sample of a batch.
+    def __call__(self, batch: Any, position: Any) -> dict[str, Any]:
+        """Return facts on a batch as JSON values.
 
         Args:
             batch: as the training got it.
             position: of the data behind the batch, see ``BatchCycle.state``.
+
+        Returns:
+            ``split`` and ``rows``, the row of each sample in it, or None; ``inputs``, the kind of the data; and
+            ``classes``, the number of classes if the target of a sample is one class number, else None.
+        """
+        context = self.data.context
+        target = context.target
+        is_class = target is not None and target.is_class_number and not target.shape
+        classes = target.classes if target is not None and is_class else None
+        return {
+            "split": "train",
+            "rows": self.rows(batch, position),
+            "inputs": context.schema.kind,
+            "classes": classes,
+        }
+
+    def rows(self, batch: Any, position: Any) -> list[int] | None:
+        """Return the row of each sample of a batch in the training split.
 
         Returns:
             None where they cannot be known for sure: samples were left out because of errors, a task makes samples of

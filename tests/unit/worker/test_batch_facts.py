@@ -9,7 +9,7 @@ import pytest
 
 from ziggurat.engine.feed import BatchCycle
 from ziggurat.specs import parse_spec
-from ziggurat.worker.batch_rows import BatchRows
+from ziggurat.worker.batch_facts import BatchFacts
 from ziggurat.worker.build import data_of, data_options
 
 CROPS = {"size": [24, 24], "crop": 16}
@@ -53,7 +53,7 @@ def rows_of(batch, data):
 def test_the_rows_of_each_batch_are_known(pictures, fields) -> None:
     spec = spec_of(pictures, **fields)
     data = data_of(spec)
-    cycle, rows = BatchCycle(data.train), BatchRows(data, data_options(spec))
+    cycle, rows = BatchCycle(data.train), BatchFacts(data, data_options(spec)).rows
     batches = iter(cycle)
     for _ in range(2 * len(data.train) + 1):  # the third pass, too
         batch = next(batches)
@@ -70,19 +70,21 @@ def test_the_rows_of_a_resumed_training_are_known(pictures) -> None:
     again = BatchCycle(data.train)
     again.load_state(position)
     batch = next(iter(again))
-    assert BatchRows(data, data_options(spec))(batch, again.state()) == rows_of(batch, data)
+    assert BatchFacts(data, data_options(spec)).rows(batch, again.state()) == rows_of(batch, data)
 
 
 def test_rows_that_are_not_sure_are_not_told(pictures, tmp_path) -> None:
     spec = spec_of(pictures)
     data = data_of(spec)
-    cycle, rows = BatchCycle(data.train), BatchRows(data, data_options(spec))
+    cycle, rows = BatchCycle(data.train), BatchFacts(data, data_options(spec)).rows
     batch = next(iter(cycle))
     position = cycle.state()
     assert rows(batch, position)
+    facts = BatchFacts(data, data_options(spec))(batch, position)
+    assert facts == {"split": "train", "rows": rows(batch, position), "inputs": "image-classification", "classes": 2}
     assert rows(batch, None) is None, "a source of batches without a position"
     assert rows(batch, {**position, "skip": 1}) is None
     assert rows([batch[0][:2], batch[1][:2]], position) is None, "a part of the batch"
     with_errors = {**position["source"], "errors": {"total": 1}}
     assert rows(batch, {**position, "source": with_errors}) is None, "those behind a sample left out have moved up"
-    assert BatchRows(replace(data, source=None), data_options(spec))(batch, position) is None
+    assert BatchFacts(replace(data, source=None), data_options(spec)).rows(batch, position) is None
