@@ -87,11 +87,10 @@ def read_last_batches(folder: Path) -> LastBatch:
 
 
 def _step(content: Mapping[str, Any]) -> LastStep:
+    values, arrays = content["values"].items(), content.get("arrays", {}).items()
     return LastStep(
         step=int(content["step"]),
         epoch=int(content["epoch"]),
-        values={name: float(_NUMBERS.get(value, value)) for name, value in content["values"].items()},
-        arrays={
-            name: ArrayFacts(**{**each, "shape": tuple(each["shape"])}) for name, each in content.get("arrays", {}).items()
-        },
+        values={name: _NUMBERS[value] if value in _NUMBERS else float(value) for name, value in values},
+        arrays={name: ArrayFacts(**{**each, "shape": tuple(each["shape"])}) for name, each in arrays},
     )

@@ -370,7 +370,9 @@ def _callbacks(
             HumanHyperParamSetter(name, every_k_steps=max(1, steps // 10))  # a person overrules a schedule
             for name in _rates(spec)
         ],
-        BlackBox(["cost"], describe=BatchFacts(data, data_options(spec))),  # before anything is made of a cost that is not finite
+        BlackBox(
+            ["cost"], describe=BatchFacts(data, data_options(spec))
+        ),  # before anything is made of a cost that is not finite
         *_plugins("callbacks", spec.callbacks),
         LogScalars(
             logged,

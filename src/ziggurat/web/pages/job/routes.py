@@ -23,6 +23,7 @@ from ziggurat.specs import comma_question
 from ziggurat.web.columns import result_texts
 from ziggurat.web.flash import see_deleted
 from ziggurat.web.job_changes import CHANGED_FIELDS, change_from
+from ziggurat.web.pages.job.divergence import divergence_view
 from ziggurat.web.pages.job.live_view import LiveView
 from ziggurat.web.pages.job.log import job_log
 from ziggurat.web.pages.job.program import program_view
@@ -72,7 +73,7 @@ _OF_TRAININGS: Final = ("overview", "predictions", "checkpoints")
 _OF_PROGRAMS: Final = "program"
 _ALWAYS: Final = ("name", "chip", "actions", "state", "tabs")
 _LIVE: Final = {
-    "overview": ("failure", "metrics", "rate-now", "checkpoints-short"),
+    "overview": ("divergence", "checked", "failure", "metrics", "rate-now", "checkpoints-short"),
     "predictions": ("users",),
     "checkpoints": ("checkpoints",),
     "log": ("messages", "attempts"),
@@ -220,6 +221,7 @@ def _shown(studio: Studio, now: JobNow, tab: str) -> dict[str, Any]:
         "tab": tab,
         "form_tab": "" if tab == "overview" else tab,
         "tabs": [each for each in _TABS.items() if each[0] in _tabs_of(job.kind)],
+        "diverged": divergence_view(studio, job, now.next_rate),
         "rate_chart": rate_chart(studio, job, now.rate_asked) if has_rate_chart else None,
         "results": result_texts(studio.jobs.results(now.users)) if tab == "predictions" else {},
         "metric_name": metric_name,
