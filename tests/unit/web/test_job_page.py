@@ -240,7 +240,7 @@ def test_the_live_parts_come_alone(visit, begun):
 
     targets = re.findall(r'<hx-partial hx-target="#(job-[a-z-]+)"', answer.text)
     assert targets == [
-        "job-name", "job-chip", "job-actions", "job-state", "job-tabs", "job-divergence", "job-checked",
+        "job-name", "job-chip", "job-actions", "job-state", "job-tabs", "job-values", "job-divergence", "job-checked",
         "job-failure", "job-metrics", "job-rate-now", "job-checkpoints-short",
     ]  # fmt: skip
     for target in targets:
