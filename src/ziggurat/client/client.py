@@ -292,6 +292,7 @@ class Client:
 
         A connection that breaks is made again. What a job in the queue waits for is in its ``reason``.
         """
+        job_id = self.job(job_id)["id"]  # notices have no names
         for notice in notices(self._connection, [f"job:{job_id}", "jobs"]):
             if notice.kind != "reload" and notice.id != job_id:
                 continue

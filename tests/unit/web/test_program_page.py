@@ -121,6 +121,38 @@ def test_a_program_counts_steps_where_it_has_no_epochs(visit, studio):
     assert best.one(".at").text == "step 3"
 
 
+def test_a_program_with_curves_shows_values_and_start(visit, studio):
+    visit.post("/programs/new", data={"origin": "text", "text": SCRIPT, "arguments": "--name 'a b'"})
+    job = only_job(studio)
+    with Store.open(studio.root / "studio.db") as store:
+        store.jobs.move(job.id, ("queued",), "running", started=1.0)
+        curves = {"train/loss": [2.0, 0.5, 0.75], "val_accuracy": [0.5, 0.9, 0.8], "temperature": [3.0, 1.0, 2.0]}
+        points = [
+            ScalarLogged(time=2.0 + step, tag=tag, value=value, step=10 * step, epoch=0)
+            for tag, values in {**curves, "lr": [float("nan")]}.items()
+            for step, value in enumerate(values)
+        ]
+        store.events.take(job.id, 0, 1, points)
+    page = html_of(visit.get(f"/jobs/{job.id}"))
+
+    cells = [each.text for each in page.all(".logged-values td")]
+    rows = {each.text: cells[3 * at : 3 * at + 3] for at, each in enumerate(page.all(".logged-values tbody th"))}
+    assert rows == {
+        "train/loss": ["2", "0.5", "0.75"],
+        "val_accuracy": ["50.0 %", "90.0 %", "80.0 %"],
+        "temperature": ["3", "–", "2"],  # nobody knows whether high or low is good
+        "lr": ["NaN", "–", "NaN"],
+    }
+    assert [each["title"] for each in page.all(".logged-values td[title]")] == ["step 10", "step 10"]
+    assert page.one("#started-command").text == "python program.py --name 'a b'"
+    facts = page.one("#job-started dl").text.split()
+    assert facts == ["Code", "1", "file", "Capture", "off", "Seed", "0", "GPUs", "none"]
+
+    live = visit.part(f"/jobs/{job.id}", "job-live").text
+    assert 'id="job-values"' in live
+    assert "temperature" in live
+
+
 def test_the_processes_of_several_nodes_have_logs_of_their_own(visit, studio):
     visit.post("/programs/new", data={"origin": "text", "text": SCRIPT, "nodes": "2"})
     job = only_job(studio)

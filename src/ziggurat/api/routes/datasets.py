@@ -18,6 +18,7 @@ from ziggurat.errors import UsageError
 from ziggurat.operations import datasets as operations
 from ziggurat.server.dependencies import StudioDep, TrainerUser, UploadUser, ViewerUser
 from ziggurat.server.downloads import download
+from ziggurat.server.job_names import JobName
 from ziggurat.server.permissions import new_router, require
 from ziggurat.workspace import datasets
 from ziggurat.workspace.job_query import JobQuery
@@ -189,7 +190,9 @@ class _Classes(_Named):
 
 
 class _Merge(_Named):
-    datasets: list[str] = Field(min_length=2, max_length=100, description="Ids.")
+    datasets: Annotated[list[str], JobName("dataset")] = Field(
+        min_length=2, max_length=100, description="Ids or names."
+    )
 
 
 @router.get("/datasets/{job_id}/versions", response_model=list[Json])
@@ -211,7 +214,9 @@ class _Map(RequestBody):
         "",
         description="Of a backbone, of a trained model, or of the samples themselves; empty: what fits the dataset.",
     )
-    model: str = Field("", max_length=200, description="Id of a training, for features of a model.")
+    model: Annotated[str, JobName("train")] = Field(
+        "", max_length=200, description="Id or name of a training, for features of a model."
+    )
     checkpoint: str = Field("", max_length=200, description="Of the model: a name, `best` or `latest`.")
     tsne: bool = Field(True, description="Whether samples are placed by t-SNE as well; needs the extra `maps`.")
     perplexity: float = Field(30.0, ge=2, le=500, allow_inf_nan=False, description="Neighbors that t-SNE keeps.")
@@ -222,12 +227,16 @@ class _Map(RequestBody):
 
 class _Similar(RequestBody):
     sample: str = Field(min_length=1, max_length=4096, description="As SPLIT/ROW or by key.")
-    map: str = Field("", max_length=200, description="Id of the map; empty for the newest.")
+    map: Annotated[str, JobName("embed")] = Field(
+        "", max_length=200, description="Id or name of the map; empty for the newest."
+    )
     limit: int = Field(24, ge=1, le=1000)
 
 
 class _Findings(PageQuery):
-    map: str = Field("", max_length=200, description="Id of the map; empty for the newest.")
+    map: Annotated[str, JobName("embed")] = Field(
+        "", max_length=200, description="Id or name of the map; empty for the newest."
+    )
 
 
 @router.get("/datasets/{job_id}/maps", response_model=list[JobShape])

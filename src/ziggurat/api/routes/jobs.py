@@ -30,6 +30,7 @@ from ziggurat.errors import UsageError
 from ziggurat.operations import jobs
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
+from ziggurat.server.job_names import JobName
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.job_outputs import LogPart
 from ziggurat.workspace.job_query import JobQuery
@@ -43,7 +44,9 @@ router = new_router(prefix="/api/v1", tags=["jobs"])
 
 
 class _Reorder(RequestBody):
-    before: str | None = Field(None, description="Id of the job that comes after it; null: last of the queue.")
+    before: Annotated[str | None, JobName()] = Field(
+        None, description="Id or name of the job that comes after it; null: last of the queue."
+    )
 
 
 class _Hyperparameter(RequestBody):
@@ -84,7 +87,7 @@ def counts(studio: StudioDep, _who: ViewerUser) -> Response:
 def compare(
     studio: StudioDep,
     _who: ViewerUser,
-    job: Annotated[list[str], Query(min_length=1, max_length=100, description="Ids.")],
+    job: Annotated[list[str], JobName(), Query(min_length=1, max_length=100, description="Ids or names.")],
 ) -> Response:
     """Return where the specs of jobs differ (``differences``), and what their curves came to (``scalars``)."""
     return answer(studio.jobs.compare(job))
