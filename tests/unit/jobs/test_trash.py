@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.weights.weight_samples import add_entry
+from ziggurat.entities.trash import WEIGHTS, Trash
 from ziggurat.errors import JobError, MissingEntryError, UsageError
-from ziggurat.jobs.trash import WEIGHTS, Trash
 from ziggurat.settings import load_settings
 from ziggurat.workspace.workspace import open_folders
 

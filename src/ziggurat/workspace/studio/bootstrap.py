@@ -17,10 +17,10 @@ from ziggurat import __version__
 from ziggurat.atomic import storage_errors
 from ziggurat.entities import NewJob
 from ziggurat.entities.leftovers import remove_leftovers
+from ziggurat.entities.trash import Trash
 from ziggurat.errors import JobError
 from ziggurat.jobs import Executor, ExecutorOptions, Retention, SeveralExecutors, StopGrace, Supervisor
 from ziggurat.jobs.job_file import JobRecord, read_job_file
-from ziggurat.jobs.trash import Trash
 from ziggurat.layout import WEIGHTS_FOLDER, JobFolder
 from ziggurat.plugins import load
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest

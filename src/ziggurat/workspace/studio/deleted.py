@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from ziggurat.entities import Job
+from ziggurat.entities.trash import Discarded, Trash
 from ziggurat.errors import MissingEntryError, UsageError
 from ziggurat.jobs import Supervisor
-from ziggurat.jobs.trash import Discarded, Trash
 from ziggurat.store import JobOnDisk, Store
 
 __all__ = ["Deleted", "DeletedItem"]
