@@ -9,6 +9,7 @@ from fastapi import Form, Query, Request, Response
 from ziggurat.entities import Identity
 from ziggurat.entities.trash import SAVED, UPLOAD, WEIGHTS
 from ziggurat.errors import ZigguratError
+from ziggurat.formatting import plural
 from ziggurat.operations import jobs, weights
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser, ViewerWriteUser
 from ziggurat.server.permissions import new_router
@@ -80,6 +81,14 @@ def remove(request: Request, studio: StudioDep, who: ViewerWriteUser, ids: _Ids)
         except ZigguratError as refused:
             error = refused
     outcome = Outcome(text="" if error else "Removed for good.", error=error.as_dict() if error else None)
+    return see_other(request, "/trash", {"said": flash_messages(request).add(outcome)})
+
+
+@router.post("/trash/empty", include_in_schema=False)
+def empty(request: Request, studio: StudioDep, who: TrainerUser) -> Response:
+    """Remove everything that was deleted from the disk."""
+    removed = jobs.empty_trash(studio, who)
+    outcome = Outcome(text=f"{plural(len(removed), 'item')} removed for good.")
     return see_other(request, "/trash", {"said": flash_messages(request).add(outcome)})
 
 
