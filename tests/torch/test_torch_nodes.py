@@ -121,9 +121,9 @@ def test_rank_1_follows_to_a_state_and_its_place_in_the_data():
 
 def test_other_samples_on_a_node_end_the_training():
     data = batches(2, 32)
-    with two_nodes(data, others=data[::-1]) as (program, feed, other):
-        with pytest.raises(TrainingError, match=r"^Rank 1 failed: The samples of this process are not those of rank 0"):
-            program.step(feed.next(), ())
+    refused = pytest.raises(TrainingError, match=r"^Rank 1 failed: The samples of this process are not those of rank 0")
+    with two_nodes(data, others=data[::-1]) as (program, feed, other), refused:
+        program.step(feed.next(), ())
     assert isinstance(other.end(), DataError)
 
 

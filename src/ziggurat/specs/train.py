@@ -397,7 +397,7 @@ class TrainSpec(SpecModel):
             rule = {
                 "field": "gpus_per_node",
                 "rule": "must be left out of a training on one node",
-                "received": str(self.gpus_per_node),
+                "received": self.gpus_per_node,
                 "advice": "Name its `devices`, such as gpu:0 and gpu:1, or give `nodes`.",
             }
             raise PydanticCustomError("rule", "rule", rule)

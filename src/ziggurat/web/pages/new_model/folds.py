@@ -251,7 +251,7 @@ def _others() -> tuple[str, ...]:
         "early_stopping.",
         "checkpoints.",
     )
-    placed = {*_BASICS, *_UPDATE, *_LOADING, *_DATA, "threads", "schedule", "optimizer"}
+    placed = {*_BASICS, *_UPDATE, *_LOADING, *_NODES, *_DATA, "threads", "schedule", "optimizer"}
     return tuple(
         name for name, each in model_fields().items() if name not in placed and not each.path.startswith(owners)
     )
