@@ -424,10 +424,16 @@ def workspace_of(job_folder: Path) -> Path | None:
     return folder.parent.parent if folder.parent.name in _WITH_JOBS else None
 
 
-def lies_in(job_folder: Path, workspace: Path) -> bool:
-    """Return whether a job folder is one of a workspace, whatever its path says: deletions keep to these."""
-    folder = Path(os.path.abspath(job_folder))
-    return os.path.realpath(folder.parent) in [os.path.realpath(workspace / name) for name in _WITH_JOBS]
+def lies_in(folder: Path, workspace: Path, among: Iterable[str] = _WITH_JOBS) -> bool:
+    """Return whether a folder is one of a workspace, whatever its path says: deletions keep to these.
+
+    Args:
+        folder: such as that of a job.
+        workspace: the folder of everything.
+        among: folders of the workspace that it may lie in; those of jobs if not given.
+    """
+    parent = Path(os.path.abspath(folder)).parent
+    return os.path.realpath(parent) in [os.path.realpath(workspace / name) for name in among]
 
 
 def other_folders(folder: Path) -> tuple[Path, ...]:

@@ -59,7 +59,7 @@ def test_weights_are_added_and_a_training_starts_from_them(
     page.fill("#classes", "\n".join(f"digit {number}" for number in range(10)))
     page.fill("#mean", "0.5, 0.5, 0.5")
     page.click("#add-go")
-    expect(page.locator("#weights-said")).to_contain_text("Tiny network on digits was added")
+    expect(page.locator("#home-said")).to_contain_text("Tiny network on digits was added")
     row = page.locator("#weights-tiny")
     for text in ("weights:tiny", "CC0-1.0", "10 classes", "mean 0.5, 0.5, 0.5", "no run"):
         expect(row).to_contain_text(text)

@@ -247,7 +247,11 @@ class Client:
         return self._connection.ask("POST", f"/trash/{job_id}/restore")
 
     def trash(self) -> list[dict[str, Any]]:
-        """Return the deleted jobs that can be restored, the newest first: ``id``, ``kind``, ``name``, ``deleted``."""
+        """Return what can be restored, the newest first: ``id``, ``kind``, ``name``, ``deleted``, ``size_bytes``.
+
+        Besides kinds of jobs there are ``weights`` (restored by ``weights.restore``), ``upload``
+        (``datasets.restore_upload``), ``view`` and ``preset`` (``saved.restore``).
+        """
         return self._connection.ask("GET", "/trash")
 
     def reorder(self, job_id: str, before: str | None = None) -> list[dict[str, Any]]:
@@ -292,6 +296,7 @@ class Client:
 
         A connection that breaks is made again. What a job in the queue waits for is in its ``reason``.
         """
+        job_id = self.job(job_id)["id"]  # notices have no names
         for notice in notices(self._connection, [f"job:{job_id}", "jobs"]):
             if notice.kind != "reload" and notice.id != job_id:
                 continue
@@ -452,6 +457,16 @@ class SavedItemClient:
         """Save any JSON value under a name; an item of that kind and name is replaced."""
         return self._connection.ask("PUT", f"/saved/{kind}/{name}", json={"content": content})
 
-    def delete(self, kind: str, name: str) -> None:
-        """Delete an item."""
-        self._connection.ask("DELETE", f"/saved/{kind}/{name}")
+    def delete(self, kind: str, name: str, *, forever: bool = False) -> None:
+        """Delete an item; a view or preset can be restored for some days.
+
+        Args:
+            kind: of the item.
+            name: of the item; with ``forever`` also the name or id of a deleted one.
+            forever: whether it cannot be restored.
+        """
+        self._connection.ask("DELETE", f"/saved/{kind}/{name}", params={"forever": forever})
+
+    def restore(self, kind: str, name: str) -> dict[str, Any]:
+        """Put a deleted view or preset, named by name or id, back, and return it."""
+        return self._connection.ask("POST", f"/saved/{kind}/{name}/restore")

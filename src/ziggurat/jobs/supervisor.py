@@ -29,8 +29,9 @@ from ziggurat.jobs.outcome import last_events, outcome_of
 from ziggurat.jobs.plan import Waiting
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.pubsub import EventBus
-from ziggurat.jobs.removal import Discarded, Removal
+from ziggurat.jobs.removal import Removal
 from ziggurat.jobs.state_machine import JobTransitions
+from ziggurat.jobs.trash import Discarded
 from ziggurat.jobs.worker_monitor import WorkerMonitor
 from ziggurat.layout import JobFolder
 

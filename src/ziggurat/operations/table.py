@@ -167,6 +167,7 @@ _LISTED: Final = (
     # Pretrained weights
     Operation("weights.add", "POST /weights", "weights.add", "weights add"),
     Operation("weights.delete", "DELETE /weights/{name}", "weights.remove", "weights remove"),
+    Operation("weights.restore", "POST /weights/{name}/restore", "weights.restore", "weights restore"),
     Operation("weights.download", "POST /weights-downloads/{name}", "weights.download", "weights download"),
     Operation("weights.cancel", "DELETE /weights-downloads/{name}", "weights.cancel"),
     Operation("features.delete", "DELETE /features"),

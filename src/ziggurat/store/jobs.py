@@ -71,7 +71,8 @@ class JobRepository:
         """
         job = self.find(job_id)
         if job is None:
-            raise no_such_job(job_id)
+            with self._database.read() as connection:
+                raise no_such_job(connection, job_id)
         return job
 
     def find(self, job_id: str) -> Job | None:
@@ -91,8 +92,8 @@ class JobRepository:
         query = sa.select(jobs.c.kind, jobs.c.state, jobs.c.folder).where(jobs.c.id == job_id)
         with self._database.read() as connection:
             found = connection.execute(query).one_or_none()
-        if found is None:
-            raise no_such_job(job_id)
+            if found is None:
+                raise no_such_job(connection, job_id)
         return found.kind, found.state, self._database.folders.present(found.folder)
 
     def some(self, job_ids: Iterable[str]) -> list[Job]:

@@ -15,8 +15,8 @@ from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, EventFile
 from ziggurat.jobs.disk import Retention, free_bytes, remove_checkpoints, what_to_empty, what_to_remove
 from ziggurat.jobs.job_file import JobRecord, read_job_file, record_of, write_job_file
 from ziggurat.jobs.outcome import LOST_REASON, last_events, outcome_of
-from ziggurat.jobs.removal import Trash
 from ziggurat.jobs.supervisor import SupervisorLock
+from ziggurat.jobs.trash import Trash
 from ziggurat.layout import JobFolder
 
 # ---- job.json
@@ -66,7 +66,7 @@ def test_a_folder_goes_to_the_trash_and_then_off_the_disk(tmp_path):
     assert not folder.exists()
     assert trash.content() == [discarded]
     assert discarded is not None
-    assert (discarded.job_id, discarded.since) == ("7", 100.0)
+    assert (discarded.id, discarded.since) == ("7", 100.0)
     assert trash.empty(older_than=99.0) == []
     assert trash.empty(older_than=100.0) == ["7"]
     assert list(trash.folder.iterdir()) == []
@@ -77,7 +77,7 @@ def test_the_same_id_twice_in_a_second(tmp_path):
     for _ in range(3):
         (tmp_path / "jobs" / "7").mkdir(parents=True)
         trash.discard(tmp_path / "jobs" / "7", "7", 100.0)
-    assert [each.job_id for each in trash.content()] == ["7", "7", "7"]
+    assert [each.id for each in trash.content()] == ["7", "7", "7"]
     assert len(trash.empty(older_than=100.0)) == 3
 
 

@@ -207,8 +207,10 @@ class _Actor:
         return lambda *values: self._cluster.call(method, *values)
 
     def remove(self) -> None:
-        self._cluster.call(self._actor.remove)
-        self._cluster.discard(self._actor)
+        try:
+            self._cluster.call(self._actor.remove)
+        finally:
+            self._cluster.discard(self._actor)  # else it would keep its accelerators
 
 
 def _name(job_id: str, attempt: int, rank: int = 0) -> str:

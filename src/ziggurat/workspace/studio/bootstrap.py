@@ -20,6 +20,7 @@ from ziggurat.entities.leftovers import remove_leftovers
 from ziggurat.errors import JobError
 from ziggurat.jobs import Executor, ExecutorOptions, Retention, SeveralExecutors, StopGrace, Supervisor
 from ziggurat.jobs.job_file import JobRecord, read_job_file
+from ziggurat.jobs.trash import Trash
 from ziggurat.layout import WEIGHTS_FOLDER, JobFolder
 from ziggurat.plugins import load
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
@@ -236,7 +237,7 @@ def _graphs(
 
 
 def _janitor(supervisor: Supervisor, store: Store, root: Path, graphs: GraphCache) -> Janitor:
-    uploads = Uploads(root / "uploads", time.time)
+    uploads = Uploads(root / "uploads", time.time, Trash(root))
     uploads.remove_partial()
 
     def clear_uploads() -> None:

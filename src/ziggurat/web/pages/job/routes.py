@@ -30,7 +30,7 @@ from ziggurat.web.pages.job.program import logged_values, program_view
 from ziggurat.web.pages.job.rate_chart import rate_chart
 from ziggurat.web.pages.job.view import JobNow, drawn_marks, job_about, job_now, metric_name
 from ziggurat.web.rendering import is_part, page, part, see_other
-from ziggurat.web.urls import KIND_PAGES
+from ziggurat.web.urls import KIND_PAGES, LIST_PAGES
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["router"]
@@ -343,14 +343,14 @@ def delete(
     request: Request, studio: StudioDep, who: TrainerUser, job_id: str, force: Annotated[bool, Form()] = False
 ) -> Response:
     """Delete a job and its folder."""
-    name, days = studio.jobs.get(job_id).name, studio.settings.trash_days
+    job, days = studio.jobs.get(job_id), studio.settings.trash_days
     try:
         jobs.delete_job(studio, who, job_id, force)
     except ZigguratError as error:
         return page(
             request, "job/delete.html", now=job_now(studio, job_id), error=error, is_dialog=False, trash_days=days
         )
-    return see_deleted(request, "/", name, job_id)
+    return see_deleted(request, LIST_PAGES.get(job.kind, "/"), job.name, job_id)
 
 
 @router.post("/jobs/{job_id}/checkpoints/{name}/delete", include_in_schema=False)
