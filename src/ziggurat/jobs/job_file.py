@@ -141,6 +141,8 @@ def _needs(value: Any) -> ResourceRequest | None:
     usual = asdict(ResourceRequest())
     if not isinstance(value, dict):
         return None
-    found = {name: tuple(each) if isinstance(each, list) else each for name, each in value.items() if name in usual}
+    found: dict[str, Any] = {
+        name: tuple(each) if isinstance(each, list) else each for name, each in value.items() if name in usual
+    }
     is_sound = all(type(each) is type(usual[name]) for name, each in found.items())
     return ResourceRequest(**found) if is_sound else None
