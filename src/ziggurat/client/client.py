@@ -180,6 +180,10 @@ class Client:
         """Return the predictions for a few validation samples after each validation: ``samples`` and ``records``."""
         return self._connection.ask("GET", f"/jobs/{job_id}/sample-predictions")
 
+    def last_batches(self, job_id: str) -> dict[str, Any]:
+        """Return the last ``steps`` before a loss became NaN or infinite, and the ``rows`` of the last batch."""
+        return self._connection.ask("GET", f"/jobs/{job_id}/last-batches")
+
     def timeline(self, job_id: str) -> list[dict[str, Any]]:
         """Return the events of a training, the oldest first; those with a number are the flags on the charts."""
         return self._connection.ask("GET", f"/jobs/{job_id}/timeline")

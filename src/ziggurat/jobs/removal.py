@@ -13,6 +13,7 @@ from ziggurat.entities import ENDED_STATES, Job
 from ziggurat.entities.trash import Discarded, Trash
 from ziggurat.errors import JobError, MissingJobError, ZigguratError
 from ziggurat.jobs.disk import Retention, apply_retention, what_to_empty
+from ziggurat.jobs.job_file import close_attempt
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.reasons import job_text
 from ziggurat.jobs.state_machine import JobTransitions, next_state
@@ -160,6 +161,7 @@ class Removal:
                 self._wait_for_end(job)
                 after = self._store.jobs.get(job_id)
                 if after.is_active:
+                    close_attempt(Path(job.folder))
                     self._changes.apply(after, "end_stopped", reason=reason, ended=now, pid=None)
         return job
 
