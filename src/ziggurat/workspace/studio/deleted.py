@@ -89,7 +89,7 @@ class Deleted:
         folder = self._supervisor.restore(self._id_of(text))
         on_disk = self._read_job(folder)
         if on_disk.state not in ENDED_STATES:
-            # It never began, and to be put back must not mean to be started; or its worker was killed as it was deleted.
+            # It never began, and being put back must not start it; or its worker was killed as it was deleted.
             stopped = {**on_disk.fields, "reason": "restored", "pid": None}
             on_disk = replace(on_disk, state="stopped", fields=stopped, placed={})
         self._store.take_in(on_disk)
