@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 
 from ziggurat.entities import Checkpoint, Job, JobChange, SavedItem
 from ziggurat.entities.backend_info import backend_infos
+from ziggurat.server.job_names import JobName
 from ziggurat.workspace.job_query import PAGE_SIZE, JobQuery
 from ziggurat.workspace.new_jobs import JobRequest
 
@@ -220,7 +221,7 @@ class BulkBody(RequestBody):
     """What is done with which jobs: those of ``ids``, or all that ``filter`` leaves."""
 
     action: Literal["stop", "stop_now", "pause", "resume", "retry", "delete", "change"]
-    ids: list[_Name] | None = Field(None, max_length=10_000)
+    ids: Annotated[list[_Name] | None, JobName()] = Field(None, max_length=10_000)
     filter: JobQuery | None = None
     change: ChangeBody | None = None
     force: bool = False
@@ -231,14 +232,18 @@ class NewJobBody(RequestBody):
 
     spec: dict[str, Any] = Field(description="A spec of a training or a dataset; its reference lists every field.")
     sweep: dict[str, list[Any]] = Field({}, description="Path of a field → values; one job for each combination.")
-    dataset: _Name = Field("", description="Id of the dataset to train on; the job waits until it is done.")
-    model: _Name = Field("", description="Id of the job whose weights it starts from.")
+    dataset: Annotated[_Name, JobName("dataset")] = Field(
+        "", description="Id or name of the dataset to train on; the job waits until it is done."
+    )
+    model: Annotated[_Name, JobName("train")] = Field(
+        "", description="Id or name of the job whose weights it starts from."
+    )
     checkpoint: _Name = Field("", description="Of that job: a name, `best` or `latest`.")
     project: _Name = ""
     tags: list[_Name] = []
     notes: Text = ""
     priority: _Whole = 0
-    parent: _Name = Field("", description="Id of the job that it is a clone of.")
+    parent: Annotated[_Name, JobName()] = Field("", description="Id or name of the job that it is a clone of.")
 
     def request(self) -> JobRequest:
         """Return it as the studio has it, without the further fields of a subclass."""

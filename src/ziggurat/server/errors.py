@@ -233,7 +233,8 @@ def _named_as_asked(error: ZigguratError, path: str) -> ZigguratError:
     if isinstance(error, MissingJobError) and (job := error.details.get("job")):
         for subject in ("dataset", "evaluation", "model"):
             if f"/{subject}s/{job}/" in f"{path}/":
-                advice = f"Look at the list of {subject}s; it may be deleted."
+                suggested = error.advice if error.details.get("nearest") else ""
+                advice = suggested or f"Look at the list of {subject}s; it may be deleted."
                 return MissingJobError(f"There is no {subject} `{job}`.", advice=advice, details=error.details)
     return error
 

@@ -24,6 +24,7 @@ from starlette.types import Message, Receive, Scope
 from ziggurat.entities import ROLES, SCOPES, Identity
 from ziggurat.errors import PluginError, UnknownNameError
 from ziggurat.server.errors import HTTPError, TooLargeError
+from ziggurat.server.job_names import PATH_FIELDS, job_fields, may_be_name, take_ids, take_path_ids
 
 __all__ = [
     "OpenFiles",
@@ -37,18 +38,8 @@ __all__ = [
 ]
 
 
-_KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "datasets": ("dataset",),
-    "evaluations": ("evaluate", "infer"),
-    "models": ("train",),
-}
-"""Part of an address → kinds of jobs whose names may stand in it; others take those of all kinds."""
-
 JSON_LIMIT_BYTES: Final = 10_000_000
 """How much a request may send where its route names no other limit."""
-
-_ID: Final = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}")
-"""Shape of the ids that the studio gives to jobs."""
 
 _MAY_OVERFLOW = re.compile(rb"[eE]\+?[0-9]{3}|[0-9]{200}")
 """Without one of these, no number reaches 1e308; the parser makes infinity of those that go beyond."""
@@ -198,27 +189,22 @@ class GuardedRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request."""
+        named = job_fields(self.dependant)
+        if named and self.dependant.call is not None:
+            self.dependant.call = take_ids(self.dependant.call, named)
+        in_path = {field.name for field in self.dependant.path_params} & {*PATH_FIELDS}
         handle, found = super().get_route_handler(), _requirements(self.dependant)
 
         async def guarded(request: Request) -> Response:
             for requirement in found:
                 await requirement(request)
                 check_announced(request.headers, requirement.limit_bytes)
-            given = request.path_params.get("job_id", "")
-            # What looks like an id is one: only a name costs a look-up before the route.
-            if given and not _ID.fullmatch(given) and request.url.path.startswith("/api/"):
-                await run_in_threadpool(_take_name, request)
+            if any(may_be_name(request.path_params[name]) for name in in_path):
+                await run_in_threadpool(take_path_ids, request)
             limit_bytes = min((requirement.limit_bytes for requirement in found), default=0)
             return await handle(GuardedRequest(request.scope, request.receive, limit_bytes=limit_bytes))
 
         return guarded
-
-
-def _take_name(request: Request) -> None:
-    """Put the id of a job into the place of its name, which programs may give wherever an id goes."""
-    given = request.path_params["job_id"]
-    kinds = _KINDS.get(request.url.path.split("/")[3], ())
-    request.path_params["job_id"] = request.app.state.studio.jobs.id_of(given, kinds)
 
 
 class OpenFiles(StaticFiles):

@@ -92,7 +92,7 @@ class EventRepository:
             columns = (jobs.c.key, jobs.c.events_offset, jobs.c.attempt, jobs.c.global_step, jobs.c.epoch)
             row = connection.execute(sa.select(*columns).where(jobs.c.id == job_id)).one_or_none()
             if row is None:
-                raise no_such_job(job_id)
+                raise no_such_job(connection, job_id)
             if row.events_offset != offset:
                 return False
             epochs = _checkpoint_epochs(connection, row.key) if _has_start(events) else {}

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection
 
 from ziggurat.entities import ENDED_STATES, Divergence, Job, NewJob, ResourceRequest, ScalarSummary, Share, WorkerRef
 from ziggurat.entities.jobs import DIVERGED, TRAINING_LOSSES, divergence_after, divergence_of_error, outcome_of
-from ziggurat.errors import JobError, MissingJobError, NonFiniteError, UnknownNameError
+from ziggurat.errors import JobError, MissingJobError, NonFiniteError, UnknownNameError, nearest_names
 from ziggurat.specs import present_names
 from ziggurat.store.database import Folders
 from ziggurat.store.dialects import position_in
@@ -90,16 +90,24 @@ _WORKER: Final = [part.name for part in fields(WorkerRef)]
 _NEEDS: Final = {part.name for part in fields(ResourceRequest)}
 _CHUNK: Final = 500
 _JOBS_KEPT: Final = 1000
+_SUGGESTED_AMONG: Final = 500
 _FACTS: Final = "facts."
 _ASKED: Final = (
     "kind", "name", "folder", "project", "owner", "group", "parent", "priority", "framework", "network", "created",
 )  # fmt: skip
 
 
-def no_such_job(job_id: str) -> MissingJobError:
-    """Return the error for an id that no job has."""
+def no_such_job(connection: Connection, job_id: str) -> MissingJobError:
+    """Return the error for an id that no job has; it suggests the newest jobs with an id or a name like it."""
+    newest = sa.select(jobs.c.id, jobs.c.name).order_by(jobs.c.created.desc()).limit(_SUGGESTED_AMONG)
+    names = {row.id: row.name for row in connection.execute(newest)}
+    near = nearest_names(job_id, [*names, *names.values()])
+    meant = [each for each, name in names.items() if each in near or name in near][:3]
+    shown = " or ".join(f"`{each}` ({names[each]})" for each in meant)
     return MissingJobError(
-        f"There is no job `{job_id}`.", advice="Look at the list of jobs; it may be deleted.", details={"job": job_id}
+        f"There is no job `{job_id}`.",
+        advice=f"Did you mean {shown}?" if meant else "Look at the list of jobs; it may be deleted.",
+        details={"job": job_id, "nearest": meant},
     )
 
 
@@ -111,7 +119,7 @@ def key_of(connection: Connection, job_id: str) -> int:
     """
     key = connection.execute(sa.select(jobs.c.key).where(jobs.c.id == job_id)).scalar()
     if key is None:
-        raise no_such_job(job_id)
+        raise no_such_job(connection, job_id)
     return key
 
 
@@ -134,9 +142,10 @@ def insert_job(connection: Connection, folders: Folders, new: NewJob, state: str
 
 
 def replace_job(connection: Connection, folders: Folders, key: int, new: NewJob) -> None:
-    """Write anew what was asked and what people gave a job; how it is, and its place in the queue, stay."""
+    """Write anew what was asked and what people gave a job; how it is, its needs and its place in the queue stay."""
     connection.execute(sa.update(jobs).where(jobs.c.key == key).values(_columns(new, folders)))
-    connection.execute(sa.update(job_contents).where(job_contents.c.job_key == key).values(_contents(new)))
+    contents = {name: value for name, value in _contents(new).items() if name != "needs"}
+    connection.execute(sa.update(job_contents).where(job_contents.c.job_key == key).values(contents))
     own = ~spec_values.c.name.startswith(_FACTS, autoescape=True)
     connection.execute(sa.delete(spec_values).where(spec_values.c.job_key == key, own))
     _write_lists(connection, key, new)

@@ -59,6 +59,7 @@ from ziggurat.schedules.registry import make_schedule
 from ziggurat.settings import Settings
 from ziggurat.specs import FileNetwork, TrainSpec, save_spec
 from ziggurat.tasks import AUTO_TASK, Task, TaskContext
+from ziggurat.worker.batch_facts import BatchFacts
 from ziggurat.worker.context import load_context, new_context, save_context, task_of
 from ziggurat.worker.head_fit import FitHead, HeadSamples, check_class_numbers, check_head_fit
 from ziggurat.worker.job_network import keep_network, kept_network
@@ -420,7 +421,9 @@ def _callbacks(
             HumanHyperParamSetter(name, every_k_steps=max(1, steps // 10))  # a person overrules a schedule
             for name in _rates(spec)
         ],
-        BlackBox(["cost"]),  # before anything is made of a cost that is not finite
+        BlackBox(
+            ["cost"], describe=BatchFacts(data, data_options(spec))
+        ),  # before anything is made of a cost that is not finite
         *_plugins("callbacks", spec.callbacks),
         LogScalars(
             logged,

@@ -332,7 +332,7 @@ def open_job(path: Path) -> JobFolder:
             f"`{path}` is not the folder of a job: it has no spec.json."
             if path.exists()
             else f"`{path}` does not exist.",
-            advice="Name the folder that was given to: ziggurat train --out FOLDER.",
+            advice="Name its folder, or the id or name of a job of the workspace.",
         )
     return folder
 

@@ -18,6 +18,7 @@ from ziggurat.errors import UsageError
 from ziggurat.operations import datasets as operations
 from ziggurat.server.dependencies import StudioDep, TrainerUser, UploadUser, ViewerUser
 from ziggurat.server.downloads import download
+from ziggurat.server.job_names import JobName
 from ziggurat.server.permissions import new_router, require
 from ziggurat.workspace import datasets
 from ziggurat.workspace.job_query import JobQuery
@@ -189,7 +190,9 @@ class _Classes(_Named):
 
 
 class _Merge(_Named):
-    datasets: list[str] = Field(min_length=2, max_length=100, description="Ids.")
+    datasets: Annotated[list[str], JobName("dataset")] = Field(
+        min_length=2, max_length=100, description="Ids or names."
+    )
 
 
 @router.get("/datasets/{job_id}/versions", response_model=list[Json])
@@ -211,7 +214,9 @@ class _Map(RequestBody):
         "",
         description="Of a backbone, of a trained model, or of the samples themselves; empty: what fits the dataset.",
     )
-    model: str = Field("", max_length=200, description="Id of a training, for features of a model.")
+    model: Annotated[str, JobName("train")] = Field(
+        "", max_length=200, description="Id or name of a training, for features of a model."
+    )
     checkpoint: str = Field("", max_length=200, description="Of the model: a name, `best` or `latest`.")
     tsne: bool = Field(True, description="Whether samples are placed by t-SNE as well; needs the extra `maps`.")
     perplexity: float = Field(30.0, ge=2, le=500, allow_inf_nan=False, description="Neighbors that t-SNE keeps.")
@@ -222,12 +227,16 @@ class _Map(RequestBody):
 
 class _Similar(RequestBody):
     sample: str = Field(min_length=1, max_length=4096, description="As SPLIT/ROW or by key.")
-    map: str = Field("", max_length=200, description="Id of the map; empty for the newest.")
+    map: Annotated[str, JobName("embed")] = Field(
+        "", max_length=200, description="Id or name of the map; empty for the newest."
+    )
     limit: int = Field(24, ge=1, le=1000)
 
 
 class _Findings(PageQuery):
-    map: str = Field("", max_length=200, description="Id of the map; empty for the newest.")
+    map: Annotated[str, JobName("embed")] = Field(
+        "", max_length=200, description="Id or name of the map; empty for the newest."
+    )
 
 
 @router.get("/datasets/{job_id}/maps", response_model=list[JobShape])
@@ -312,6 +321,12 @@ def upload_files(
     return answer(studio.uploads.describe(upload_id), 201)
 
 
+@uploads_router.get("/uploads", response_model=list[Upload])
+def uploads(studio: StudioDep, _who: TrainerUser) -> Response:
+    """Return the uploads, the newest first. They are removed some days after they began."""
+    return answer(studio.uploads.all())
+
+
 @uploads_router.get("/uploads/{upload_id}", response_model=Upload)
 def describe_upload(studio: StudioDep, _who: TrainerUser, upload_id: str) -> Response:
     """Return what came so far."""
@@ -319,7 +334,21 @@ def describe_upload(studio: StudioDep, _who: TrainerUser, upload_id: str) -> Res
 
 
 @uploads_router.delete("/uploads/{upload_id}", status_code=204)
-def remove_upload(studio: StudioDep, _who: TrainerUser, upload_id: str) -> Response:
-    """Delete an upload."""
-    studio.uploads.remove(upload_id)
+def remove_upload(
+    studio: StudioDep,
+    _who: TrainerUser,
+    upload_id: str,
+    forever: Annotated[bool, Query(description="Remove it from the disk at once, also a deleted one.")] = False,
+) -> Response:
+    """Delete an upload; it can be restored for some days."""
+    if forever:
+        studio.uploads.remove(upload_id)
+    else:
+        studio.uploads.delete(upload_id)
     return Response(status_code=204)
+
+
+@uploads_router.post("/uploads/{upload_id}/restore", response_model=Upload)
+def restore_upload(studio: StudioDep, _who: TrainerUser, upload_id: str) -> Response:
+    """Put a deleted upload back, by its id or name; it waits as long as a new one."""
+    return answer(studio.uploads.restore(upload_id))

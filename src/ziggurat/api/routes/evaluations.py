@@ -15,6 +15,7 @@ from ziggurat.api.schemas import JobShape, JobsShape, Json, PageQuery, RequestBo
 from ziggurat.errors import UsageError
 from ziggurat.operations import models
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.job_names import JobName
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.studio.evaluation_differences import Difference
 from ziggurat.workspace.studio.prediction_tables import TABLE_TYPES
@@ -34,11 +35,15 @@ class _Evaluation(RequestBody):
 
 
 class _Retraining(RequestBody):
-    dataset: str = Field(min_length=1, max_length=200, description="Id of the version to train on.")
+    dataset: Annotated[str, JobName("dataset")] = Field(
+        min_length=1, max_length=200, description="Id or name of the version to train on."
+    )
     split: Literal["", "train", "val", "test"] = Field(
         "", description="Of the evaluations; empty: that of the evaluation, else `val`."
     )
-    evaluation: str = Field("", max_length=200, description="Evaluation to compare with; empty: the newest.")
+    evaluation: Annotated[str, JobName("evaluate")] = Field(
+        "", max_length=200, description="Id or name of the evaluation to compare with; empty: the newest."
+    )
 
 
 class _RetrainingShape(BaseModel):

@@ -30,11 +30,12 @@ from ziggurat.errors import UsageError
 from ziggurat.operations import jobs
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
+from ziggurat.server.job_names import JobName
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.job_outputs import LogPart
 from ziggurat.workspace.job_query import JobQuery
 from ziggurat.workspace.studio.archives import archive
-from ziggurat.workspace.studio.deleted_jobs import DeletedJob
+from ziggurat.workspace.studio.deleted import DeletedItem
 from ziggurat.workspace.studio.jobs import clone_request
 
 __all__ = ["ArchiveFormat", "curves_router", "router"]
@@ -43,7 +44,9 @@ router = new_router(prefix="/api/v1", tags=["jobs"])
 
 
 class _Reorder(RequestBody):
-    before: str | None = Field(None, description="Id of the job that comes after it; null: last of the queue.")
+    before: Annotated[str | None, JobName()] = Field(
+        None, description="Id or name of the job that comes after it; null: last of the queue."
+    )
 
 
 class _Hyperparameter(RequestBody):
@@ -64,10 +67,14 @@ def queue(studio: StudioDep, _who: ViewerUser, part: Annotated[PageQuery, Query(
     return answer(studio.jobs.queue_page(part.limit, part.offset))
 
 
-@router.get("/trash", response_model=list[DeletedJob])
-def trash(studio: StudioDep, _who: ViewerUser) -> Response:
-    """Return the deleted jobs that can be restored, the newest first."""
-    return answer(studio.deleted.list())
+@router.get("/trash", response_model=list[DeletedItem])
+def trash(studio: StudioDep, who: ViewerUser) -> Response:
+    """Return what was deleted and can be restored, the newest first.
+
+    ``kind`` is that of a job, or ``weights``, ``upload``, ``view`` or ``preset``; these are restored by routes of their
+    own. Views and presets are those of the user who asks.
+    """
+    return answer(studio.deleted.list(who.name))
 
 
 @router.get("/counts", response_model=dict[str, int])
@@ -80,7 +87,7 @@ def counts(studio: StudioDep, _who: ViewerUser) -> Response:
 def compare(
     studio: StudioDep,
     _who: ViewerUser,
-    job: Annotated[list[str], Query(min_length=1, max_length=100, description="Ids.")],
+    job: Annotated[list[str], JobName(), Query(min_length=1, max_length=100, description="Ids or names.")],
 ) -> Response:
     """Return where the specs of jobs differ (``differences``), and what their curves came to (``scalars``)."""
     return answer(studio.jobs.compare(job))
@@ -114,6 +121,7 @@ def change_job(studio: StudioDep, who: TrainerUser, job_id: str, body: ChangeBod
 
 add_operation(router, jobs.delete_job, status=204)
 add_operation(router, jobs.restore_job, shape=JobShape)
+add_operation(router, jobs.empty_trash, shape=list[str])
 add_operation(router, jobs.stop_job, shape=JobShape)
 add_operation(router, jobs.pause_job, shape=JobShape)
 add_operation(router, jobs.resume_job, shape=JobShape)

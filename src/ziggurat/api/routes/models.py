@@ -16,6 +16,7 @@ from ziggurat.errors import UsageError
 from ziggurat.operations import models
 from ziggurat.server.dependencies import ImageViewerUser, StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.downloads import download
+from ziggurat.server.job_names import JobName
 from ziggurat.server.permissions import new_router
 from ziggurat.server.posted_images import Pictures, SomePictures, check_some
 from ziggurat.workspace.job_query import JobQuery
@@ -219,7 +220,7 @@ def export(studio: StudioDep, who: TrainerUser, job_id: str, body: _ModelExport)
 
 
 class _OperatingPoint(RequestBody):
-    evaluation: str = Field(
+    evaluation: Annotated[str, JobName("evaluate")] = Field(
         "", max_length=200, description="Evaluation on the validation split to choose on; empty: the newest."
     )
     threshold: float | None = Field(
@@ -289,7 +290,9 @@ def serving(studio: StudioDep, _who: ViewerUser, job_id: str, name: str) -> Resp
 
 class _Publish(RequestBody):
     name: str = Field(max_length=200, description="That no other published model has.")
-    job: str = Field(max_length=200, description="Id of a training that has ended.")
+    job: Annotated[str, JobName("train")] = Field(
+        max_length=200, description="Id or name of a training that has ended."
+    )
     checkpoint: str = Field("", max_length=200, description="A name, `best` or `latest`; empty: the best, or latest.")
     notes: Text = Field("", description="What others should know of it.")
 

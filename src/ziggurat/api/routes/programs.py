@@ -12,6 +12,7 @@ from ziggurat.api.responses import answer
 from ziggurat.api.schemas import JobShape, Json, RequestBody, Text, TextShape
 from ziggurat.operations.models import create_program
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.job_names import JobName
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace.network_checks import check_syntax
 from ziggurat.workspace.new_jobs import JobRequest
@@ -34,7 +35,9 @@ class _Program(RequestBody):
         max_length=4096,
         description="Python file, zip archive or folder on the studio's machine, such as the `source` of an upload.",
     )
-    parent: _Name = Field("", description="Id of a program whose files are taken where no others are given.")
+    parent: Annotated[_Name, JobName("program")] = Field(
+        "", description="Id or name of a program whose files are taken where no others are given."
+    )
     project: _Name = ""
     tags: list[_Name] = []
     notes: Text = ""

@@ -15,6 +15,7 @@ from ziggurat.api.schemas import BackendName, JobShape, JobsShape, Json, NewJobB
 from ziggurat.entities.backend_info import DEFAULT_BACKEND
 from ziggurat.operations.models import create_training, start_demo
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.job_names import JobName
 from ziggurat.server.permissions import new_router
 from ziggurat.workspace import previews
 from ziggurat.workspace.studio import networks as standard
@@ -38,7 +39,9 @@ class _Describe(_Network):
 
 
 class _Debug(_Network):
-    dataset: str = Field("", description="Id of a dataset that is done; empty for handwritten digits.")
+    dataset: Annotated[str, JobName("dataset")] = Field(
+        "", description="Id or name of a dataset that is done; empty for handwritten digits."
+    )
     batch_size: int | None = Field(None, ge=1, le=4096)
 
 
@@ -96,7 +99,9 @@ class _RateCurve(RequestBody):
 
 
 class _Augmented(RequestBody):
-    dataset: str = Field(max_length=200, description="Id of a dataset that is done.")
+    dataset: Annotated[str, JobName("dataset")] = Field(
+        max_length=200, description="Id or name of a dataset that is done."
+    )
     spec: dict[str, Any] = Field(description="Of a training; network and data may still be missing.")
     row: int | None = Field(None, ge=0, lt=2**31, description="Of the split; left out, several.")
     split: Literal["train", "val", "test"] = "train"
