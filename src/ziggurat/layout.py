@@ -222,6 +222,11 @@ class JobFolder:
         return self.path / "task.json"
 
     @property
+    def threads(self) -> Path:
+        """The number of threads that the first attempt chose (JSON); a node's spec does not travel back."""
+        return self.path / "threads.json"
+
+    @property
     def network(self) -> Path:
         """The text of the standard network that is trained, as it was when the job began."""
         return self.path / "network.py"
