@@ -5,6 +5,7 @@ A job folder::
     JOB/
       spec.json          configuration (written once, before the worker starts)
       job.json           name, notes, tags and place in the studio, as users set them
+      attempt.json       where the studio started its newest worker, and what finds it again
       events.jsonl       events (append-only; one JSON object per line)
       last_words.json    outcome of the newest attempt: space that is reserved in case the disk is full
       heartbeat.json     the worker's heartbeat: process, time, step (replaced atomically)
@@ -51,6 +52,7 @@ A workspace::
       jobs/ datasets/    a folder for each job and dataset
       uploads/           files that users uploaded
       weights/           pretrained weights: a folder for each, with weights.safetensors and weights.json
+      .trash/            what was deleted: jobs, weights, uploads, saved views; see ``ziggurat.entities.trash``
       cache/             thumbnails, made again where they are missing
       features/          features of samples by a backbone, computed again where they are missing
       keys/              the key that signs exports (signing.pem, private), and the public keys that signed before
@@ -163,6 +165,11 @@ class JobFolder:
     def record(self) -> Path:
         """What users set on it."""
         return self.path / "job.json"
+
+    @property
+    def attempt(self) -> Path:
+        """Where the studio started its newest worker, and by what its executor finds it again (JSON)."""
+        return self.path / "attempt.json"
 
     @property
     def events(self) -> Path:

@@ -254,6 +254,10 @@ class Client:
         """
         return self._connection.ask("GET", "/trash")
 
+    def empty_trash(self) -> list[str]:
+        """Remove everything that was deleted from the disk now; return the ids. Views of others stay."""
+        return self._connection.ask("DELETE", "/trash")
+
     def reorder(self, job_id: str, before: str | None = None) -> list[dict[str, Any]]:
         """Place a job of the queue before another one, or last; return the beginning of the queue."""
         return self._connection.ask("POST", f"/jobs/{job_id}/reorder", json={"before": before})["jobs"]

@@ -19,7 +19,10 @@ from ziggurat.cluster.followed_job import FollowedJob, Place, RemoteWorker, Unre
 from ziggurat.entities import Share
 from ziggurat.errors import JobError, UnknownNameError, ZigguratError
 
-__all__ = ["Bridge", "Cluster"]
+__all__ = ["NOT_NOW", "Bridge", "Cluster"]
+
+NOT_NOW: Final = "not_now"
+"""Name among the details of an error of what is over by itself."""
 
 _OF_NODE: Final = 8
 """Exchanges with a node at the same time. Those with other nodes do not wait for one that hangs."""
@@ -107,7 +110,7 @@ class Bridge:
         try:
             return asked[name](request) or {}
         except UnreachableError as error:
-            raise JobError("The cluster does not answer.", received=str(error)) from None
+            raise JobError("The cluster does not answer.", received=str(error), details={NOT_NOW: True}) from None
 
     def close(self) -> None:
         """Follow no job any more; the workers go on for the length of their lease."""

@@ -1,4 +1,4 @@
-"""Deletion of jobs: into the trash, back out of it, and off the disk. What is in it: ``ziggurat.jobs.trash``."""
+"""Deletion of jobs: into the trash, back out of it, and off the disk. What is in it: ``ziggurat.entities.trash``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from ziggurat.entities import ENDED_STATES, Job
+from ziggurat.entities.trash import Discarded, Trash
 from ziggurat.errors import JobError, MissingJobError, ZigguratError
 from ziggurat.jobs.disk import Retention, apply_retention, what_to_empty
+from ziggurat.jobs.job_file import close_attempt
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.reasons import job_text
 from ziggurat.jobs.state_machine import JobTransitions, next_state
-from ziggurat.jobs.trash import Discarded, Trash
 from ziggurat.jobs.worker_monitor import WorkerMonitor
 from ziggurat.layout import JobFolder, lies_in
 
@@ -160,6 +161,7 @@ class Removal:
                 self._wait_for_end(job)
                 after = self._store.jobs.get(job_id)
                 if after.is_active:
+                    close_attempt(Path(job.folder))
                     self._changes.apply(after, "end_stopped", reason=reason, ended=now, pid=None)
         return job
 

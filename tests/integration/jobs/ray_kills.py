@@ -217,16 +217,16 @@ def check_one_was_heard(folder: Path) -> dict[str, int]:
     """
     events = read_events(JobFolder(folder).events)[0]
     seen: set[int] = set()
-    saved: dict[int, int] = {}  # step → process of the newest checkpoint
-    process, last_step, count = 0, 0, Counter[str]()
+    by: dict[int, int] = {}  # step → process that did it, or saved it, last
+    process, came_from, last_step, count = 0, 0, 0, Counter[str]()
     for event in events:
         if isinstance(event, AttemptStarted):
             process, last_step = event.pid, event.global_step
             assert process not in seen, f"{folder.name}: process {process} is heard again after another one"
             seen.add(process)
-            saved = {step: by for step, by in saved.items() if step <= last_step}
-            assert not last_step or last_step in saved, f"{folder.name}: goes on from step {last_step}, never saved"
-            came_from = saved.get(last_step, 0)
+            assert not last_step or last_step in by, f"{folder.name}: goes on from step {last_step}, which nobody did"
+            by = {step: number for step, number in by.items() if step <= last_step}
+            came_from = by.get(last_step, 0)
             count["attempts"] += 1
         elif isinstance(event, ScalarLogged) and event.tag in WHO:
             expected = process if event.tag == "process" else came_from
@@ -234,14 +234,15 @@ def check_one_was_heard(folder: Path) -> dict[str, int]:
             if event.tag == "process":
                 assert event.step == last_step + 1, f"{folder.name}: step {event.step} follows {last_step}"
                 last_step = event.step
+                by[last_step] = process
                 count["steps"] += 1
         elif isinstance(event, CheckpointSaved):
-            saved[event.step] = process
+            by[event.step] = process
             count["checkpoints"] += 1
     for path in sorted(JobFolder(folder).checkpoints.glob("step-*")):
         meta = json.loads((path / "state.json").read_text())["meta"]
-        by = meta["callbacks"]["Witness"]
-        assert by == saved[meta["global_step"]], f"{folder.name}: {path.name} is of process {by}"
+        found = meta["callbacks"]["Witness"]
+        assert found == by[meta["global_step"]], f"{folder.name}: {path.name} is of process {found}"
         count["checkpoint folders"] += 1
     return dict(count)
 
