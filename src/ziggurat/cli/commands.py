@@ -20,8 +20,9 @@ _SAME_WORDS: Final = (
     ("show", "info", "inspect"),
     ("delete", "remove", "rm"),
     ("check", "validate"),
+    ("create", "new", "add"),
 )
-"""Words for the same; each command of a group is found by all of them."""
+"""Words for the same, the usual one first; each command of a group is found by all of them."""
 
 
 class Command(click.Command):

@@ -1,4 +1,4 @@
-"""Options ``--recipe``, ``--fine-tune`` and ``--test-batch`` of ``train`` and ``job train``; training without any."""
+"""Options ``--recipe``, ``--fine-tune`` and ``--test-batch`` of ``train``; training without any."""
 
 from __future__ import annotations
 

@@ -79,9 +79,11 @@ def test_python_m_ziggurat_is_the_same():
         (("checkpoint", "ls"), "checkpoint list"),
         (("dataset", "ls"), "dataset list"),
         (("job", "rm"), "job delete"),
-        (("weights", "delete"), "weights remove"),
+        (("weights", "remove"), "weights delete"),
+        (("user", "add"), "user create"),
+        (("model", "inspect"), "model show"),
         (("job", "info"), "job show"),
-        (("spec", "check"), "spec validate"),
+        (("spec", "validate"), "spec check"),
     ],
 )
 def test_a_word_for_the_same_is_taken(ziggurat, words, path):
@@ -96,7 +98,7 @@ def test_a_word_for_the_same_is_taken(ziggurat, words, path):
             ("checkpoint", "shwo"),
             "`ziggurat checkpoint shwo` is not a command. Did you mean `ziggurat checkpoint show`?",
         ),
-        (("spec", "qqq"), "`ziggurat spec qqq` is not a command. Known: rate, schema, show, upgrade, validate."),
+        (("spec", "qqq"), "`ziggurat spec qqq` is not a command. Known: check, rate, schema, show, upgrade."),
         (("status", "--jsn", "x"), "`--jsn` is not an option of `ziggurat status`. Did you mean `--json`?"),
         (
             ("train", "--learning-rat", "1"),

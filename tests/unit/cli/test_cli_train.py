@@ -12,7 +12,7 @@ from dataset_folders import pets
 from studio_stand_in import studio_stand_in
 
 from tests.waiting import wait_until
-from ziggurat.cli.job_folders import train
+from ziggurat.cli.here_or_studio import train
 from ziggurat.cli.main import root
 from ziggurat.cli.spec import flag_of
 from ziggurat.specs import RENAMED, TrainSpec, describe_fields, load_train_spec
@@ -31,6 +31,8 @@ def test_one_declaration_every_field_of_the_spec_is_a_flag():
     backend = next(option for option in train.params if option.name == "backend")
     assert backend.opts == ["--backend", "--framework"], "what people say instead"
     own = {"spec", "out", "assignments", "recipe", "fine_tune", "test_batch", "dry_run", "detach", "json", "debug"}
+    own |= {"studio", "server", "token", "token_file", "dataset", "model", "checkpoint", "project", "tags", "notes"}
+    own |= {"priority"}
     former = {name for name in RENAMED["train"] if "." not in name}
     assert set(options) == own | former, "a flag that is no field"
     assert all(options[name].hidden for name in former)
