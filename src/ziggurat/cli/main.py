@@ -45,9 +45,7 @@ VERBS: Final = (
     Verb("events", "ziggurat.cli.job_folders:events", "Show what happened in a job, also while it happens.", _LOOK),
     Verb("checkpoint", "ziggurat.cli.job_folders:checkpoint", "List, show, compare, average checkpoints.", _LOOK),
     Verb("spec", "ziggurat.cli.spec:spec", "Show, check and upgrade specs, and list their fields.", _LOOK),
-    Verb(
-        "evaluate", "ziggurat.cli.here_or_studio:evaluate", "Test a network on every sample of a split.", _MODEL
-    ),
+    Verb("evaluate", "ziggurat.cli.here_or_studio:evaluate", "Test a network on every sample of a split.", _MODEL),
     Verb("predict", "ziggurat.cli.here_or_studio:predict", "Predict for images with a trained network.", _MODEL),
     Verb("export", "ziggurat.cli.models:export", "Write a trained network for other programs, with proof.", _MODEL),
     Verb("serve", "ziggurat.cli.serve:serve", "Serve exported models over HTTP.", _MODEL),
