@@ -1,4 +1,4 @@
-"""Commands for trained models: ``export``, and ``model`` for third-party ones; tests and predictions on this machine."""
+"""Commands for trained models: ``export``, and ``model`` for third-party ones; tests, predictions without a studio."""
 
 from __future__ import annotations
 
