@@ -126,6 +126,14 @@ def as_number(value: Any, digits: int = 4) -> str:
     return _LONG_EXPONENT.sub(r"e\1", f"{value:.{digits}g}")
 
 
+_SPLITS: Final = {"train": "Training", "val": "Validation", "test": "Test"}
+
+
+def as_split(name: str) -> str:
+    """Return the name of a split for people: ``Validation`` for ``val``; other names as they are."""
+    return _SPLITS.get(name, name)
+
+
 def as_count(value: int | None) -> str:
     """Return a whole number with commas between thousands: ``12,500``."""
     return "–" if value is None else f"{value:,}"

@@ -5,6 +5,7 @@ A job folder::
     JOB/
       spec.json          configuration (written once, before the worker starts)
       job.json           name, notes, tags and place in the studio, as users set them
+      attempt.json       where the studio started its newest worker, and what finds it again
       events.jsonl       events (append-only; one JSON object per line)
       last_words.json    outcome of the newest attempt: space that is reserved in case the disk is full
       heartbeat.json     the worker's heartbeat: process, time, step (replaced atomically)
@@ -51,6 +52,7 @@ A workspace::
       jobs/ datasets/    a folder for each job and dataset
       uploads/           files that users uploaded
       weights/           pretrained weights: a folder for each, with weights.safetensors and weights.json
+      .trash/            what was deleted: jobs, weights, uploads, saved views; see ``ziggurat.entities.trash``
       cache/             thumbnails, made again where they are missing
       features/          features of samples by a backbone, computed again where they are missing
       keys/              the key that signs exports (signing.pem, private), and the public keys that signed before
@@ -163,6 +165,11 @@ class JobFolder:
     def record(self) -> Path:
         """What users set on it."""
         return self.path / "job.json"
+
+    @property
+    def attempt(self) -> Path:
+        """Where the studio started its newest worker, and by what its executor finds it again (JSON)."""
+        return self.path / "attempt.json"
 
     @property
     def events(self) -> Path:
@@ -424,10 +431,16 @@ def workspace_of(job_folder: Path) -> Path | None:
     return folder.parent.parent if folder.parent.name in _WITH_JOBS else None
 
 
-def lies_in(job_folder: Path, workspace: Path) -> bool:
-    """Return whether a job folder is one of a workspace, whatever its path says: deletions keep to these."""
-    folder = Path(os.path.abspath(job_folder))
-    return os.path.realpath(folder.parent) in [os.path.realpath(workspace / name) for name in _WITH_JOBS]
+def lies_in(folder: Path, workspace: Path, among: Iterable[str] = _WITH_JOBS) -> bool:
+    """Return whether a folder is one of a workspace, whatever its path says: deletions keep to these.
+
+    Args:
+        folder: such as that of a job.
+        workspace: the folder of everything.
+        among: folders of the workspace that it may lie in; those of jobs if not given.
+    """
+    parent = Path(os.path.abspath(folder)).parent
+    return os.path.realpath(parent) in [os.path.realpath(workspace / name) for name in among]
 
 
 def other_folders(folder: Path) -> tuple[Path, ...]:

@@ -59,7 +59,7 @@ def test_weights_are_added_and_a_training_starts_from_them(
     page.fill("#classes", "\n".join(f"digit {number}" for number in range(10)))
     page.fill("#mean", "0.5, 0.5, 0.5")
     page.click("#add-go")
-    expect(page.locator("#weights-said")).to_contain_text("Tiny network on digits was added")
+    expect(page.locator("#home-said")).to_contain_text("Tiny network on digits was added")
     row = page.locator("#weights-tiny")
     for text in ("weights:tiny", "CC0-1.0", "10 classes", "mean 0.5, 0.5, 0.5", "no run"):
         expect(row).to_contain_text(text)
@@ -92,7 +92,6 @@ def test_weights_of_a_program_come_and_go_while_the_page_is_open(
     assert made["reference"] == "weights:other"
     expect(page.locator("#weights-other")).to_contain_text("MIT")
     expect(page.locator("#license")).to_have_value("typed meanwhile")
-    page.on("dialog", lambda dialog: dialog.accept())
     page.click("#delete-other")
     expect(page.locator("#weights-other")).to_have_count(0)
     assert "other" not in [each["name"] for each in server.client.weights.all()]

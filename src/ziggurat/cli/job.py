@@ -251,9 +251,9 @@ def job_restore(application: Application, job_ids: tuple[str, ...], **studio: An
 @reaches_studio
 @click.pass_obj
 def job_trash(application: Application, **studio: Any) -> None:
-    """List the deleted jobs that can be restored, newest first."""
+    """List the deleted jobs that can be restored, newest first; `ziggurat trash list` has everything."""
     with studio_client(application, studio) as client:
-        found = client.trash()
+        found = [each for each in client.trash() if each["kind"] in JOB_KINDS]
     rows = [(each["id"], each["kind"], each["name"], as_ago(each["deleted"])) for each in found]
     application.output.document(found, table(rows, ("id", "kind", "name", "deleted")))
 

@@ -38,6 +38,8 @@ VERBS: Final = (
     Verb("down", "ziggurat.cli.server:down", "End the studio; jobs go on.", _STUDIO),
     Verb("job", "ziggurat.cli.job:job", "Make, list, show, stop jobs of the studio, ask models.", _STUDIO),
     Verb("call", "ziggurat.cli.operations:call", "Do any operation of the studio by its name.", _STUDIO),
+    Verb("trash", "ziggurat.cli.trash:trash", "List what was deleted, or remove it for good.", _STUDIO),
+    Verb("restore", "ziggurat.cli.trash:restore", "Put back what was deleted.", _STUDIO),
     Verb("user", "ziggurat.cli.people:user", "Create, list and change the users of the studio.", _STUDIO),
     Verb("token", "ziggurat.cli.people:token", "Create, list and revoke tokens for programs.", _STUDIO),
     Verb("reindex", "ziggurat.cli.people:reindex", "Rebuild the studio's list of jobs from their folders.", _STUDIO),

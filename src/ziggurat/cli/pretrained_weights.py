@@ -130,11 +130,22 @@ def weights_download(application: Application, name: str | None) -> None:
 
 @weights.command("delete")
 @_NAME
+@click.option("--forever", is_flag=True, help="Removes them from the disk at once, also deleted ones.")
 @click.pass_obj
-def weights_remove(application: Application, name: str) -> None:
-    """Delete weights that no training needs now."""
-    _weights(application).remove(name)
-    application.output.document({"removed": name}, f"{name} was removed.")
+def weights_remove(application: Application, name: str, forever: bool) -> None:
+    """Delete weights that no training needs now; `weights restore` brings them back."""
+    deleted_id = _weights(application).remove(name, forever=forever)
+    back = f" Bring it back with: ziggurat weights restore {deleted_id}" if deleted_id else ""
+    application.output.document({"removed": name, "id": deleted_id}, f"{name} was removed.{back}")
+
+
+@weights.command("restore")
+@_NAME
+@click.pass_obj
+def weights_restore(application: Application, name: str) -> None:
+    """Put deleted weights back, by their NAME or the id in the trash."""
+    made = _weights(application).restore(name)
+    application.output.document(_content(made), f"{made.name} is back.")
 
 
 def _weights(application: Application) -> Weights:

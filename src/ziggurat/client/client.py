@@ -180,6 +180,10 @@ class Client:
         """Return the predictions for a few validation samples after each validation: ``samples`` and ``records``."""
         return self._connection.ask("GET", f"/jobs/{job_id}/sample-predictions")
 
+    def last_batches(self, job_id: str) -> dict[str, Any]:
+        """Return the last ``steps`` before a loss became NaN or infinite, and the ``rows`` of the last batch."""
+        return self._connection.ask("GET", f"/jobs/{job_id}/last-batches")
+
     def timeline(self, job_id: str) -> list[dict[str, Any]]:
         """Return the events of a training, the oldest first; those with a number are the flags on the charts."""
         return self._connection.ask("GET", f"/jobs/{job_id}/timeline")
@@ -243,8 +247,16 @@ class Client:
         return self._connection.ask("POST", f"/trash/{job_id}/restore")
 
     def trash(self) -> list[dict[str, Any]]:
-        """Return the deleted jobs that can be restored, the newest first: ``id``, ``kind``, ``name``, ``deleted``."""
+        """Return what can be restored, the newest first: ``id``, ``kind``, ``name``, ``deleted``, ``size_bytes``.
+
+        Besides kinds of jobs there are ``weights`` (restored by ``weights.restore``), ``upload``
+        (``datasets.restore_upload``), ``view`` and ``preset`` (``saved.restore``).
+        """
         return self._connection.ask("GET", "/trash")
+
+    def empty_trash(self) -> list[str]:
+        """Remove everything that was deleted from the disk now; return the ids. Views of others stay."""
+        return self._connection.ask("DELETE", "/trash")
 
     def reorder(self, job_id: str, before: str | None = None) -> list[dict[str, Any]]:
         """Place a job of the queue before another one, or last; return the beginning of the queue."""
@@ -449,6 +461,16 @@ class SavedItemClient:
         """Save any JSON value under a name; an item of that kind and name is replaced."""
         return self._connection.ask("PUT", f"/saved/{kind}/{name}", json={"content": content})
 
-    def delete(self, kind: str, name: str) -> None:
-        """Delete an item."""
-        self._connection.ask("DELETE", f"/saved/{kind}/{name}")
+    def delete(self, kind: str, name: str, *, forever: bool = False) -> None:
+        """Delete an item; a view or preset can be restored for some days.
+
+        Args:
+            kind: of the item.
+            name: of the item; with ``forever`` also the name or id of a deleted one.
+            forever: whether it cannot be restored.
+        """
+        self._connection.ask("DELETE", f"/saved/{kind}/{name}", params={"forever": forever})
+
+    def restore(self, kind: str, name: str) -> dict[str, Any]:
+        """Put a deleted view or preset, named by name or id, back, and return it."""
+        return self._connection.ask("POST", f"/saved/{kind}/{name}/restore")

@@ -50,6 +50,23 @@ class DatasetClient:
                 upload = self._connection.ask("POST", "/uploads/files", params={"id": upload["id"]}, files=parts)
         return upload["source"]
 
+    def uploads(self) -> list[dict[str, Any]]:
+        """Return the uploads, the newest first: ``id``, ``name``, ``source``, ``files``, ``size_bytes``."""
+        return self._connection.ask("GET", "/uploads")
+
+    def delete_upload(self, upload_id: str, *, forever: bool = False) -> None:
+        """Delete an upload; it can be restored for some days.
+
+        Args:
+            upload_id: of the upload; with ``forever`` also the id or name of a deleted one.
+            forever: remove it from the disk at once.
+        """
+        self._connection.ask("DELETE", f"/uploads/{upload_id}", params={"forever": forever})
+
+    def restore_upload(self, upload_id: str) -> dict[str, Any]:
+        """Put a deleted upload, named by id or name, back, and return it."""
+        return self._connection.ask("POST", f"/uploads/{upload_id}/restore")
+
     def guess(self, source: str) -> list[dict[str, Any]]:
         """Return what every importer thinks of a source, the most confident first."""
         return self._connection.ask("POST", "/dataset-guesses", json={"source": source})

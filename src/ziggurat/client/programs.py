@@ -56,7 +56,7 @@ class ProgramClient:
             body = {"spec": content, "source": upload["source"], **given(request)}
             return self._connection.ask("POST", "/programs", json=body)
         finally:
-            self._connection.ask("DELETE", f"/uploads/{upload['id']}")
+            self._connection.ask("DELETE", f"/uploads/{upload['id']}", params={"forever": True})
 
     def create(self, spec: Mapping[str, Any], **request: Any) -> dict[str, Any]:
         """Put a program into the queue; return the job.

@@ -45,11 +45,20 @@ class WeightsClient:
         try:
             return self._connection.ask("POST", "/weights", json={"file": upload["source"], **given(known)})
         finally:
-            self._connection.ask("DELETE", f"/uploads/{upload['id']}")
+            self._connection.ask("DELETE", f"/uploads/{upload['id']}", params={"forever": True})
 
-    def remove(self, name: str) -> None:
-        """Delete weights that no training needs now."""
-        self._connection.ask("DELETE", f"/weights/{name}")
+    def remove(self, name: str, *, forever: bool = False) -> None:
+        """Delete weights that no training needs now; they can be restored for some days.
+
+        Args:
+            name: of the weights; with ``forever`` also the name or id of deleted ones.
+            forever: remove them from the disk at once.
+        """
+        self._connection.ask("DELETE", f"/weights/{name}", params={"forever": forever})
+
+    def restore(self, name: str) -> dict[str, Any]:
+        """Put deleted weights, named by name or id, back, and return them."""
+        return self._connection.ask("POST", f"/weights/{name}/restore")
 
     def downloads(self) -> list[dict[str, Any]]:
         """Return the download list; ``is_added`` and ``download`` say how each entry is."""

@@ -19,9 +19,16 @@ from ziggurat.cluster.followed_job import FollowedJob, Place, RemoteWorker, Unre
 from ziggurat.entities import Share
 from ziggurat.errors import JobError, UnknownNameError, ZigguratError
 
-__all__ = ["Bridge", "Cluster"]
+__all__ = ["NOT_NOW", "Bridge", "Cluster"]
 
-_THREADS: Final = 16
+NOT_NOW: Final = "not_now"
+"""Name among the details of an error of what is over by itself."""
+
+_OF_NODE: Final = 8
+"""Exchanges with a node at the same time. Those with other nodes do not wait for one that hangs."""
+
+_OF_JOBS: Final = 256
+"""Jobs that are begun or ended at the same time; to copy a large dataset takes long."""
 
 
 class Cluster(Protocol):
@@ -73,8 +80,10 @@ class Bridge:
         self._jobs: dict[tuple[str, int], FollowedJob | FollowedGroup] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._pool = ThreadPoolExecutor(_THREADS, "exchange")
-        self._busy: set[tuple[str, int]] = set()
+        self._exchanges: dict[str, ThreadPoolExecutor] = {}
+        self._pool = ThreadPoolExecutor(_OF_JOBS, "job")
+        self._busy: set[FollowedJob | FollowedGroup] = set()
+        """Those at which a thread is: it begins them, ends them, or exchanges with their node."""
         self._thread = threading.Thread(target=self._follow, name="follower", daemon=True)
         self._thread.start()
 
@@ -101,13 +110,15 @@ class Bridge:
         try:
             return asked[name](request) or {}
         except UnreachableError as error:
-            raise JobError("The cluster does not answer.", received=str(error)) from None
+            raise JobError("The cluster does not answer.", received=str(error), details={NOT_NOW: True}) from None
 
     def close(self) -> None:
         """Follow no job any more; the workers go on for the length of their lease."""
         self._closing.set()
         self._thread.join()
         self._pool.shutdown()
+        for each in self._exchanges.values():
+            each.shutdown()
 
     # ---- requests
 
@@ -122,8 +133,8 @@ class Bridge:
         key = (folder.name, attempt)
         with self._lock:
             self._jobs[key] = job
-            self._busy.add(key)
-        self._pool.submit(self._run, key, lambda: job.begin(devices, request["environment"]))
+            self._busy.update((job, *job.members))
+        self._pool.submit(self._run, (job, *job.members), lambda: job.begin(devices, request["environment"]))
 
     def _adopt(self, request: Mapping[str, Any]) -> dict[str, Any]:
         folder, attempt = Path(request["folder"]), request["attempt"]
@@ -182,18 +193,34 @@ class Bridge:
     def _follow(self) -> None:
         while not self._closing.wait(self._every_s):
             with self._lock:
-                due = [(key, job) for key, job in self._jobs.items() if key not in self._busy]
-                due = [(key, job) for key, job in due if job.state["state"] == "running"]
-                self._busy.update(key for key, _ in due)
-            for key, job in due:
-                self._pool.submit(self._run, key, job.look)
+                jobs = [job for job in self._jobs.values() if job.state["state"] == "running"]
+            for job in jobs:
+                for member in job.members:
+                    if member.state["state"] == "running" and self._take(member):
+                        member.expect_look()
+                        self._exchanges_with(member.node).submit(self._run, (member,), member.look)
+                    member.judge()
+                if isinstance(job, FollowedGroup) and self._take(job):
+                    self._pool.submit(self._run, (job,), job.judge)
 
-    def _run(self, key: tuple[str, int], act: Callable[[], None]) -> None:
+    def _exchanges_with(self, node: str) -> ThreadPoolExecutor:
+        if node not in self._exchanges:
+            self._exchanges[node] = ThreadPoolExecutor(_OF_NODE, "exchange")
+        return self._exchanges[node]
+
+    def _take(self, job: FollowedJob | FollowedGroup) -> bool:
+        """Return whether no thread is at a job; then the caller's is."""
+        with self._lock:
+            is_free = job not in self._busy
+            self._busy.add(job)
+        return is_free
+
+    def _run(self, jobs: Sequence[FollowedJob | FollowedGroup], act: Callable[[], None]) -> None:
         try:
             act()
         finally:
             with self._lock:
-                self._busy.discard(key)
+                self._busy.difference_update(jobs)
 
 
 def _shares(request: Mapping[str, Any]) -> list[Share]:

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from ziggurat.cluster.bridge import NOT_NOW
 from ziggurat.entities import Device, Heartbeat, NodeResources, Share, WorkerRef
 from ziggurat.errors import JobError, ZigguratError
-from ziggurat.jobs.executor import Ended, Running
-from ziggurat.services.inference_process import WarmProcess
+from ziggurat.jobs.executor import Ended, NotNowError, Running
+from ziggurat.services.inference_process import ProcessEndedError, WarmProcess
 
 __all__ = ["BridgedExecutor"]
 
@@ -81,7 +82,7 @@ class BridgedExecutor:
         """Begin to send the folder to its node, where the worker is started then."""
         known, wanted = {node.name for node in self._nodes}, [share.node for share in placement]
         if not wanted or not known.issuperset(wanted):
-            raise JobError(
+            raise NotNowError(
                 f"{', '.join(wanted) or 'No node'}: this is no node of the cluster now.",
                 advice=f"There are: {', '.join(sorted(known))}." if known else "Look at the Machines page.",
             )
@@ -149,8 +150,17 @@ class BridgedExecutor:
             fields |= {"folder": worker.opaque["folder"], "attempt": worker.attempt, "shares": shares}
         process = self._process
         if process is None:
-            raise JobError("The bridge to the cluster must be there.", received=self._problem, advice="Wait a moment.")
-        return process.ask(what, fields, _ANSWER_WITHIN_S)
+            raise NotNowError(
+                "The bridge to the cluster must be there.", received=self._problem, advice="Wait a moment."
+            )
+        try:
+            return process.ask(what, fields, _ANSWER_WITHIN_S)
+        except ProcessEndedError as error:
+            raise _ended(error, self._log) from None
+        except ZigguratError as error:
+            if error.details.get(NOT_NOW):
+                raise NotNowError(error.rule, received=error.received or "", advice=error.advice) from None
+            raise
 
     def _follow(self) -> None:
         """Start the bridge where there is none, and look at jobs and nodes again and again."""
@@ -185,6 +195,9 @@ class BridgedExecutor:
             if self._closing.is_set():
                 raise JobError("The bridge is closed.")
             process.wait_until_ready()
+        except ProcessEndedError as error:
+            process.close()
+            raise _ended(error, self._log) from None
         except ZigguratError:
             process.close()
             raise
@@ -214,6 +227,14 @@ class BridgedExecutor:
         problems = [f"node {values['name']}: {values['problem']}" for values in answer["nodes"] if values["problem"]]
         self._problem = "; ".join(problems)
         self._looked.set()
+
+
+def _ended(error: ProcessEndedError, log: Path) -> NotNowError:
+    return NotNowError(
+        "The bridge to the cluster has ended.",
+        received=error.received or "",
+        advice=f"The studio starts it again; its output is in {log}.",
+    )
 
 
 def _key(worker: WorkerRef) -> tuple[str, int]:

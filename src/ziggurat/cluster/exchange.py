@@ -42,7 +42,8 @@ APPENDED: Final = (_OWN.events.name, _OWN.log.name)
 _RANKS: Final = _OWN.of_rank(1).path.parent.name
 
 _OF_THE_STUDIO: Final = (
-    _OWN.spec.name, _OWN.record.name, _OWN.lock.name, _OWN.stop_request.name, _OWN.hyperparameters.name,
+    _OWN.spec.name, _OWN.record.name, _OWN.attempt.name, _OWN.lock.name, _OWN.stop_request.name,
+    _OWN.hyperparameters.name,
 )  # fmt: skip
 """Files that only the studio writes, or that mean something on one machine only."""
 

@@ -47,6 +47,11 @@ class FollowedGroup:
         self._end_state: dict[str, Any] | None = None
 
     @property
+    def members(self) -> Sequence[FollowedJob]:
+        """Its processes; each exchanges on its own, so that a node that hangs holds up no other."""
+        return self._members
+
+    @property
     def state(self) -> dict[str, Any]:
         """As that of a ``FollowedJob``."""
         if self._end_state is not None:
@@ -119,13 +124,10 @@ class FollowedGroup:
         member.attempt_to(ask)
         return found
 
-    def look(self) -> None:
-        """Exchange with each process, and end them all where one has failed."""
-        if self.state["state"] != "running":
-            return
-        for member in self._members:
-            member.look()
-        self._judge()
+    def judge(self) -> None:
+        """End all processes where one has failed; it may call their nodes."""
+        if self.state["state"] == "running":
+            self._judge()
 
     def _is_running(self, member: FollowedJob) -> bool:
         return member.state["state"] == "running"

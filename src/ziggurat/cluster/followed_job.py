@@ -128,7 +128,7 @@ class _EndedError(Exception):
 
 
 class FollowedJob:
-    """A job on a node. One thread calls ``begin`` and ``look``; any may call the others.
+    """A job on a node. One thread at a time calls ``begin`` or ``look``; any may call the others.
 
     Args:
         folder: the job folder of the studio.
@@ -162,12 +162,25 @@ class FollowedJob:
         self._answered = clock()
         self._asked: list[Callable[[], None]] = []
         self._lock = threading.Lock()
+        self._due: float | None = None
+        self._hearing = threading.Lock()
+        """Held while an answer is taken: until it is on the disk, the job is not given up."""
         self._stop = ""
         self.state: dict[str, Any] = {"state": "running"}
         """``state`` is ``running``, ``ended`` with an ``exit_code``, or ``lost``.
 
         ``problem`` says what is wrong; ``waits``, why the worker has not begun; ``reason``, why it ended.
         """
+
+    @property
+    def members(self) -> Sequence[FollowedJob]:
+        """The processes of the job, as ``FollowedGroup`` has them."""
+        return (self,)
+
+    @property
+    def node(self) -> str:
+        """Name of the node."""
+        return self._place.node
 
     # ---- what the studio asks for
 
@@ -218,7 +231,7 @@ class FollowedJob:
             self.state = {"state": "ended", "exit_code": 1, "reason": str(error)}
 
     def _remove(self) -> None:
-        """Remove the worker, which was not started: it holds accelerators, and perhaps half a copy."""
+        """Remove the worker, which has ended or was not started: it holds accelerators, and perhaps half a copy."""
         with suppress(UnreachableError, ZigguratError, OSError):
             self.worker.remove()
 
@@ -239,41 +252,74 @@ class FollowedJob:
         self.state = {"state": "running"}
 
     def look(self) -> None:
-        """Exchange once with the node, and judge what it says."""
+        """Exchange once with the node, and take what it says."""
         if self.state["state"] != "running":
             return
         try:
             if not self._is_begun and not self.worker.is_started():
                 # The bridge that sent the folder was killed meanwhile: what is there is half a job.
                 self.worker.remove()
-                self.state = {"state": "lost", "reason": f"the studio ended while it sent the job to {self._node}"}
+                self._note({"state": "lost", "reason": f"the studio ended while it sent the job to {self._node}"})
                 return
             self._is_begun = True
             self._exchange()
         except UnreachableError:
-            if self._clock() - self._answered > self._lease_s + _SLACK_S:
-                self.state = {"state": "lost"}
+            self._give_up_after_lease()
         except (ZigguratError, OSError) as error:  # such as a full disk of the studio
-            self.state = {"state": "running", "problem": str(error)}
+            self._note({"state": "running", "problem": str(error)})
+        finally:
+            self._due = None
+
+    def expect_look(self) -> None:
+        """Note that ``look`` is called as soon as a thread is free."""
+        self._due = self._clock()
+
+    def judge(self) -> None:
+        """Give the job up if its lease is over and ``look`` hangs; what that returns later is not heard."""
+        due = self._due
+        # A bridge that itself stood still asks before it judges.
+        if due is not None and self._clock() - due > _SLACK_S and self._hearing.acquire(blocking=False):
+            try:
+                self._give_up_after_lease()
+            finally:
+                self._hearing.release()
+
+    def _give_up_after_lease(self) -> None:
+        if self._clock() - self._answered > self._lease_s + _SLACK_S:
+            self._note({"state": "lost"})
 
     def _exchange(self) -> None:
         if self._mirror is None:
             self._mirror = Mirror(self.folder, self.attempt)
-        with self._lock:
-            asked, self._asked = self._asked, []
-        for act in asked:
-            act()
+        self._carry_out_requests()
         hyperparameters = read_text(JobFolder(self._source).hyperparameters)
         reply = self.worker.exchange(self._mirror.request(self._stop, hyperparameters))
-        self._answered = self._clock()
-        self._mirror.take(reply)
-        if reply.has_ended and self._mirror.is_whole:
-            self._mirror.close()
-            self._take_openings()
-            self.worker.remove()
-            self.state = {"state": "ended", "exit_code": reply.exit_code}
-        else:
-            self.state = {"state": "running"}
+        with self._hearing:
+            if self.state["state"] != "running":
+                return  # given up meanwhile: another attempt may be at work in this folder
+            self._answered = self._clock()
+            self._mirror.take(reply)
+            if reply.has_ended and self._mirror.is_whole:
+                self._mirror.close()
+                self._take_openings()
+                self._remove()
+                self._note({"state": "ended", "exit_code": reply.exit_code})
+            else:
+                self._note({"state": "running"})
+
+    def _carry_out_requests(self) -> None:
+        """Do what the studio asked for; what the node does not answer is asked again at the next exchange."""
+        while self._asked:
+            act = self._asked[0]
+            with suppress(ZigguratError, OSError):  # such as that of a worker that has ended
+                act()
+            with self._lock:
+                self._asked.remove(act)
+
+    def _note(self, state: dict[str, Any]) -> None:
+        """Change the state; one that was given up, or has ended, stays so."""
+        if self.state["state"] == "running":
+            self.state = state
 
     # ---- what it reads of the workspace
 

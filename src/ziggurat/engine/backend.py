@@ -13,7 +13,32 @@ from ziggurat.engine.program import Program
 from ziggurat.errors import ConfigurationError
 from ziggurat.tasks.arrays import ArraySpec
 
-__all__ = ["ArraySpec", "Backend", "ProgramRequest", "RequestArrays", "class_arrays", "single_arrays"]
+__all__ = [
+    "ArraySpec",
+    "Backend",
+    "ProcessPlace",
+    "ProgramRequest",
+    "RequestArrays",
+    "class_arrays",
+    "single_arrays",
+]
+
+
+@dataclass(frozen=True)
+class ProcessPlace:
+    """Place of this process among those of a training over several nodes.
+
+    Args:
+        rank: its number, from 0. The first one has the loop; the others follow it.
+        size: number of processes.
+        address: of the node of rank 0.
+        port: on which rank 0 waits for the others.
+    """
+
+    rank: int
+    size: int
+    address: str
+    port: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +74,8 @@ class ProgramRequest:
             ``SupportsFineTuning``.
         seed: of first weights, dropout and everything else that is drawn in the program.
         options: what only this backend knows; it checks them.
+        place: of this process, in a training over several nodes, each of whose processes has one device; None
+            elsewhere. Only for backends that are a ``TrainsOnNodes``.
     """
 
     network: str = ""
@@ -73,6 +100,7 @@ class ProgramRequest:
     fine_tuning: FineTuningRequest | None = None
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
+    place: ProcessPlace | None = None
 
 
 @runtime_checkable

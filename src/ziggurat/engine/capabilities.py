@@ -6,7 +6,7 @@ training is named, by the name of the protocol, in the ``capabilities`` of its
 are ``HasArithmetic``, ``HasEvaluationNames``, ``HasGraph``, ``HasMovingSummaries``, ``HasRivalLosses``,
 ``HasSummaries``, ``SupportsSummaries`` and ``TakesLinearHead``; of trained networks ``GivesFeatures``,
 ``HasInferenceInputs`` and ``SupportsGradients``; of the backend's object ``ChoosesThreads``, ``SupportsCheckpoints``,
-``SupportsFineTuning`` and ``TrainsOnMixedLabels``.
+``SupportsFineTuning``, ``TrainsOnMixedLabels`` and ``TrainsOnNodes``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ziggurat.engine.backend import ArraySpec, ProgramRequest
+from ziggurat.engine.feed import BatchCycle
 from ziggurat.tasks.base import TaskContext
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "TensorDescription",
     "TrainedNetwork",
     "TrainsOnMixedLabels",
+    "TrainsOnNodes",
 ]
 
 
@@ -144,6 +146,31 @@ class TrainsOnMixedLabels(Protocol):
 
     trains_on_mixed_labels: bool
     """True; see ``mixes_labels`` of ``ziggurat.engine.backend.ProgramRequest``."""
+
+
+@runtime_checkable
+class TrainsOnNodes(Protocol):
+    """A backend that trains one network by processes on several nodes, as ``trains_on_nodes`` of its info says.
+
+    Each process has the ``place`` of its request and one device. That of rank 0 builds a program, which takes every
+    step together with the others; those follow it.
+    """
+
+    def follow(self, request: ProgramRequest, batches: BatchCycle, after_step: Callable[[], None]) -> bool:
+        """Compute the rows of this process in every step of rank 0, until rank 0 says that the training is over.
+
+        Args:
+            request: the one that rank 0 has, with the place of this process.
+            batches: the ones that rank 0 has, too; their position becomes that of rank 0.
+            after_step: called after each step.
+
+        Returns:
+            Whether rank 0 has said so; False if it cannot be reached any more.
+
+        Raises:
+            ZigguratError: if the network cannot be built or a step fails here; rank 0 is told.
+        """
+        ...
 
 
 @runtime_checkable

@@ -118,6 +118,7 @@ class BackendInfo:
         networks: its standard networks.
         zoo: folder of their files, ``NAME.py`` each; None where they have none.
         takes_uint8: whether training batches may have uint8 images, of which its programs make float32.
+        trains_on_nodes: whether processes of several nodes train one network together.
         takes_network_files: whether it trains networks of users' own files.
         network_template: text of a network file to begin with.
         file_names: names that only its network files use, such as ``tf``: how the framework of a file is told.
@@ -145,6 +146,7 @@ class BackendInfo:
     networks: tuple[StandardNetwork, ...] = ()
     zoo: Path | None = None
     takes_uint8: bool = False
+    trains_on_nodes: bool = False
     takes_network_files: bool = False
     network_template: str = field(default="", repr=False)
     file_names: tuple[str, ...] = ()

@@ -23,10 +23,12 @@ class Waiting:
     Args:
         reason: a sentence for people.
         expected_start: seconds since 1970; None while unknown.
+        for_gpus: whether it waits for accelerators.
     """
 
     reason: str
     expected_start: float | None = None
+    for_gpus: bool = False
 
 
 @dataclass
@@ -160,18 +162,18 @@ class Allocator:
         # Where nothing is known, the first nodes are chosen, and the same ones by every plan.
         sooner = sorted(answers.possible, key=lambda number: (answers.starts[number], number))
         lacks = [(self._rooms[number], answers.short[number]) for number in sooner if number in answers.short]
-        reason = self._joined(lacks, needs.nodes, len(answers.free))
+        waiting = self._waiting(lacks, needs.nodes, len(answers.free))
         line = slot_of(needs)
         if line in self._lines:
-            answers.refusal = Waiting(reason=reason)
-            return answers.refusal
+            answers.refusal = waiting
+            return waiting
         # Those behind it are told that something is kept for it, so its own answer is not theirs.
         moment = answers.starts[sooner[needs.nodes - 1]]
         self._lines[line] = None if moment == NEVER else moment
         for number in sooner[: needs.nodes]:
             self._rooms[number].reserve(job)
             self._changed(number)
-        return Waiting(reason=reason, expected_start=self._lines[line])
+        return replace(waiting, expected_start=self._lines[line])
 
     def _hold(self, job: Job, shares: Iterable[Share]) -> None:
         for share in shares:
@@ -193,12 +195,15 @@ class Allocator:
         if needs not in self._impossible:
             lacks = [(room, lack) for room in self._rooms if (lack := room.impossible(needs)) is not None]
             if lacks and needs.nodes <= len(self._rooms):
-                reason = self._joined(lacks, needs.nodes, len(self._rooms) - len(lacks))
+                self._impossible[needs] = self._waiting(lacks, needs.nodes, len(self._rooms) - len(lacks))
             else:
                 there = "there is only this machine" if self._is_single else f"there are {len(self._rooms)}"
-                reason = f"needs {needs.nodes} nodes; {there}"
-            self._impossible[needs] = Waiting(reason=reason)
+                self._impossible[needs] = Waiting(reason=f"needs {needs.nodes} nodes; {there}")
         return self._impossible[needs]
+
+    def _waiting(self, lacks: Sequence[tuple[NodeRoom, Shortage]], nodes: int, have: int) -> Waiting:
+        """Return what nodes lack, the first of them in words."""
+        return Waiting(reason=self._joined(lacks, nodes, have), for_gpus=any(lack.is_of_gpus for _, lack in lacks))
 
     def _joined(self, lacks: Sequence[tuple[NodeRoom, Shortage]], nodes: int, have: int) -> str:
         """Return one reason for those of several nodes, which names the first of them."""

@@ -11,7 +11,8 @@ from typing import Final
 
 from ziggurat.entities import ACTIVE_STATES, Job, NodeResources, Share, WorkerRef, read_heartbeat
 from ziggurat.errors import ZigguratError
-from ziggurat.jobs.executor import Executor, worker_fields
+from ziggurat.jobs.executor import Executor, NotNowError, worker_fields
+from ziggurat.jobs.job_file import StartedAttempt, write_attempt
 from ziggurat.jobs.plan import Fail, Start, Waiting, plan
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.state_machine import JobTransitions
@@ -144,6 +145,8 @@ class Dispatcher:
             planned = WorkerRef(executor=executor, node=placement[0].node, attempt=number)
             fields = {**_NEW_ATTEMPT, **worker_fields(planned), "host": self._host, "started": now}
             fields |= {"devices": placement[0].devices, "placement": placement}
+            # Its number is on the disk before any worker has it: whoever finds the folder counts on from there.
+            write_attempt(folder.path, StartedAttempt(planned, placement, now))
             if not self._changes.apply(job, "start", **fields):
                 return  # stopped or deleted in between
             self._spawn(job, folder, placement, number, begin_offset, now)
@@ -153,6 +156,13 @@ class Dispatcher:
     ) -> None:
         try:
             worker = self._executor.start(folder.path, placement, self._environment(job), attempt=number)
+        except NotNowError as error:
+            _LOG.info("job %s waits on: %s", job.id, error)
+            started = self._store.jobs.get(job.id)  # it may have been asked to stop
+            reason = str(error) if started.state == "running" else started.reason
+            fields = {"started": None, "devices": (), "placement": (), "reason": reason}
+            self._changes.apply(started, "not_begun", **fields)
+            return
         except (ZigguratError, OSError, TimeoutError) as error:
             started = self._store.jobs.get(job.id)
             self._changes.apply(started, "end_failed", reason=str(error), ended=now)
@@ -161,6 +171,7 @@ class Dispatcher:
         self._store.jobs.note(job.id, **worker_fields(worker))
         places = ", ".join(f"{share.node} {list(share.devices)}" for share in placement)
         _LOG.info("job %s started by executor %s on devices of %s", job.id, worker.executor, places)
+        write_attempt(folder.path, StartedAttempt(worker, tuple(placement), now))
 
     def _is_taken(self, job: Job, folder: JobFolder, now: float) -> bool:
         """Return whether a worker was started in the folder by the shell; it is monitored from now on."""

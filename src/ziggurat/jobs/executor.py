@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ziggurat.entities import Heartbeat, NodeResources, Share, WorkerRef
+from ziggurat.errors import JobError
 
-__all__ = ["Ended", "Executor", "ExecutorOptions", "Running", "worker_fields"]
+__all__ = ["Ended", "Executor", "ExecutorOptions", "NotNowError", "Running", "worker_fields"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +107,7 @@ class Executor(Protocol):
         Raises:
             StorageError: where the log cannot be written, or no process can be made.
             JobError: where a share is on a node that this executor does not have.
+            NotNowError: where that, or another obstacle, is over by itself; no worker was started.
         """
         ...
 
@@ -142,6 +144,10 @@ class Executor(Protocol):
                 started.
         """
         ...
+
+
+class NotNowError(JobError):
+    """The cluster cannot start a worker at this moment, such as on a node that has just gone: the job waits on."""
 
 
 def worker_fields(worker: WorkerRef) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from ziggurat.jobs.executor import Ended, ExecutorOptions, Running
 from ziggurat.layout import JobFolder
 
 __all__ = [
+    "LOCAL",
     "LocalExecutor",
     "local_executor",
 ]
@@ -40,7 +41,9 @@ __all__ = [
 
 _DEVICES: Final = "CUDA_VISIBLE_DEVICES"
 _DEVICE_ORDER: Final = "CUDA_DEVICE_ORDER"
-_NAME: Final = "local"
+LOCAL: Final = "local"
+"""Name of the executor."""
+
 _SPAWN_PATIENCE_S: Final = 60.0
 _ALLOWANCE_S: Final = 1.0
 
@@ -80,7 +83,7 @@ class LocalExecutor:
 
     def nodes(self) -> Sequence[NodeResources]:
         """Return this machine."""
-        return (replace(self._resources(), name=self._host, executor=_NAME),)
+        return (replace(self._resources(), name=self._host, executor=LOCAL),)
 
     def problem(self) -> str:
         """Return nothing: this machine is there."""
@@ -176,7 +179,7 @@ class LocalExecutor:
 
     def _ref(self, attempt: int, *, folder: Path, **known: Any) -> WorkerRef:
         opaque = {"folder": str(folder), "host": self._host, **known}
-        return WorkerRef(executor=_NAME, node=self._host, attempt=attempt, opaque=opaque)
+        return WorkerRef(executor=LOCAL, node=self._host, attempt=attempt, opaque=opaque)
 
     def _start_what_is_asked(self) -> None:
         while True:

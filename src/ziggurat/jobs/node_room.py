@@ -25,11 +25,13 @@ class Shortage:
         tell: returns what is in the way on this node, with the sign that joins it to the rule; None where the rule
             says it. It is called for the few nodes that a reason names, while nothing has changed on them.
         names_node: whether its words name the node.
+        is_of_gpus: whether it is accelerators that are missing.
     """
 
     rule: str
     tell: Callable[[], str] | None = None
     names_node: bool = False
+    is_of_gpus: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,12 @@ class NodeRoom:
         if missing:
             return self._never(f"needs GPU {missing[0]}, which {self.place} does not have for jobs")
         if count > len(self._usable):
-            return self._never(
-                f"needs {gpus_text(count)}", f"; {self.place} has {gpus_text(len(self._usable))} for jobs"
-            )
+            has = gpus_text(len(self._usable))
+            return self._never(f"needs {gpus_text(count)}", f"; {self.place} has {has} for jobs", is_of_gpus=True)
         if count > len(self._suitable(needs)):
             size = as_bytes(needs.device_memory_bytes)
-            return self._never(f"needs {gpus_text(count)} with {size} each", f"; {self.place} has too few so large")
+            detail = f"; {self.place} has too few so large"
+            return self._never(f"needs {gpus_text(count)} with {size} each", detail, is_of_gpus=True)
         memory_bytes = self.node.memory_bytes
         if 0 < memory_bytes < needs.memory_bytes:
             has = as_bytes(memory_bytes)
@@ -128,8 +130,8 @@ class NodeRoom:
             return self._never(f"{self.place} has no place for {what}")
         return None
 
-    def _never(self, rule: str, detail: str = "") -> Shortage:
-        return Shortage(rule, (lambda: detail) if detail else None, names_node=True)
+    def _never(self, rule: str, detail: str = "", *, is_of_gpus: bool = False) -> Shortage:
+        return Shortage(rule, (lambda: detail) if detail else None, names_node=True, is_of_gpus=is_of_gpus)
 
     # ---- what is free
 
@@ -156,7 +158,8 @@ class NodeRoom:
         keepers = {index: each.job for each in kept for index in each.devices}
         free = [each for each in self._suitable(needs) if each.index not in keepers and self._is_free(each, needs)]
         if len(free) < count:
-            return Shortage(f"needs {gpus_text(count)}", partial(self._tell_devices, needs, free, keepers))
+            tell = partial(self._tell_devices, needs, free, keepers)
+            return Shortage(f"needs {gpus_text(count)}", tell, is_of_gpus=True)
         # The smallest that do, so that the large ones stay for those that need them.
         chosen = sorted(free, key=lambda each: (each.memory_bytes, each.index))[:count]
         return tuple(sorted(each.index for each in chosen))

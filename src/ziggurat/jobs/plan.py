@@ -21,7 +21,6 @@ from ziggurat.jobs.reasons import (
     dependency_gone,
     dependency_waits,
     disk_is_full,
-    gpus_text,
 )
 
 __all__ = [
@@ -122,7 +121,7 @@ def in_order(jobs: Iterable[Job]) -> list[Job]:
 def _with_choice(job: Job, placed: tuple[Share, ...] | Waiting) -> tuple[Share, ...] | Waiting:
     """Return the answer; a job that waits for a GPU though no device was selected is told that any will do."""
     is_open = job.needs.devices == 1 and job.spec.get("devices") == []
-    if isinstance(placed, Waiting) and is_open and gpus_text(1) in placed.reason:
+    if isinstance(placed, Waiting) and is_open and placed.for_gpus:
         return replace(placed, reason=f"{placed.reason}; {ANY_GPU_WILL_DO}")
     return placed
 

@@ -1,31 +1,26 @@
-"""Deletion of jobs: into the trash, back out of it, and off the disk."""
+"""Deletion of jobs: into the trash, back out of it, and off the disk. What is in it: ``ziggurat.entities.trash``."""
 
 from __future__ import annotations
 
-import errno
-import json
 import logging
 import os
-import shutil
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from ziggurat.atomic import atomic_write_text
 from ziggurat.entities import ENDED_STATES, Job
-from ziggurat.errors import JobError, MissingJobError, StorageError, ZigguratError
+from ziggurat.entities.trash import Discarded, Trash
+from ziggurat.errors import JobError, MissingJobError, ZigguratError
 from ziggurat.jobs.disk import Retention, apply_retention, what_to_empty
+from ziggurat.jobs.job_file import close_attempt
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.reasons import job_text
 from ziggurat.jobs.state_machine import JobTransitions, next_state
 from ziggurat.jobs.worker_monitor import WorkerMonitor
-from ziggurat.layout import JobFolder, lies_in, present_path
+from ziggurat.layout import JobFolder, lies_in
 
-__all__ = ["Discarded", "Removal", "Trash"]
+__all__ = ["Removal"]
 
 
 _LOG: Final = logging.getLogger(__name__)
@@ -88,7 +83,7 @@ class Removal:
     def finish(self) -> None:
         """Delete from the store the jobs whose folders are in the trash already, after a kill in between."""
         for discarded in self._trash.content():
-            job = self._store.jobs.find(discarded.job_id)
+            job = self._store.jobs.find(discarded.id) if discarded.is_job else None
             if job is not None and not Path(job.folder).exists():
                 self._store.jobs.delete(job.id)
                 self._changes.tell("deleted", job.id)
@@ -98,16 +93,19 @@ class Removal:
         with self._lock:
             if self._store.jobs.find(job_id) is not None:
                 raise JobError(f"The job {job_id} is not deleted.", advice="Look at it in the list of jobs.")
-            return self._trash.restore(job_id)
+            newest = next((each for each in self.trash() if each.id == job_id), None)
+            if newest is None or newest.place is None or not self._trash.restore(newest):
+                raise _not_in_trash(job_id)
+            return newest.place
 
     def trash(self) -> list[Discarded]:
-        """Return what can be restored, the newest first."""
-        return [each for each in reversed(self._trash.content()) if each.place is not None]
+        """Return the jobs that can be restored, the newest first."""
+        return [each for each in reversed(self._trash.content()) if each.is_job and each.can_be_restored]
 
     def remove_now(self, job_id: str) -> None:
         """Remove a deleted job from the disk; see ``Supervisor.remove_now``."""
-        if not self._trash.remove(job_id):
-            raise not_in_trash(job_id)
+        if not self._trash.remove(*(each for each in self._trash.content() if each.is_job and each.id == job_id)):
+            raise _not_in_trash(job_id)
 
     def empty_trash(self, now: float, *, disk_is_low: bool = False) -> None:
         """Remove from the disk what was deleted long ago, in a thread of its own: it may be much."""
@@ -163,6 +161,7 @@ class Removal:
                 self._wait_for_end(job)
                 after = self._store.jobs.get(job_id)
                 if after.is_active:
+                    close_attempt(Path(job.folder))
                     self._changes.apply(after, "end_stopped", reason=reason, ended=now, pid=None)
         return job
 
@@ -202,223 +201,10 @@ class Removal:
         )
 
 
-TRASH_FOLDER: Final = ".trash"
-"""Its name in the workspace."""
-
-_HIDDEN: Final = f"{TRASH_FOLDER}-"
-"""Begins the name of a discarded folder that stays on its own disk."""
-
-
-@dataclass(frozen=True)
-class Discarded:
-    """A folder in the trash.
-
-    Args:
-        path: where it lies now.
-        job_id: of the job that it was.
-        since: when it was discarded, in seconds since 1970.
-        kind: of the job; empty where nothing is known of it.
-        name: of the job.
-        place: where it lay; None where nothing is known of it, so that it cannot be restored.
-    """
-
-    path: Path
-    job_id: str
-    since: float
-    kind: str = ""
-    name: str = ""
-    place: Path | None = None
-
-
-class Trash:
-    """The folder of deleted jobs in a workspace.
-
-    A folder is there under ``JOB.SECONDS``, beside ``JOB.SECONDS.json``, which says what it was and where it lay.
-
-    Args:
-        workspace: the folder of everything; nothing outside of it is ever removed.
-    """
-
-    def __init__(self, workspace: Path) -> None:
-        self._workspace = workspace
-        self.folder = workspace / TRASH_FOLDER
-        self._emptying = threading.Lock()
-
-    def discard(self, path: Path, job_id: str, now: float, *, kind: str = "", name: str = "") -> Discarded | None:
-        """Move a job folder into the trash; None where it is not there.
-
-        A folder on another disk stays there, under a hidden name.
-
-        Args:
-            path: of the folder.
-            job_id: of the job.
-            now: seconds since 1970.
-            kind: of the job, for people who look into the trash.
-            name: of the job, likewise.
-
-        Raises:
-            JobError: where it is none of the workspace.
-            StorageError: where it cannot be moved.
-        """
-        if not os.path.lexists(path):
-            return None
-        if not lies_in(path, self._workspace):
-            raise JobError(
-                "Only folders of the workspace are deleted.",
-                received=f"{path}, outside of {self._workspace}",
-                advice="Delete it by hand if it is not needed any more.",
-            )
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            target = _free(self.folder / f"{job_id}.{int(now)}")
-            facts = {"folder": os.path.relpath(path.absolute(), self._workspace.absolute()), "kind": kind, "name": name}
-            # Before it is moved: what cannot be told where it belongs could not be restored. Deleting must work on a
-            # full disk, where nothing stays in the trash anyhow.
-            with suppress(StorageError):
-                atomic_write_text(_label(target), json.dumps(facts), "What a deleted job was")
-            try:
-                path.rename(target)
-            except OSError as error:
-                if error.errno != errno.EXDEV:
-                    _label(target).unlink(missing_ok=True)
-                    raise
-                self._discard_in_place(path, target)
-            return Discarded(target, job_id, float(int(now)), kind, name, path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise StorageError(
-                f"A job that is deleted is moved from {path} to {self.folder}.",
-                received=f"{error.strerror} (errno {error.errno})",
-                advice="Mend the rights of both folders, then delete it again.",
-            ) from error
-
-    def _discard_in_place(self, path: Path, link: Path) -> None:
-        """Rename it on its own disk, and leave a link in the trash, so that it is found when the trash is emptied."""
-        hidden = path.absolute().with_name(f"{_HIDDEN}{link.name}")
-        link.symlink_to(os.path.relpath(hidden, self.folder.absolute()))  # it moves with the workspace
-        path.rename(hidden)
-
-    def restore(self, job_id: str) -> Path:
-        """Move the newest folder of a job back to where it lay, and return that place.
-
-        Raises:
-            JobError: where it is not in the trash, or something else lies there now.
-            StorageError: where it cannot be moved.
-        """
-        with self._emptying:
-            found = [each for each in self.content() if each.job_id == job_id and each.place is not None]
-            if not found:
-                raise not_in_trash(job_id)
-            newest, place = found[-1], found[-1].place
-            assert place is not None
-            if os.path.lexists(place):
-                raise JobError(
-                    f"Something else lies where the job {job_id} lay.",
-                    received=str(place),
-                    advice="Move it away, then restore the job again.",
-                )
-            try:
-                place.parent.mkdir(parents=True, exist_ok=True)
-                _present(newest.path, self._workspace).rename(place)
-                if newest.path.is_symlink():
-                    newest.path.unlink()
-                _label(newest.path).unlink(missing_ok=True)
-            except OSError as error:
-                raise StorageError(
-                    f"The folder of the job {job_id} could not be moved back to {place}.",
-                    received=f"{error.strerror} (errno {error.errno})",
-                    advice="Mend the rights of the folder, then restore it again.",
-                ) from error
-            return place
-
-    def remove(self, job_id: str) -> bool:
-        """Remove all folders of a job from the disk now; return whether there was one."""
-        with self._emptying:
-            found = [each for each in self.content() if each.job_id == job_id]
-            for each in found:
-                _is_removed(each.path, self._workspace)
-            return bool(found)
-
-    def content(self) -> list[Discarded]:
-        """Return what is in the trash, oldest first."""
-        return sorted(self._found(), key=lambda each: (each.since, each.path))
-
-    def empty(self, older_than: float) -> list[str]:
-        """Remove from the disk what was discarded before a moment; return the ids. Others that empty it are waited for.
-
-        What cannot be removed stays for the next time.
-        """
-        with self._emptying:
-            removed = []
-            for each in self.content():
-                if each.since <= older_than:
-                    removed += [each.job_id] if _is_removed(each.path, self._workspace) else []
-            return removed
-
-    def _found(self) -> Iterator[Discarded]:
-        try:
-            paths = list(self.folder.iterdir())
-        except OSError:
-            return
-        for path in paths:
-            job_id, _, since = path.name.rpartition(".")  # an id may have dots
-            since = since.partition("-")[0]
-            if job_id and since.isdecimal():
-                yield Discarded(path, job_id, float(since), **self._facts(path))
-
-    def _facts(self, path: Path) -> dict[str, Any]:
-        try:
-            facts = json.loads(_label(path).read_bytes())
-            place = self._workspace / facts["folder"]
-            known = {"kind": str(facts["kind"]), "name": str(facts["name"])}
-        except (OSError, ValueError, KeyError, TypeError):  # an older version put it there
-            return {}
-        return {**known, "place": place} if lies_in(place, self._workspace) else known
-
-
-def not_in_trash(job_id: str) -> MissingJobError:
+def _not_in_trash(job_id: str) -> MissingJobError:
     """Return the error for a job that cannot be restored."""
     return MissingJobError(
         "There is no such deleted job.",
         received=job_id,
-        advice="List what can be restored with: ziggurat job trash. The rest is removed from the disk.",
+        advice="List what can be restored with: ziggurat trash list. The rest is removed from the disk.",
     )
-
-
-def _label(path: Path) -> Path:
-    """Return the file that says what a folder of the trash was."""
-    return path.with_name(f"{path.name}.json")
-
-
-def _present(path: Path, workspace: Path) -> Path:
-    """Return where a folder of the trash is: a link of ours points at it where it stayed on its own disk."""
-    if not path.is_symlink():
-        return path
-    return Path(present_path(os.path.join(os.path.realpath(path.parent), path.readlink()), workspace))
-
-
-def _is_removed(path: Path, workspace: Path) -> bool:
-    """Remove a folder of the trash, or what a link of ours points at; return whether it is gone."""
-    if path.is_symlink():
-        hidden = _present(path, workspace)
-        is_ours = hidden.name.startswith(_HIDDEN) and lies_in(hidden, workspace)
-        if is_ours:
-            shutil.rmtree(hidden, ignore_errors=True)
-        if not os.path.lexists(hidden) or not is_ours:
-            path.unlink(missing_ok=True)
-    else:
-        shutil.rmtree(path, ignore_errors=True)
-    is_gone = not os.path.lexists(path)
-    if is_gone:
-        _label(path).unlink(missing_ok=True)
-    return is_gone
-
-
-def _free(path: Path) -> Path:
-    """Return the path, or one with a number behind it that nothing has."""
-    target, number = path, 0
-    while os.path.lexists(target):
-        number += 1
-        target = path.with_name(f"{path.name}-{number}")
-    return target

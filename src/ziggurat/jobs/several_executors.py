@@ -8,6 +8,7 @@ from pathlib import Path
 from ziggurat.entities import Heartbeat, NodeResources, Share, WorkerRef
 from ziggurat.errors import JobError
 from ziggurat.jobs.executor import Ended, Executor, Running
+from ziggurat.jobs.local_executor import LOCAL
 
 __all__ = ["SeveralExecutors"]
 
@@ -66,9 +67,11 @@ class SeveralExecutors:
         """Return the live worker of a folder, by the executor that started it, or else by the first that finds it."""
         if worker is not None and worker.opaque and worker.executor in self._executors:
             found = self._executors[worker.executor].adopt(folder, heartbeat, worker)
-            if found is not None:
+            if found is not None or worker.executor == LOCAL:
                 return found
-            # The heartbeat is that of a worker that is given up: the number of its process means nothing elsewhere.
+        if worker is not None and worker.executor != LOCAL:
+            # It came from a node, which may be this machine: a worker that is given up may be alive there, in a folder
+            # of its own.
             heartbeat = None
         found = (executor.adopt(folder, heartbeat, worker) for executor in self._executors.values())
         return next((each for each in found if each is not None), None)

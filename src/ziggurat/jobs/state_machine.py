@@ -40,7 +40,7 @@ TRANSITIONS: Final = MappingProxyType(
             "end_failed": "failed",
             "delete": GONE,
         },
-        "running": {"not_begun": "queued", "stop": "stopping", "pause": "stopping", **_ENDS},
+        "running": {"not_begun": "queued", "give_back": "queued", "stop": "stopping", "pause": "stopping", **_ENDS},
         # Asked again it is the same request: two people may press the button at once.
         "stopping": {"not_begun": "stopped", "stop": "stopping", "pause": "stopping", **_ENDS},
         "stopped": {"adopt": "running", "resume": "queued", "delete": GONE},
@@ -51,14 +51,16 @@ TRANSITIONS: Final = MappingProxyType(
 """State → event → the state after it. What is not here is refused.
 
 ``resume`` and ``retry`` both go on from the newest checkpoint; ``retry`` is for what failed. A job in the queue that is
-paused leaves the queue. ``lost``: the worker ended without a word. ``not_begun``: the process that was to start its
-worker was killed before that. ``adopt``: a worker was started in its folder from outside.
+paused leaves the queue. ``lost``: the worker ended without a word. ``not_begun``: no worker was started, because the
+process that was to do it was killed, or the cluster could not. ``give_back``: its cluster took the node back, or lost
+it. ``adopt``: a worker was started in its folder from outside.
 """
 
 EVENTS: Final = (
     "submit",
     "start",
     "not_begun",
+    "give_back",
     "adopt",
     "stop",
     "pause",
@@ -76,6 +78,7 @@ _BY_PEOPLE: Final = ("stop", "pause", "resume", "retry", "delete")
 _DONE_TO_IT: Final = {
     "submit": "submitted",
     "not_begun": "put back into the queue",
+    "give_back": "given back by its cluster",
     "adopt": "adopted",
     "start": "started",
     "stop": "stopped",

@@ -15,6 +15,7 @@ from ziggurat.errors import JobError, ZigguratError
 from ziggurat.jobs.escalation import Escalation, StopGrace, plain_reason
 from ziggurat.jobs.event_tail import Tail
 from ziggurat.jobs.executor import Ended, Executor, worker_fields
+from ziggurat.jobs.job_file import close_attempt
 from ziggurat.jobs.outcome import AttemptOutcome, are_fruitless, last_events, outcome_of
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.state_machine import JobTransitions
@@ -267,11 +268,14 @@ class WorkerMonitor:
         worker = attended.worker or job.worker
         if worker is not None:  # its number is kept; it must not be adopted again
             columns["worker"] = replace(worker, opaque={})
-        if self._changes.apply(job, ending.event, **columns):
-            _LOG.info("job %s ended: %s (%s)", job.id, ending.event, ending.reason)
+            close_attempt(folder.path)
+        event = ending.event
+        if job.state == "running" and (is_taken_back or (event == "lost" and ended.lost_node)):
+            event = "give_back"
+            columns |= {"reason": "", "health": "", "exit_code": None}
+        if self._changes.apply(job, event, **columns):
+            _LOG.info("job %s ended: %s (%s)", job.id, event, ending.reason)
             self.forget(job.id)
-            if job.state == "running" and (is_taken_back or (ending.event == "lost" and ended.lost_node)):
-                self._changes.request(job.id, "resume", reason="", health="", exit_code=None)
 
     def _never_began(self, job: Job, folder: JobFolder) -> bool:
         """Return whether the starting process was killed before the worker began: there is no trace of it."""

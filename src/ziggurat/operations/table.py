@@ -113,6 +113,7 @@ _LISTED: Final = (
     Operation("job.change", "PATCH /jobs/{job_id}", "change"),
     Operation("job.delete", "DELETE /jobs/{job_id}", "delete", "job delete"),
     Operation("job.restore", "POST /trash/{job_id}/restore", "restore", "job restore"),
+    Operation("trash.empty", "DELETE /trash", "empty_trash", "trash empty"),
     Operation(
         "job.stop", "POST /jobs/{job_id}/stop", "stop", "stop", audit=("job.stop", "job.stop_now"), query=("now",)
     ),
@@ -167,6 +168,7 @@ _LISTED: Final = (
     # Pretrained weights
     Operation("weights.add", "POST /weights", "weights.add", "weights add"),
     Operation("weights.delete", "DELETE /weights/{name}", "weights.remove", "weights delete"),
+    Operation("weights.restore", "POST /weights/{name}/restore", "weights.restore", "weights restore"),
     Operation("weights.download", "POST /weights-downloads/{name}", "weights.download", "weights download"),
     Operation("weights.cancel", "DELETE /weights-downloads/{name}", "weights.cancel"),
     Operation("features.delete", "DELETE /features"),

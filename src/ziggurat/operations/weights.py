@@ -1,4 +1,4 @@
-"""Operations on pretrained weights: add, delete, download, cancel a download; and on what they gave of samples."""
+"""Operations on pretrained weights: add, delete, restore, download, cancel; and on what they gave of samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ziggurat.operations.use_case import Call, use_case
 
-__all__ = ["add", "cancel", "delete_features", "download", "remove"]
+__all__ = ["add", "cancel", "delete_features", "download", "remove", "restore"]
 
 
 @use_case("weights.add")
@@ -20,11 +20,24 @@ def add(call: Call, file: Path, new: Any) -> Any:
 
 
 @use_case("weights.delete")
-def remove(call: Call, name: str) -> None:
-    """Delete weights that no training needs now."""
-    call.studio.weights.remove(name)
-    call.note(name)
+def remove(call: Call, name: str, forever: bool = False) -> str:
+    """Delete weights that no training needs now; they can be restored for some days. ``forever`` removes them from the
+    disk at once, also those that are deleted already.
+    """
+    deleted_id = call.studio.weights.remove(name, forever=forever)
+    further: dict[str, Any] = {"forever": True} if forever else {}
+    call.note(name, **further)
     call.studio.tell_of_weights()
+    return deleted_id
+
+
+@use_case("weights.restore")
+def restore(call: Call, name: str) -> Any:
+    """Put deleted weights back, by their name or the id in the trash."""
+    made = call.studio.weights.restore(name)
+    call.note(made.name)
+    call.studio.tell_of_weights()
+    return made
 
 
 @use_case("weights.download")

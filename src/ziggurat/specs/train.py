@@ -301,6 +301,24 @@ class TrainSpec(SpecModel):
         help="One tower on each, such as `cpu:0`; if empty, one GPU if there is one, else the CPU.",
         group="Devices",
     )
+    nodes: int = spec_field(
+        1,
+        title="Nodes",
+        help="Machines of a Ray cluster that train together, of each batch an equal part by each process; default 1.",
+        unit="nodes",
+        group="Devices",
+        ge=1,
+        le=64,
+    )
+    gpus_per_node: int = spec_field(
+        0,
+        title="GPUs per node",
+        help="With several nodes: GPUs of each, with a process for each; 0 for one process on the CPU of each node.",
+        unit="GPUs",
+        group="Devices",
+        ge=0,
+        le=64,
+    )
     threads: int | None = spec_field(
         None,
         title="Threads",
@@ -327,7 +345,15 @@ class TrainSpec(SpecModel):
         for name in ("fine_tuning", "threads"):
             if content.get(name, ...) is None:
                 del content[name]
+        for name, value in (("nodes", 1), ("gpus_per_node", 0)):
+            if content.get(name) == value:
+                del content[name]
         return content
+
+    @property
+    def towers(self) -> int:
+        """Devices that share each batch, over all nodes; 1 where the choice is left open."""
+        return self.nodes * max(1, self.gpus_per_node) if self.nodes > 1 else max(1, len(self.devices))
 
     @field_validator("learning_rate")
     @classmethod
@@ -358,8 +384,29 @@ class TrainSpec(SpecModel):
         return self
 
     @model_validator(mode="after")
+    def _devices_are_said_once(self) -> TrainSpec:
+        if self.nodes > 1 and self.devices:
+            rule = {
+                "field": "devices",
+                "rule": f"must be left out of a training on {self.nodes} nodes",
+                "received": ", ".join(self.devices),
+                "advice": "Give `gpus_per_node`; the cluster chooses which.",
+            }
+            raise PydanticCustomError("rule", "rule", rule)
+        if self.nodes == 1 and self.gpus_per_node:
+            rule = {
+                "field": "gpus_per_node",
+                "rule": "must be left out of a training on one node",
+                "received": self.gpus_per_node,
+                "advice": "Name its `devices`, such as gpu:0 and gpu:1, or give `nodes`.",
+            }
+            raise PydanticCustomError("rule", "rule", rule)
+        return self
+
+    @model_validator(mode="after")
     def _batches_divide(self) -> TrainSpec:
-        towers = len(self.devices)
+        towers = self.towers
+        kind = "towers" if self.nodes == 1 else "processes"
         if towers > 1 and self.batch_size % towers:
             below = self.batch_size // towers * towers
             near = [str(size) for size in (below, below + towers) if size]
@@ -368,7 +415,7 @@ class TrainSpec(SpecModel):
                 "rule",
                 {
                     "field": "batch_size",
-                    "rule": f"must be divisible by the {towers} towers",
+                    "rule": f"must be divisible by the {towers} {kind}",
                     "received": self.batch_size,
                     "advice": f"Use {' or '.join(near)}.",
                 },

@@ -142,9 +142,10 @@ def insert_job(connection: Connection, folders: Folders, new: NewJob, state: str
 
 
 def replace_job(connection: Connection, folders: Folders, key: int, new: NewJob) -> None:
-    """Write anew what was asked and what people gave a job; how it is, and its place in the queue, stay."""
+    """Write anew what was asked and what people gave a job; how it is, its needs and its place in the queue stay."""
     connection.execute(sa.update(jobs).where(jobs.c.key == key).values(_columns(new, folders)))
-    connection.execute(sa.update(job_contents).where(job_contents.c.job_key == key).values(_contents(new)))
+    contents = {name: value for name, value in _contents(new).items() if name != "needs"}
+    connection.execute(sa.update(job_contents).where(job_contents.c.job_key == key).values(contents))
     own = ~spec_values.c.name.startswith(_FACTS, autoescape=True)
     connection.execute(sa.delete(spec_values).where(spec_values.c.job_key == key, own))
     _write_lists(connection, key, new)

@@ -33,11 +33,13 @@ class JobOnDisk:
         job: what was asked, and what people gave it.
         state: as its files tell.
         fields: further fields of ``Job`` that its files tell, such as ``reason``, ``pid`` or ``facts``.
+        placed: where its newest worker was started, as fields of ``Job``; what the store has counts more.
     """
 
     job: NewJob
     state: str
     fields: Mapping[str, Any] = field(default_factory=dict)
+    placed: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +107,7 @@ def index_job(database: Database, events: EventRepository, on_disk: JobOnDisk) -
     with database.write() as connection:
         place = key_of(connection, on_disk.job.id)
         connection.execute(sa.update(jobs).where(jobs.c.key == place).values(state=on_disk.state))
-        update_fields(connection, place, on_disk.fields)
+        update_fields(connection, place, {**(on_disk.placed if key is None else {}), **on_disk.fields})
     return key is None, count
 
 

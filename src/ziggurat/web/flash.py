@@ -22,7 +22,7 @@ class Refused:
     """A job for which an action was refused.
 
     Args:
-        job_id: of the job.
+        job_id: of the job; empty for something without a page.
         name: of the job; its id if it was deleted.
         why: rule and advice of the error.
     """
@@ -38,7 +38,7 @@ class Outcome:
 
     Args:
         text: one sentence about the result; empty for none.
-        deleted: ids of jobs that can be restored, for a button *Undo*.
+        deleted: ids of what can be restored, for a button *Undo*.
         refused: the first few jobs for which the action was refused.
         refused_total: number of all of them.
         error: error of the whole form as JSON values; None for none.
@@ -56,14 +56,15 @@ def flash_messages(request: Request) -> BoundedCache[Outcome]:
     return of_application(request, "flash_messages", lambda: BoundedCache(_MOST_KEPT))
 
 
-def see_deleted(request: Request, path: str, name: str, job_id: str) -> Response:
-    """Redirect to a list after a deletion; the list shows a message once, with a button that takes it back.
+def see_deleted(request: Request, path: str, name: str, item_id: str) -> Response:
+    """Redirect to a list after a deletion; the list shows a message once, with a button that takes it back if it can.
 
     Args:
         request: of the deletion.
         path: of the list, such as ``/datasets``.
-        name: of the deleted job.
-        job_id: of the deleted job.
+        name: of what was deleted.
+        item_id: of it in the trash; empty where it cannot be restored.
     """
-    outcome = Outcome(text=f"{name} was deleted.", deleted=(job_id,))
+    is_kept = item_id and request.app.state.studio.settings.trash_days
+    outcome = Outcome(text=f"{name} was deleted.", deleted=(item_id,) if is_kept else ())
     return see_other(request, path, {"said": flash_messages(request).add(outcome)})

@@ -185,6 +185,7 @@ def _environment() -> Environment:
         percent=formatting.as_percent,
         heading=formatting.as_heading,
         job_kind=formatting.as_job_kind,
+        split_title=formatting.as_split,
         data=_data,
     )
     made.globals.update(

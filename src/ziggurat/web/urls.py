@@ -9,13 +9,23 @@ from urllib.parse import quote, urlencode
 
 from starlette.requests import HTTPConnection
 
-__all__ = ["KIND_PAGES", "NEW_PAGES", "address", "changed_query", "page_of"]
+__all__ = ["KIND_PAGES", "LIST_PAGES", "NEW_PAGES", "address", "changed_query", "page_of"]
 
 NEW_PAGES: Final = {"dataset": "/datasets", "train": "/models", "program": "/programs"}
 """Kind of a job → path above the ``new`` of its form."""
 
 KIND_PAGES: Final = {"dataset": "datasets", "train": "models", "evaluate": "evaluations", "infer": "evaluations"}
 """Kind of a job → folder of its page."""
+
+LIST_PAGES: Final = {
+    "dataset": "/datasets",
+    "evaluate": "/evaluations",
+    "infer": "/evaluations",
+    "weights": "/pretrained",
+    "upload": "/uploads",
+    "preset": "/models/new",
+}
+"""Kind of a job, or of something else that can be deleted → page that lists it; the first page for others."""
 
 
 def address(connection: HTTPConnection, path: str, query: Mapping[str, Any] | None = None) -> str:

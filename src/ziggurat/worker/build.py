@@ -20,7 +20,7 @@ import numpy as np
 
 from ziggurat.dataflow.preprocessing import Augmentation
 from ziggurat.engine.arithmetic import usable_cores
-from ziggurat.engine.backend import Backend, ProgramRequest
+from ziggurat.engine.backend import Backend, ProcessPlace, ProgramRequest
 from ziggurat.engine.callback import Callback, bind_folder
 from ziggurat.engine.callbacks.learning_rate import HumanHyperParamSetter, LearningRateSchedule
 from ziggurat.engine.callbacks.numerics import BlackBox
@@ -38,6 +38,7 @@ from ziggurat.engine.capabilities import (
     SupportsCheckpoints,
     SupportsFineTuning,
     TrainsOnMixedLabels,
+    TrainsOnNodes,
 )
 from ziggurat.engine.checkpoints import CheckpointStore, with_averages
 from ziggurat.engine.fine_tuning import BACKBONE_RATE, FineTuningRequest
@@ -56,9 +57,11 @@ from ziggurat.schedules.registry import make_schedule
 from ziggurat.settings import Settings
 from ziggurat.specs import FileNetwork, TrainSpec, save_spec
 from ziggurat.tasks import AUTO_TASK, Task, TaskContext
+from ziggurat.worker.batch_facts import BatchFacts
 from ziggurat.worker.context import load_context, new_context, save_context, task_of
 from ziggurat.worker.head_fit import FitHead, HeadSamples, check_class_numbers, check_head_fit
 from ziggurat.worker.job_network import keep_network, kept_network
+from ziggurat.worker.node_process import device_of_process
 from ziggurat.worker.pipeline import DataOptions, JobData, prepare_data
 from ziggurat.worker.pretrained_weights import read_weights, weights_folders
 from ziggurat.worker.sample_choice import choose_samples
@@ -75,6 +78,7 @@ __all__ = [
     "data_of",
     "data_options",
     "load_backend",
+    "prepare_job",
     "program_request",
     "read_pretrained",
     "visible_devices",
@@ -109,6 +113,7 @@ def build_job(
     limit: AbstractContextManager[Any] | None = None,
     *,
     is_new: bool = False,
+    place: ProcessPlace | None = None,
 ) -> BuiltJob:
     """Build everything that a spec asks for.
 
@@ -119,21 +124,13 @@ def build_job(
         settings: how progress is shown.
         limit: entered while the network is built.
         is_new: whether no attempt began before: then threads that the spec leaves open are chosen and written into it.
+        place: of this process, rank 0, in a training over several nodes; None elsewhere.
 
     Raises:
         ZigguratError: where something that was asked for cannot be.
     """
     store = CheckpointStore(folder.checkpoints)
-    # A job that goes on keeps the mean that it began with: data that has changed since cannot move it.
-    goes_on = bool(store.list())
-    data = data_of(spec, load_context(folder) if goes_on else None, folder)
-    if not goes_on:
-        save_context(data.context, folder)
-    backend = load_backend(with_backend(spec).backend)
-    text = kept_network(spec, folder) if goes_on else keep_network(spec, folder)
-    request = program_request(spec, data, backend, weights_folders(folder, settings), standard_text=text)
-    _check_mixing(request, backend)
-    _check_fine_tuning(request, backend)
+    data, backend, request = prepare_job(spec, folder, settings, place)
     fit_head = _fits_head(spec)
     if fit_head:
         check_class_numbers(data.context)
@@ -151,6 +148,37 @@ def build_job(
     trainer = Trainer(program, data.train, callbacks=callbacks, monitors=monitors, steps_per_epoch=steps)
     trainer.batches.may_run_apart = data.decodes
     return BuiltJob(trainer, store, data, request.threads)
+
+
+def prepare_job(
+    spec: TrainSpec, folder: JobFolder, settings: Settings, place: ProcessPlace | None = None
+) -> tuple[JobData, Backend, ProgramRequest]:
+    """Return the batches of a job, its backend, and what the backend builds a program of.
+
+    Args:
+        spec: what was asked.
+        folder: where the job lives, which gets the context of a new job and the text of its network.
+        settings: where pretrained weights are.
+        place: of this process, in a training over several nodes; None elsewhere.
+
+    Raises:
+        ZigguratError: if something that was asked for cannot be.
+    """
+    # A job that goes on keeps the mean that it began with: data that has changed since cannot move it.
+    goes_on = bool(CheckpointStore(folder.checkpoints).list())
+    data = data_of(spec, load_context(folder) if goes_on else None, folder)
+    if not goes_on:
+        save_context(data.context, folder)
+    backend = load_backend(with_backend(spec).backend)
+    text = kept_network(spec, folder) if goes_on else keep_network(spec, folder)
+    weights = weights_folders(folder, settings)
+    request = replace(program_request(spec, data, backend, weights, standard_text=text), place=place)
+    if place is not None:
+        request = replace(request, devices=(device_of_process(spec, os.environ),))
+    _check_nodes(request, backend)
+    _check_mixing(request, backend)
+    _check_fine_tuning(request, backend)
+    return data, backend, request
 
 
 def choose_threads(request: ProgramRequest, backend: Backend, settings: Settings) -> int | None:
@@ -290,6 +318,16 @@ def program_request(
     )
 
 
+def _check_nodes(request: ProgramRequest, backend: Backend) -> None:
+    """Refuse several processes where each would train a network of its own."""
+    if request.place is not None and not isinstance(backend, TrainsOnNodes):
+        raise ConfigurationError(
+            f"The backend `{backend.name}` does not train on several nodes.",
+            received=f"{request.place.size} processes",
+            advice="Set `nodes` to 1, or use another backend.",
+        )
+
+
 def _check_mixing(request: ProgramRequest, backend: Backend) -> None:
     """Refuse mixed labels where the backend would leave the second ones out."""
     if request.mixes_labels and not isinstance(backend, TrainsOnMixedLabels):
@@ -369,7 +407,9 @@ def _callbacks(
             HumanHyperParamSetter(name, every_k_steps=max(1, steps // 10))  # a person overrules a schedule
             for name in _rates(spec)
         ],
-        BlackBox(["cost"]),  # before anything is made of a cost that is not finite
+        BlackBox(
+            ["cost"], describe=BatchFacts(data, data_options(spec))
+        ),  # before anything is made of a cost that is not finite
         *_plugins("callbacks", spec.callbacks),
         LogScalars(
             logged,

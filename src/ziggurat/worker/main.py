@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import socket
 import sys
@@ -16,6 +17,7 @@ from typing import Any, Final
 
 from ziggurat import __version__
 from ziggurat.atomic import ProcessLock, hold_fence, private_files
+from ziggurat.engine.backend import ProcessPlace
 from ziggurat.engine.callbacks.stopping import divergence_of
 from ziggurat.engine.run_state import seed_global_random
 from ziggurat.engine.trainer import Trainer
@@ -50,9 +52,11 @@ from ziggurat.worker.commands.program import failure_of_program, run_program
 from ziggurat.worker.dataset_job import make_dataset
 from ziggurat.worker.event_watch import EventWatch, say_end, say_start
 from ziggurat.worker.fetch_limits import keep_to_addresses
+from ziggurat.worker.following import follow_training
 from ziggurat.worker.heartbeat_thread import HeartbeatThread, StepClock
 from ziggurat.worker.load_thread import LoadSampler, LoadThread
 from ziggurat.worker.memory_advice import with_memory_advice
+from ziggurat.worker.node_process import place_of_process
 from ziggurat.worker.program_curves import ProgramCurves
 from ziggurat.worker.program_trainings import JobTrainings, ProgramStopped
 from ziggurat.worker.source import convert_old_stores
@@ -213,7 +217,10 @@ class _Attempt:
         """Do the job, and say how it ended; return the exit code."""
         spec = self._settled(load_spec(self._folder.spec))
         clock = StepClock()
-        with closing(self._heartbeat(spec, clock)) as heartbeat:
+        place = place_of_process(spec, os.environ) if isinstance(spec, TrainSpec) else None
+        if isinstance(spec, TrainSpec) and place is not None and place.rank:
+            return self._follow(spec, clock, settings, place)
+        with closing(self._heartbeat(spec, clock, spec.hung_after_s)) as heartbeat:
             self._heartbeat_thread = heartbeat
             heartbeat.start()
             if isinstance(spec, ProgramSpec):
@@ -222,8 +229,16 @@ class _Attempt:
             if not isinstance(spec, TrainSpec):
                 return self._go_through_samples(spec, clock, settings)
             with closing(self._load_thread(spec)):
-                self._build_and_train(spec, clock, settings)
+                self._build_and_train(spec, clock, settings, place)
         return self._end()
+
+    def _follow(self, spec: TrainSpec, clock: StepClock, settings: Settings, place: ProcessPlace) -> int:
+        """Take part in the training of rank 0, whose validations may take long: a step is never said to be hung."""
+        say_start(self._events, 1 + _attempts(self._folder))
+        with closing(self._heartbeat(spec, clock, math.inf)) as heartbeat:
+            heartbeat.start()
+            reason = follow_training(spec, self._folder, clock, settings, place)
+        return say_end(self._events, 0, "done", EXIT_DONE, reason)
 
     def _settled(self, spec: Spec) -> Spec:
         """Return the spec with the backend that was chosen for it, which is written down: a resumed job keeps it."""
@@ -248,7 +263,7 @@ class _Attempt:
             return say_end(self._events, watch.done, "stopped", EXIT_STOPPED, reason)
         return say_end(self._events, watch.done, "done", EXIT_DONE, said)
 
-    def _heartbeat(self, spec: Spec, clock: StepClock) -> HeartbeatThread:
+    def _heartbeat(self, spec: Spec, clock: StepClock, hung_after_s: float) -> HeartbeatThread:
         return HeartbeatThread(
             self._folder,
             clock,
@@ -256,7 +271,7 @@ class _Attempt:
             self._events,
             parent=self._parent,
             every_s=spec.heartbeat_s,
-            hung_after_s=spec.hung_after_s,
+            hung_after_s=hung_after_s,
         )
 
     def _load_thread(self, spec: TrainSpec | ProgramSpec) -> LoadThread:
@@ -268,7 +283,9 @@ class _Attempt:
             thread.start()
         return thread
 
-    def _build_and_train(self, spec: TrainSpec, clock: StepClock, settings: Settings) -> None:
+    def _build_and_train(
+        self, spec: TrainSpec, clock: StepClock, settings: Settings, place: ProcessPlace | None
+    ) -> None:
         if self._request.reason is not None:
             return  # nothing was done, so there is nothing to save
         seed_global_random(spec.seed)
@@ -277,7 +294,8 @@ class _Attempt:
         notices = convert_old_stores(spec.data.source)
         for notice in notices:
             _LOG.info("%s", notice)
-        built = build_job(spec, self._folder, clock, settings, limit, is_new=not _attempts(self._folder))
+        is_new = not _attempts(self._folder)
+        built = build_job(spec, self._folder, clock, settings, limit, is_new=is_new, place=place)
         with closing(built.trainer.program):
             if self._request.reason is not None:
                 return

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ziggurat.entities.black_box import LastBatch, read_last_batches
 from ziggurat.entities.machine_load import MachineLoad, read_machine_load
 from ziggurat.entities.sample_predictions import SamplePredictions, read_sample_predictions
 from ziggurat.errors import JobError, MissingEntryError
@@ -124,6 +125,10 @@ class JobOutputs:
     def machine_load(self, job: str) -> MachineLoad:
         """Return the load of the machine while the job ran; empty for a job that recorded none."""
         return read_machine_load(self._jobs.folder(job).machine_load)
+
+    def last_batches(self, job: str) -> LastBatch:
+        """Return the last steps of a training whose loss became NaN or infinite, and its last batch; else empty."""
+        return read_last_batches(self._jobs.folder(job).black_box)
 
     def sample_predictions(self, job: str) -> SamplePredictions:
         """Return the predictions for a few validation samples after each validation; empty where there are none."""

@@ -285,10 +285,14 @@ class NextRate:
     Args:
         value: the rate.
         reason: for it, one sentence.
+        used: rate at which the training diverged.
+        typical: rate of the network, or of the optimizer if the network has none.
     """
 
     value: float
     reason: str
+    used: float
+    typical: float
 
     @property
     def text(self) -> str:
@@ -318,9 +322,11 @@ def rate_after_divergence(job: Job, *, by_hand: bool) -> NextRate | None:
     subject = network.title if network is not None and typical is not None else f"the optimizer {name}"
     typical = _OPTIMIZER_RATES.get(name, _SMALL_RATE) if typical is None else typical
     if typical <= rate / 10:
-        return NextRate(value=typical, reason=f"{rate_text(typical)} is a typical rate of {subject}.")
+        reason = f"{rate_text(typical)} is a typical rate of {subject}."
+        return NextRate(value=typical, reason=reason, used=rate, typical=typical)
     lower = float(f"{rate / 10:.1g}")
-    return NextRate(value=lower, reason=f"{rate_text(lower)} is a tenth of the rate at which it diverged.")
+    reason = f"{rate_text(lower)} is a tenth of the rate at which it diverged."
+    return NextRate(value=lower, reason=reason, used=rate, typical=typical)
 
 
 def learned_task(data: KnownData, network: StandardNetwork | None, name: str = AUTO_TASK) -> Task | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import time
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from ziggurat.atomic import storage_errors
 from ziggurat.entities.pretrained_weights import PretrainedWeights, WeightsUser, weights_name
+from ziggurat.entities.trash import WEIGHTS, Trash, not_in_trash
 from ziggurat.errors import CheckpointError, JobError, UnknownNameError, UsageError
 from ziggurat.layout import FEATURES_FOLDER, WEIGHTS_FOLDER, WeightsFiles
 from ziggurat.net.ssrf import AllowedAddresses
@@ -99,9 +101,12 @@ class Weights:
         clock: Callable[[], float] = time.time,
         public: Sequence[PublicWeights] = PUBLIC_WEIGHTS,
     ) -> None:
+        root = settings.workspace.expanduser()
+        self._root = root
+        self._is_kept = settings.trash_days > 0
         self.public = tuple(public)
-        self.folder = WeightsFolder(settings.workspace.expanduser() / WEIGHTS_FOLDER)
-        self._features = settings.workspace.expanduser() / FEATURES_FOLDER
+        self.folder = WeightsFolder(root / WEIGHTS_FOLDER)
+        self._features = root / FEATURES_FOLDER
         self._tasks = tasks
         self._jobs = jobs
         self._clock = clock
@@ -222,13 +227,22 @@ class Weights:
         self.folder.check_free(entry.name)
         return entry
 
-    def remove(self, name: str) -> None:
-        """Delete weights that no training needs now.
+    def remove(self, name: str, *, forever: bool = False) -> str:
+        """Delete weights that no training needs now; return the id by which they can be restored, or an empty text.
+
+        Args:
+            name: of the weights; with ``forever`` also the id or name of deleted ones.
+            forever: whether they are removed from the disk at once.
 
         Raises:
             MissingEntryError: if there are none of that name.
+            UsageError: if several deleted ones have the name.
             JobError: if a training that waits or runs starts from them.
+            StorageError: if they cannot be moved.
         """
+        if forever and not os.path.lexists(self.folder.path / name):
+            Trash(self._root).remove(Trash(self._root).find(WEIGHTS, name))
+            return ""
         users = self._jobs.weights_users(f"weights:{name}", _IN_USE)
         if users and self.folder.has(name):
             raise JobError(
@@ -238,7 +252,35 @@ class Weights:
                 advice="Wait for its end, or stop it first.",
                 details={"jobs": [each.id for each in users]},
             )
-        self.folder.remove(name)
+        if forever or not self._is_kept:
+            self.folder.remove(name)
+            return ""
+        gone = Trash(self._root).discard(
+            self.folder.path_of(name), "", self._clock(), kind=WEIGHTS, name=name, size_bytes=self._size_bytes(name)
+        )
+        return "" if gone is None else gone.id  # None: another process removed them
+
+    def restore(self, text: str) -> PretrainedWeights:
+        """Put deleted weights back, and return them.
+
+        Args:
+            text: their id or, if no other deleted ones have it, their name.
+
+        Raises:
+            MissingEntryError: if they are not deleted, or are removed from the disk.
+            UsageError: if there are others of the name now, or several deleted ones of it.
+            StorageError: if they cannot be moved.
+        """
+        deleted = Trash(self._root).find(WEIGHTS, text)
+        if os.path.lexists(self.folder.path / deleted.name):
+            raise UsageError(
+                f"There are other pretrained weights of the name `{deleted.name}` now.",
+                advice=f"Remove those first, then restore {deleted.id}.",
+                details={"id": deleted.id, "name": deleted.name},
+            )
+        if not Trash(self._root).restore(deleted):
+            raise not_in_trash(WEIGHTS, text)
+        return self.folder.get(deleted.name)
 
     def delete_features(self) -> int:
         """Delete the stored features of samples; return the bytes that they took."""
@@ -248,6 +290,12 @@ class Weights:
                 size_bytes += path.stat().st_size
                 path.unlink()  # who reads it, reads on
         return size_bytes
+
+    def _size_bytes(self, name: str) -> int | None:
+        """Return the size of the file of weights; None if their description is damaged."""
+        with suppress(CheckpointError):
+            return self.folder.get(name).size_bytes
+        return None
 
     def _placed(self, file: Path, digest: str, new: NewWeights, added_by: str) -> PretrainedWeights:
         with self.folder.adding() as folder:

@@ -158,17 +158,26 @@ class WeightsFolder:
                 details={"field": "name"},
             )
 
-    def remove(self, name: str) -> None:
-        """Delete an entry.
+    def path_of(self, name: str) -> Path:
+        """Return the folder of an entry, also of a damaged one.
 
         Raises:
             MissingEntryError: if there is none of that name.
         """
         if not _NAME.fullmatch(name) or not (self.path / name).is_dir():
             self.get(name)
+        return self.path / name
+
+    def remove(self, name: str) -> None:
+        """Delete an entry for good.
+
+        Raises:
+            MissingEntryError: if there is none of that name.
+        """
+        place = self.path_of(name)
         gone = self.path / f"{_PARTIAL}{owner_tag()}-{secrets.token_hex(8)}"
-        with storage_errors(self.path / name):
-            (self.path / name).rename(gone)  # so that none sees half of it
+        with storage_errors(place):
+            place.rename(gone)  # so that none sees half of it
         shutil.rmtree(gone, ignore_errors=True)
 
     def _files(self, name: str) -> WeightsFiles:

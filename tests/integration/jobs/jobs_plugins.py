@@ -1,4 +1,4 @@
-"""Plugins of these tests: a training that takes its time, one that hangs, one whose processes run away."""
+"""Plugins of these tests: a training that takes its time, one that hangs, one that says who computed it, and so on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ ENTRY_POINTS = """
 jobs_test_pace = jobs_plugins:Pace
 jobs_test_deaf = jobs_plugins:Deaf
 jobs_test_escape = jobs_plugins:Escape
+jobs_test_witness = jobs_plugins:Witness
 """
 
 
@@ -70,3 +72,19 @@ class Escape(Callback):
             Path(self.file + ".new").rename(self.file)
             os._exit(0)
         os.wait()
+
+
+class Witness(Callback):
+    """Puts the number of its process after each step, and that of the process whose checkpoint it went on from."""
+
+    went_on_from = 0
+
+    def state(self) -> Any:
+        return os.getpid()
+
+    def load_state(self, state: Any) -> None:
+        self.went_on_from = state
+
+    def trigger_step(self) -> None:
+        self.trainer.put("process", os.getpid())
+        self.trainer.put("went on from", self.went_on_from)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-import psutil
 import pytest
 from jobs_studio import curves_of, paced
+from ray_kills import processes_of
 from ray_machines import CLUSTER_S, ON_RAY, Machines, RayStudio, cluster_of, nodes_of
 
 from tests.waiting import wait_until
@@ -45,9 +45,8 @@ def test_a_job_moves_between_nodes_and_from_a_lost_one(studio, machines):
     assert (nodes_of(studio, "twin"), nodes_of(studio, "moved")) == (["a"], ["b"])
     # What holds the worker is killed, and the machine is gone; the worker itself goes on, and nobody hears it.
     killed_at = time.time()
-    for process in psutil.process_iter(["cmdline"]):
-        if "RayWorker" in " ".join(process.info["cmdline"] or []):
-            process.kill()
+    for process in processes_of("actor", machines):
+        process.kill()
     machines.cluster.remove_node(machines.nodes["b"], allow_graceful=False)
     job = studio.ended("moved")
     assert [share.node for share in job.placement] == ["a"]

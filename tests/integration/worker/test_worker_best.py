@@ -14,7 +14,8 @@ from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.events import CheckpointSaved, DivergenceNoticed, ScalarLogged
 from ziggurat.layout import JobFolder
 from ziggurat.settings import Settings
-from ziggurat.worker.build import read_pretrained
+from ziggurat.specs.files import load_spec
+from ziggurat.worker.build import data_of, read_pretrained
 from ziggurat.worker.commands.trained import open_trained_job
 from ziggurat.worker.main import main
 from ziggurat.worker.stopping import StopRequest
@@ -99,3 +100,18 @@ def test_best_without_a_validation_is_the_newest(data, tmp_path):
     assert main([str(job)], request=StopRequest()) == 0
     assert best_checkpoint(JobFolder(job)).text == "Newest: step 12, epoch 2 (no validation metric)"
     assert open_trained_job(job).checkpoint == "step-00000012"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy tells of the overflow
+def test_a_loss_that_is_not_finite_leaves_its_last_batch(data, tmp_path):
+    job = make_job(tmp_path / "job", data, learning_rate=1e200, checkpoints={}, early_stopping=None, callbacks=[])
+    assert main([str(job)], request=StopRequest()) == 6
+
+    found = open_folders(Settings()).outputs.last_batches(str(job))
+    last = found.steps[-1]
+    assert not np.isfinite(last.values["cost"])
+    assert (found.split, found.inputs, found.classes) == ("train", "image-classification", 10)
+    assert last.arrays["batch/1"].finite
+    split = data_of(load_spec(JobFolder(job).spec)).source.splits["train"]
+    with np.load(JobFolder(job).black_box / f"step-{last.step:08d}.npz") as arrays:
+        assert [split.datapoint(row)[1] for row in found.rows] == arrays["batch/1"].tolist()

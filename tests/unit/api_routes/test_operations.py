@@ -40,6 +40,7 @@ NO_OPERATION = {
     "POST /tokens", "DELETE /tokens/{token_id}",
     # What only its owner sees: saved views, files on their way into a dataset, boxes that are no version yet.
     "PUT /saved/{kind}/{name:path}", "DELETE /saved/{kind}/{name:path}",
+    "POST /saved/{kind}/{name:path}/restore", "POST /uploads/{upload_id}/restore",
     "POST /uploads", "POST /uploads/files", "DELETE /uploads/{upload_id}",
     "PUT /datasets/{job_id}/boxes/{split}/{row}", "DELETE /datasets/{job_id}/boxes/{split}/{row}",
     "POST /datasets/{job_id}/boxes/{split}/{row}/undo",

@@ -36,7 +36,7 @@ def studio_stand_in(answer: Callable[[str, str], tuple[int, Any]]) -> Iterator[t
             self.end_headers()
             self.wfile.write(text)
 
-        do_GET = do_POST = answer
+        do_GET = do_POST = do_DELETE = answer
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - name of http.server
             pass

@@ -93,7 +93,7 @@ def test_a_word_for_the_same_is_taken(ziggurat, words, path):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("trian",), "`ziggurat trian` is not a command. Did you mean `ziggurat train`?"),
+        (("trian",), "`ziggurat trian` is not a command. Did you mean `ziggurat train` or `ziggurat trash`?"),
         (
             ("checkpoint", "shwo"),
             "`ziggurat checkpoint shwo` is not a command. Did you mean `ziggurat checkpoint show`?",

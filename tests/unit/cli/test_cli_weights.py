@@ -89,3 +89,24 @@ def test_a_training_names_weights_of_the_workspace(call, tmp_path):
     (spec,) = (tmp_path / "workspace" / "jobs").glob("*/spec.json")
     assert json.loads(spec.read_text())["pretrained"] == "weights:small"
     assert "mine (done)" in call("weights", "show", "small").out
+
+
+def test_removed_weights_come_back(call, tmp_path):
+    assert call("weights", "add", weights_file(tmp_path), "--name", "mine").code == 0
+    removed = call("weights", "remove", "mine")
+    item_id = removed.out.split()[-1]
+    assert removed.out.startswith("mine was removed. Bring it back with: ziggurat weights restore weights-")
+    assert call("weights", "restore", item_id).out == "mine is back.\n"
+    assert call("weights", "restore", "mine").code != 0
+    call("weights", "remove", "mine")
+    assert call("weights", "remove", "mine", "--forever").code == 0
+    assert "no deleted weights `mine`" in call("weights", "restore", "mine").err
+    assert list((tmp_path / "workspace" / ".trash").iterdir()) == []
+
+
+def test_nothing_is_kept_where_the_trash_is_off(call, ziggurat, tmp_path):
+    call("weights", "add", weights_file(tmp_path), "--name", "mine")
+    (tmp_path / "settings.toml").write_text("trash_days = 0\n")
+    words = ("--settings", tmp_path / "settings.toml", "--workspace", tmp_path / "workspace")
+    assert ziggurat(*words, "weights", "remove", "mine").out == "mine was removed.\n"
+    assert not (tmp_path / "workspace" / ".trash").exists()

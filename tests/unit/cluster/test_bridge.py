@@ -17,6 +17,7 @@ from ziggurat.cluster.followed_group import ranks_of
 from ziggurat.cluster.followed_job import Place, UnreachableError
 from ziggurat.cluster.node_cache import NodeCache
 from ziggurat.cluster.node_worker import NodeWorker, cache_of
+from ziggurat.entities import Share
 from ziggurat.entities.processes import began_at
 from ziggurat.errors import JobError, UnknownNameError
 from ziggurat.layout import present_paths, workspace_of
@@ -28,16 +29,17 @@ LONG_S = 60
 
 
 class Gate:
-    """Lets two calls through, and the others when it is opened."""
+    """Lets some calls of a node through, and the others when it is opened."""
 
-    def __init__(self):
-        self.calls, self._is_open = 0, threading.Event()
+    def __init__(self, free=2, node=None):
+        self.calls, self._free, self._node, self._is_open = 0, free, node, threading.Event()
         self.open = self._is_open.set
 
-    def pass_through(self):
-        self.calls += 1
-        if self.calls > 2:
-            self._is_open.wait(PROCESS_S)
+    def pass_through(self, node):
+        if node == (self._node or node):
+            self.calls += 1
+            if self.calls > self._free:
+                self._is_open.wait(PROCESS_S)
 
 
 class Remote:
@@ -49,11 +51,14 @@ class Remote:
     def __getattr__(self, name):
         def call(*values):
             if name in self.cluster.gates:
-                self.cluster.gates[name].pass_through()
+                self.cluster.gates[name].pass_through(self.node)
             if self.node in self.cluster.silent:
                 raise UnreachableError(f"node {self.node} does not answer")
             self.is_removed |= name == "remove"
-            return getattr(self.worker, name)(*values)
+            answer = getattr(self.worker, name)(*values)
+            if f"{name} answered" in self.cluster.gates:
+                self.cluster.gates[f"{name} answered"].pass_through(self.node)
+            return answer
 
         return call
 
@@ -69,9 +74,9 @@ class Machines:
         script.write_text(STAND_IN)
         self.command = (sys.executable, "-S", str(script))
 
-    def hold(self, name):
-        """Hold the calls of a method of workers after the first two."""
-        self.gates[name] = Gate()
+    def hold(self, name, free=2, node=None):
+        """Hold the calls of a method of workers, or their answers, after the first ones; ``node``: only there."""
+        self.gates[name] = Gate(free, node)
         return self.gates[name]
 
     def nodes(self):
@@ -134,8 +139,8 @@ def bridge(machines, clock):
 def job(tmp_path):
     """Return what makes the folder of a job in the studio."""
 
-    def make(**spec):
-        folder = tmp_path / "studio" / "jobs" / "job"
+    def make(name="job", **spec):
+        folder = tmp_path / "studio" / "jobs" / name
         folder.mkdir(parents=True)
         (folder / "spec.json").write_text(json.dumps(spec))
         return folder
@@ -264,6 +269,49 @@ def test_a_node_that_is_silent_for_a_lease_loses_its_job(bridge, machines, clock
     wait_for(made, "ended", attempt=2)
     assert not (folder / "events.jsonl").exists()
     assert state(made)["state"] == "lost"
+
+
+def test_a_lease_ends_while_a_call_hangs_and_what_that_returns_is_not_heard(bridge, machines, clock, job):
+    folder, made = job(for_s=LONG_S), bridge()
+    start(made, folder)
+    wait_until((folder / "said.json").exists, PROCESS_S)
+    gate = machines.hold("exchange answered", free=0)
+    there = machines.made["job", 1, 0].worker.folder
+    (there / "events.jsonl").write_text("of the superseded attempt\n")
+    wait_until(lambda: gate.calls, PROCESS_S)
+    clock.now += 17.5
+    wait_for(made, "lost")
+    gate.open()
+    made.close()
+    assert not (folder / "events.jsonl").exists()
+    assert state(made) == {"state": "lost"}
+
+
+def test_a_request_to_a_silent_node_is_carried_out_when_it_answers(bridge, machines, job):
+    folder, made = job(for_s=LONG_S), bridge()
+    fields = start(made, folder)
+    wait_until((folder / "said.json").exists, PROCESS_S)
+    gate = machines.hold("kill", free=1)
+    machines.silent.add("a")
+    made.answer({"do": "kill", **fields})
+    wait_until(lambda: gate.calls == 2, PROCESS_S)  # the first one was not answered
+    gate.open()
+    machines.silent.clear()
+    assert wait_for(made, "ended")["exit_code"] == -9
+
+
+def test_a_node_that_hangs_holds_up_no_other(bridge, machines, job):
+    folder, made = job(for_s=LONG_S), bridge()
+    start(made, folder, node="b")
+    wait_until((folder / "said.json").exists, PROCESS_S)
+    gate = machines.hold("is_started", node="a", free=0)
+    for number in range(20):
+        machines.create(f"job-{number}", 1, [Share("a", (), (0,))])
+        fields = {"folder": str(job(f"job-{number}")), "attempt": 1, "shares": [["a", [], [0]]]}
+        assert made.answer({"do": "adopt", **fields}) == {"is_there": True}
+    wait_until(lambda: gate.calls >= 8, PROCESS_S)
+    (machines.made["job", 1, 0].worker.folder / "events.jsonl").write_text("of the other node\n")
+    wait_until((folder / "events.jsonl").exists, 5)
 
 
 def test_a_job_that_has_ended_is_forgotten_when_it_was_heard(bridge, job):
@@ -426,6 +474,17 @@ def test_a_lost_node_ends_the_others_and_the_job_is_lost(bridge, machines, clock
     clock.now += 18.0
     wait_for(made, "lost")
     assert [began_at(pid) for pid in pids[:2]] == [None] * 2
+
+
+def test_a_process_on_a_node_that_hangs_holds_up_no_other(bridge, machines, job):
+    folder, made = job(for_s=LONG_S), bridge()
+    start(made, folder, shares=SEVERAL)
+    for rank in range(3):
+        said(machines, rank)
+    gate = machines.hold("exchange", node="a", free=0)
+    wait_until(lambda: gate.calls == 2, PROCESS_S)
+    (machines.made["job", 1, 2].worker.folder / "events.jsonl").write_text("of the other node\n")
+    wait_until((folder / "ranks" / "2" / "events.jsonl").exists, 5)
 
 
 def test_a_job_that_cannot_start_on_one_node_starts_on_none(bridge, machines, job):

@@ -249,7 +249,7 @@ def test_without_names_the_weights_are_looked_at(options, step):
 
 
 def test_the_black_box_keeps_the_last_batches_and_describes(tmp_path):
-    box = BlackBox(["cost", "rows"], last_n=2)
+    box = BlackBox(["cost", "rows"], last_n=2, describe=lambda batch, at: {"rows": [*map(int, batch[0]), at["taken"]]})
     bind_folder([box], tmp_path)
     with pytest.raises(NonFiniteError) as caught:
         train(box, program=bad_at(3))
@@ -264,7 +264,10 @@ def test_the_black_box_keeps_the_last_batches_and_describes(tmp_path):
         values = {name: content[name].tolist() for name in content.files}
     assert repr(values.pop("value/cost")) == "nan"
     assert values == {"batch/0": [4, 5], "batch/1": [0, 1], "value/rows": [4, 5]}
-    assert json.loads((folder / "black_box.json").read_text()) == {
+    found = json.loads((folder / "black_box.json").read_text())
+    labels = {"shape": [2], "dtype": "int64", "finite": True, "least": 0, "largest": 1}
+    assert [each.pop("arrays")["batch/1"] for each in found["steps"]] == [labels, labels]
+    assert found == {
         "step": 3,
         "tag": "cost",
         "hyperparameters": {"learning_rate": 0.5, "momentum": 0.0},
@@ -272,6 +275,18 @@ def test_the_black_box_keeps_the_last_batches_and_describes(tmp_path):
             {"file": "step-00000002.npz", "step": 2, "epoch": 1, "keys": [], "values": {"cost": 1.0}},
             {"file": "step-00000003.npz", "step": 3, "epoch": 1, "keys": [], "values": {"cost": "NaN"}},
         ],
+        "batch": {"rows": [4, 5, 3]},
+    }
+
+
+def test_the_black_box_says_where_a_batch_is_not_finite(tmp_path):
+    numbers = np.array([1.5, np.nan, -2.0, np.inf], np.float32)
+    with pytest.raises(NonFiniteError):
+        train(BlackBox(["cost"], tmp_path), program=bad_at(1, kind=ByName), batches=[{"x": numbers, "y": np.zeros(0)}])
+    (step,) = json.loads((tmp_path / "black_box.json").read_text())["steps"]
+    assert step["arrays"] == {
+        "batch/x": {"shape": [4], "dtype": "float32", "finite": False, "least": -2.0, "largest": 1.5},
+        "batch/y": {"shape": [0], "dtype": "float64", "finite": True},
     }
 
 

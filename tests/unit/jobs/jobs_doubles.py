@@ -35,6 +35,8 @@ class MemoryJobs:
 
     def __init__(self) -> None:
         self.rows: dict[str, Job] = {}
+        self.moved: list[tuple[str, str]] = []
+        """Each change of a state: id and state after it."""
         self._lock = threading.Lock()
 
     def add(self, new: NewJob) -> Job:
@@ -71,6 +73,7 @@ class MemoryJobs:
             if self.get(job_id).state not in from_states:
                 return False
             self.rows[job_id] = replace(self.rows[job_id], state=to_state, **columns)
+            self.moved.append((job_id, to_state))
             return True
 
     def note(self, job_id: str, **columns: Any) -> None:

@@ -9,13 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jobs_doubles import a_job, new_job
 
-from ziggurat.entities import Checkpoint, JobChange
+from ziggurat.entities import Checkpoint, JobChange, Share, WorkerRef
+from ziggurat.entities.trash import Trash
 from ziggurat.errors import JobError, StorageError
 from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, EventFile
 from ziggurat.jobs.disk import Retention, free_bytes, remove_checkpoints, what_to_empty, what_to_remove
-from ziggurat.jobs.job_file import JobRecord, read_job_file, record_of, write_job_file
+from ziggurat.jobs.job_file import (
+    JobRecord,
+    StartedAttempt,
+    read_attempt,
+    read_job_file,
+    record_of,
+    write_attempt,
+    write_job_file,
+)
 from ziggurat.jobs.outcome import LOST_REASON, last_events, outcome_of
-from ziggurat.jobs.removal import Trash
 from ziggurat.jobs.supervisor import SupervisorLock
 from ziggurat.layout import JobFolder
 
@@ -28,6 +36,10 @@ def test_job_json_says_what_people_say(tmp_path):
     assert json.loads((tmp_path / "job.json").read_text()) == {
         "version": 1, "name": "a", "notes": "ü", "project": "", "owner": "ann", "tags": ["x", "y"], "priority": 3,
         "created": 900.0, "group": "", "parent": "", "depends_on": ["d"],
+        "needs": {
+            "devices": 0, "device_indices": [], "device_memory_bytes": 0, "memory_bytes": 0, "slot": "cpu", "nodes": 1,
+            "datasets": [],
+        },
     }  # fmt: skip
     assert read_job_file(tmp_path) == record_of(new)
 
@@ -45,8 +57,22 @@ def test_a_file_that_cannot_be_read_says_nothing(tmp_path, text):
 
 def test_a_file_that_somebody_edited_says_what_can_be_used(tmp_path):
     content = {"name": 7, "notes": "n", "tags": ["a", 3], "priority": True, "created": 5, "owner": None}
+    content["needs"] = {"devices": "two"}
     (tmp_path / "job.json").write_text(json.dumps(content))
     assert read_job_file(tmp_path) == JobRecord(notes="n", tags=("a",), created=5.0)
+
+
+def test_an_attempt_comes_back_and_one_that_somebody_edited_does_not(tmp_path):
+    worker = WorkerRef(executor="ray", node="b", attempt=3, opaque={"folder": "/jobs/a", "births": [1.5, None]})
+    attempt = StartedAttempt(worker, (Share("b", (0, 1), (0, 1)), Share("c", (2,), (2,))), 900.5)
+    assert read_attempt(tmp_path) is None
+    write_attempt(tmp_path, attempt)
+    assert read_attempt(tmp_path) == attempt
+    for change in ({"worker": 7}, {"placement": [7]}, {"started": "soon"}):
+        content = json.loads((tmp_path / "attempt.json").read_text())
+        (tmp_path / "attempt.json").write_text(json.dumps(content | change))
+        assert read_attempt(tmp_path) is None
+        write_attempt(tmp_path, attempt)
 
 
 def test_a_folder_that_is_gone_is_told(tmp_path):
@@ -66,7 +92,7 @@ def test_a_folder_goes_to_the_trash_and_then_off_the_disk(tmp_path):
     assert not folder.exists()
     assert trash.content() == [discarded]
     assert discarded is not None
-    assert (discarded.job_id, discarded.since) == ("7", 100.0)
+    assert (discarded.id, discarded.since) == ("7", 100.0)
     assert trash.empty(older_than=99.0) == []
     assert trash.empty(older_than=100.0) == ["7"]
     assert list(trash.folder.iterdir()) == []
@@ -77,7 +103,7 @@ def test_the_same_id_twice_in_a_second(tmp_path):
     for _ in range(3):
         (tmp_path / "jobs" / "7").mkdir(parents=True)
         trash.discard(tmp_path / "jobs" / "7", "7", 100.0)
-    assert [each.job_id for each in trash.content()] == ["7", "7", "7"]
+    assert [each.id for each in trash.content()] == ["7", "7", "7"]
     assert len(trash.empty(older_than=100.0)) == 3
 
 

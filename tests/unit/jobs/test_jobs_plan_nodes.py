@@ -1,6 +1,7 @@
 """Plans over several nodes: where a job starts, and which node a reason names."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 from jobs_doubles import a_job, gpus
@@ -154,6 +155,16 @@ def test_a_job_without_devices_is_told_of_the_cpu(nodes):
     assert made.waiting["open"].reason.startswith("needs 1 GPU; ")
     assert made.waiting["open"].reason.endswith(f"; {sentence}")
     assert sentence not in made.waiting["chosen"].reason
+
+
+def test_a_job_that_waits_for_memory_is_told_of_no_gpu():
+    nodes = [replace(node(name, 2), memory_bytes=100) for name in ("with 1 GPU", "b")]
+    needs = ResourceRequest(devices=1, slot="device", memory_bytes=60)
+    running = [a_job(each.name, "running", needs=needs, placement=(Share(each.name, (0,)),)) for each in nodes]
+    made = planned([a_job("j", needs=needs, spec={"devices": []})], nodes, running)
+    assert made.waiting["j"].reason == (
+        "needs 60 bytes of memory; node with 1 GPU: 40 bytes are free, node b: 40 bytes are free"
+    )
 
 
 def test_many_nodes_are_summed_up():

@@ -1,20 +1,24 @@
 """Several executors as one, and what becomes of a job whose node does not answer."""
 
+import os
+import time
 from dataclasses import replace
 
 import pytest
 from jobs_doubles import HOST, FakeExecutor, new_job
 from supervised_studio import Studio
 
-from ziggurat.entities import NodeResources, Share, WorkerRef
+from ziggurat.entities import Heartbeat, NodeResources, Share, WorkerRef
 from ziggurat.errors import JobError
-from ziggurat.jobs import Ended, Executor, Running, SeveralExecutors
+from ziggurat.jobs import Ended, Executor, LocalExecutor, Running, SeveralExecutors
+from ziggurat.jobs.executor import NotNowError
 
 
 class Cluster(FakeExecutor):
     """An executor of another name, whose nodes may be lost."""
 
     lost = ""
+    refuses = ""
 
     def nodes(self):
         return [replace(node, executor="ray") for node in self.machines if node.name != self.lost]
@@ -23,6 +27,8 @@ class Cluster(FakeExecutor):
         return Ended(None, lost_node=worker.node) if worker.node == self.lost else super().poll(worker)
 
     def start(self, job_folder, placement, environment, *, attempt):
+        if self.refuses:
+            raise NotNowError(self.refuses)
         self.alive.pop(job_folder, None)  # what a lost node does is nobody's
         worker = super().start(job_folder, placement, environment, attempt=attempt)
         return replace(worker, executor="ray", node=placement[0].node)
@@ -72,6 +78,20 @@ def test_a_worker_of_an_executor_that_is_gone_is_an_error(both):
         both[2].poll(worker)
 
 
+@pytest.mark.parametrize("opaque", [{"actor": "j-1"}, {}], ids=["lost", "ended"])
+@pytest.mark.parametrize("names", [("local", "ray"), ("local",)])
+def test_a_superseded_worker_of_a_cluster_on_this_machine_is_not_adopted(both, tmp_path, opaque, names):
+    local = LocalExecutor(("python", "-m", "worker"), {})
+    executors = {"local": local, "ray": both[1]}
+    several = SeveralExecutors({name: executors[name] for name in names})
+    # It lives on, and the newest heartbeat that arrived is its.
+    beat = Heartbeat(pid=os.getpid(), host=HOST, time=time.time(), phase="training", epoch=1, global_step=2)
+    worker = WorkerRef(executor="ray", node="b", attempt=1, opaque=opaque)
+    assert several.adopt(tmp_path, beat, worker) is None
+    assert several.adopt(tmp_path, beat, None).executor == "local"
+    assert several.adopt(tmp_path, beat, replace(worker, executor="local", opaque={})).opaque["pid"] == os.getpid()
+
+
 @pytest.fixture
 def studio(tmp_path, both):
     made = Studio(tmp_path, executor=both[2])
@@ -96,6 +116,19 @@ def test_a_job_goes_on_elsewhere_when_its_node_does_not_answer(studio):
     assert (job.state, job.placement, job.worker.attempt) == ("running", (Share("b"),), 2)
     assert studio.store.events.lost == ["j"]
     assert (job.reason, job.health, job.exit_code) == ("", "", None)
+    assert studio.store.jobs.moved == [("j", "running"), ("j", "queued"), ("j", "running")], "it never ended"
+
+
+def test_a_job_that_its_cluster_cannot_start_now_waits_on(studio):
+    studio.submit("j")
+    studio.ray.refuses = "The bridge to the cluster has ended."
+    tick(studio)
+    job = studio.job("j")
+    assert (job.state, job.reason, job.started, job.placement) == ("queued", studio.ray.refuses, None, ())
+    studio.ray.refuses = ""
+    tick(studio)
+    job = studio.job("j")
+    assert (job.state, job.worker.attempt, job.placement) == ("running", 2, (Share("a"),))
 
 
 def test_a_job_asked_to_stop_is_not_started_elsewhere(studio):

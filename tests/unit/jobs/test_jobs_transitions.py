@@ -15,6 +15,7 @@ queued    pause       stopped
 queued    end_failed  failed
 queued    delete      (new)
 running   not_begun   queued
+running   give_back   queued
 running   stop        stopping
 running   pause       stopping
 running   end_done    done

@@ -240,8 +240,8 @@ def test_the_live_parts_come_alone(visit, begun):
 
     targets = re.findall(r'<hx-partial hx-target="#(job-[a-z-]+)"', answer.text)
     assert targets == [
-        "job-name", "job-chip", "job-actions", "job-state", "job-tabs", "job-failure", "job-metrics",
-        "job-rate-now", "job-checkpoints-short",
+        "job-name", "job-chip", "job-actions", "job-state", "job-tabs", "job-values", "job-divergence", "job-checked",
+        "job-failure", "job-metrics", "job-rate-now", "job-checkpoints-short",
     ]  # fmt: skip
     for target in targets:
         assert f'id="{target}"' in answer.text
@@ -562,7 +562,10 @@ def test_divergence_is_said_with_the_way_back(visit, begun):
 
     banner = re.search(r'id="job-diverged".*?</section>', page, re.S)[0]
     assert _DIVERGED_TEXT.removesuffix(".") in _words(banner)
-    assert f'href="/models/new?model={job.id}&amp;checkpoint=step-00000016"' in banner, "the newest one before it"
+    way = html_of(visit.get(f"/models/{job.id}")).one("#job-from-sound")["href"]
+    form = html_of(visit.get(way))
+    assert form.one("#previous_checkpoint option[selected]")["value"] == "step-00000016", "the newest one before it"
+    assert form.one("#learning_rate")["value"] == "0.001", "with a lower rate"
     assert "diverged" in visit.get("/").text
 
 
@@ -608,6 +611,85 @@ def test_a_diverged_run_has_one_main_action(visit, studio, diverged):
     form = html_of(visit.get(page.one("#job-clone-slower")["href"]))
     assert form.one("#learning_rate")["value"] == "0.01"
     assert form.one("#epochs")["value"] == str(studio.jobs.get(diverged.id).spec["epochs"])
+
+
+def _record_of_last_batches(job, **batch):
+    """Write what a worker writes when its loss became NaN."""
+
+    def step(number, cost, finite=True):
+        images = {"shape": [4, 8, 8, 1], "dtype": "float32", "finite": finite, "least": 0.0, "largest": 255.0}
+        labels = {"shape": [4], "dtype": "int64", "finite": True, "least": 0, "largest": 11}
+        arrays = {"batch/0": images, "batch/1": labels}
+        return {"file": "", "step": number, "epoch": 1, "keys": [], "values": {"cost": cost}, "arrays": arrays}
+
+    folder = Path(job.folder, "black_box")
+    folder.mkdir()
+    steps = [step(2, 2.5), step(3, 4e35), step(4, "NaN", finite=False)]
+    (folder / "black_box.json").write_text(json.dumps({"step": 4, "tag": "cost", "steps": steps, "batch": batch}))
+
+
+def _rows(page, selector):
+    return [re.sub(r"\s+", " ", each.text) for each in page.all(selector)]
+
+
+def test_a_diverged_run_shows_its_last_steps(visit, diverged):
+    _record_of_last_batches(diverged, split="train", rows=[7, 1204, 3, 5], inputs="image-classification", classes=10)
+    page = html_of(visit.get(f"/models/{diverged.id}"))
+
+    assert _rows(page, ".last-steps thead th") == ["Step", "Loss", "Learning rate"]
+    assert [each.text for each in page.all(".last-steps td")] == ["2.5", "–", "4e35", "–", "NaN", "1000"]
+    assert page.one(".last-steps .is-bad th").text == "4"
+    assert _rows(page, "#job-last-loss dd") == ["4e35 step 3"]
+    assert "7, 1,204, 3, 5" in page.one("#job-last-batch").text, "its data is no dataset"
+    assert _rows(page, "#job-checked li") == [
+        "Problem: Learning rate 1000, typical 0.01",
+        "Problem: Images of the last batch not finite, 0 to 255",
+        "Problem: Labels of the last batch 0 to 11, 10 classes",
+        "Passed: Batches before it 2, finite",
+        "Passed: Precision float32",
+        "Unknown: Gradient clipping off",
+    ]
+    assert page.one("#job-find-rate")["href"] == f"/models/new?clone={diverged.id}#test-batch"
+
+
+def test_samples_of_the_last_batch_lead_to_their_pages(visit, store, begun, pets):
+    error = ErrorRaised(time=13.0, error=_NOT_FINITE, traceback="", step=4)
+    job = begun(error, spec={"learning_rate": 1000.0}, dataset=pets)
+    assert store.jobs.move(job.id, ("running",), "failed", ended=13.0, reason="The loss became NaN.")
+    _record_of_last_batches(job, split="train", rows=[7, 0, 3, 5], inputs="image-classification", classes=2)
+    page = html_of(visit.get(f"/models/{job.id}"))
+
+    ways = [each["href"] for each in page.all(".last-batch a")]
+    assert ways == [f"/datasets/{pets}/samples/train/{row}" for row in (7, 0, 3, 5)]
+    assert all(visit.get(way).status_code == 200 for way in ways)
+    image = page.all(".last-batch img")[0]["src"]
+    assert visit.get(image).headers["content-type"].startswith("image/")
+    assert "step 4, 4 images" in page.one("#job-last-batch").text
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"steps": [{}]}', '{"steps": 1}'])
+def test_a_diverged_run_of_before_has_no_last_batch(visit, diverged, text):
+    folder = Path(diverged.folder, "black_box")
+    folder.mkdir()
+    (folder / "black_box.json").write_text(text)
+    page = html_of(visit.get(f"/models/{diverged.id}"))
+
+    assert not page.has("#last-batch-title")
+    assert _rows(page, "#job-checked li")[0] == "Problem: Learning rate 1000, typical 0.01"
+    assert not any("batch" in each for each in _rows(page, "#job-checked li")), "nothing that was not checked"
+
+
+def test_a_run_whose_loss_rose_shows_the_logged_values(visit, begun):
+    points = [
+        ScalarLogged(time=11.0, tag="validation_cost", value=value, step=step, epoch=step // 2)
+        for step, value in ((14, 1.3), (16, 1.21), (18, 948.0), (20, 950.0), (22, 1.0))
+    ]
+    page = html_of(visit.get(f"/models/{begun(*points, _DIVERGED).id}"))
+
+    assert _rows(page, ".last-steps thead th") == ["Step", "Validation loss", "Loss", "Learning rate"]
+    steps = [row.text.split()[:2] for row in page.all(".last-steps tr")[1:]]
+    assert steps == [["10", "–"], ["14", "1.3"], ["16", "1.21"], ["18", "948"], ["20", "950"]]
+    assert page.one(".last-steps .is-bad th").text == "18"
 
 
 @pytest.mark.parametrize("text", ["outcome = diverged", "state = diverged", "state != failed and outcome=diverged"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ziggurat.entities.trash import Trash
 from ziggurat.errors import MissingEntryError, SpecError
 from ziggurat.specs import DatasetSpec
 from ziggurat.web.pages.new_dataset.form import (
@@ -253,7 +254,7 @@ def test_an_upload_counts_its_files_also_the_replaced(tmp_path: Path) -> None:
             incoming.write(content)
         return incoming.result()
 
-    uploads = Uploads(tmp_path, lambda: 1_700_000_000.0)
+    uploads = Uploads(tmp_path, lambda: 1_700_000_000.0, Trash(tmp_path.parent))
     first = add(uploads, "pets.zip", b"12345")
     assert (first.files, first.size_bytes, Path(first.source).name) == (1, 5, "pets.zip")
     second = add(uploads, "cat/1.png", b"123", first.id)
@@ -264,4 +265,4 @@ def test_an_upload_counts_its_files_also_the_replaced(tmp_path: Path) -> None:
         incoming.write(b"half")
         raise RuntimeError
     assert uploads.describe(first.id) == third
-    assert Uploads(tmp_path, lambda: 1_700_000_000.0).describe(first.id) == third
+    assert Uploads(tmp_path, lambda: 1_700_000_000.0, Trash(tmp_path.parent)).describe(first.id) == third

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.web.html_page import html_of
 from ziggurat.entities import Share
-from ziggurat.events import AttemptEnded, ErrorRaised, ScalarLogged
+from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, ScalarLogged
 from ziggurat.layout import JobFolder
 from ziggurat.store import Store
 
@@ -121,6 +121,38 @@ def test_a_program_counts_steps_where_it_has_no_epochs(visit, studio):
     assert best.one(".at").text == "step 3"
 
 
+def test_a_program_with_curves_shows_values_and_start(visit, studio):
+    visit.post("/programs/new", data={"origin": "text", "text": SCRIPT, "arguments": "--name 'a b'"})
+    job = only_job(studio)
+    with Store.open(studio.root / "studio.db") as store:
+        store.jobs.move(job.id, ("queued",), "running", started=1.0)
+        curves = {"train/loss": [2.0, 0.5, 0.75], "val_accuracy": [0.5, 0.9, 0.8], "temperature": [3.0, 1.0, 2.0]}
+        points = [
+            ScalarLogged(time=2.0 + step, tag=tag, value=value, step=10 * step, epoch=0)
+            for tag, values in {**curves, "lr": [float("nan")]}.items()
+            for step, value in enumerate(values)
+        ]
+        store.events.take(job.id, 0, 1, points)
+    page = html_of(visit.get(f"/jobs/{job.id}"))
+
+    cells = [each.text for each in page.all(".logged-values td")]
+    rows = {each.text: cells[3 * at : 3 * at + 3] for at, each in enumerate(page.all(".logged-values tbody th"))}
+    assert rows == {
+        "train/loss": ["2", "0.5", "0.75"],
+        "val_accuracy": ["50.0 %", "90.0 %", "80.0 %"],
+        "temperature": ["3", "–", "2"],  # nobody knows whether high or low is good
+        "lr": ["NaN", "–", "NaN"],
+    }
+    assert [each["title"] for each in page.all(".logged-values td[title]")] == ["step 10", "step 10"]
+    assert page.one("#started-command").text == "python program.py --name 'a b'"
+    facts = page.one("#job-started dl").text.split()
+    assert facts == ["Code", "1", "file", "Capture", "off", "Seed", "0", "GPUs", "none"]
+
+    live = visit.part(f"/jobs/{job.id}", "job-live").text
+    assert 'id="job-values"' in live
+    assert "temperature" in live
+
+
 def test_the_processes_of_several_nodes_have_logs_of_their_own(visit, studio):
     visit.post("/programs/new", data={"origin": "text", "text": SCRIPT, "nodes": "2"})
     job = only_job(studio)
@@ -158,6 +190,30 @@ def test_the_clone_of_a_failed_program_shows_error_and_line(visit, studio):
     note = html_of(visit.get(f"/programs/new?clone={job.id}&line=2")).one("#network-problem")
     assert note["data-line"] == "2"
     assert "Line 2: ZeroDivisionError: division by zero" in note.text
+
+
+def test_a_failed_program_says_its_error_once(visit, studio):
+    visit.post("/programs/new", data={"origin": "text", "text": "x = 1\ny = x / 0\n"})
+    job = only_job(studio)
+    error = {
+        "rule": "ZeroDivisionError: division by zero.",
+        "advice": "Correct the program in a clone; the whole traceback is in log.txt of the job.",
+        "details": {"file": job.spec["script"], "line": 2},
+    }
+    reason = "ZeroDivisionError: division by zero. Correct the program in a clone."
+    end = AttemptEnded(time=14.0, outcome="failed", exit_code=1, reason=reason, global_step=0, epoch=0)
+    begin = AttemptStarted(time=10.0, attempt=1, pid=7, host="here", backend="", release="1")
+    with Store.open(studio.root / "studio.db") as store:
+        assert store.jobs.move(job.id, ("queued",), "running", started=10.0, health="alive")
+        said = [begin, ErrorRaised(time=14.0, error=error, traceback="Traceback: …"), end]
+        assert store.events.take(job.id, 0, 1, said)
+        assert store.jobs.move(job.id, ("running",), "failed", reason=reason, ended=14.0)
+    page = html_of(visit.get(f"/jobs/{job.id}"))
+    assert page.one("#failure-title").text == "ZeroDivisionError: division by zero."
+    assert page.one(".job-failure .advice").text == "Correct the program in a clone.", "the traceback is below"
+    assert page.has("#job-trace")
+    failed = [each.text for each in page.all("#job-events .event-text") if each.text.startswith("Failed")]
+    assert failed == ["Failed"]
 
 
 def test_a_script_is_checked_while_it_is_typed(visit):

@@ -321,6 +321,12 @@ def upload_files(
     return answer(studio.uploads.describe(upload_id), 201)
 
 
+@uploads_router.get("/uploads", response_model=list[Upload])
+def uploads(studio: StudioDep, _who: TrainerUser) -> Response:
+    """Return the uploads, the newest first. They are removed some days after they began."""
+    return answer(studio.uploads.all())
+
+
 @uploads_router.get("/uploads/{upload_id}", response_model=Upload)
 def describe_upload(studio: StudioDep, _who: TrainerUser, upload_id: str) -> Response:
     """Return what came so far."""
@@ -328,7 +334,21 @@ def describe_upload(studio: StudioDep, _who: TrainerUser, upload_id: str) -> Res
 
 
 @uploads_router.delete("/uploads/{upload_id}", status_code=204)
-def remove_upload(studio: StudioDep, _who: TrainerUser, upload_id: str) -> Response:
-    """Delete an upload."""
-    studio.uploads.remove(upload_id)
+def remove_upload(
+    studio: StudioDep,
+    _who: TrainerUser,
+    upload_id: str,
+    forever: Annotated[bool, Query(description="Remove it from the disk at once, also a deleted one.")] = False,
+) -> Response:
+    """Delete an upload; it can be restored for some days."""
+    if forever:
+        studio.uploads.remove(upload_id)
+    else:
+        studio.uploads.delete(upload_id)
     return Response(status_code=204)
+
+
+@uploads_router.post("/uploads/{upload_id}/restore", response_model=Upload)
+def restore_upload(studio: StudioDep, _who: TrainerUser, upload_id: str) -> Response:
+    """Put a deleted upload back, by its id or name; it waits as long as a new one."""
+    return answer(studio.uploads.restore(upload_id))

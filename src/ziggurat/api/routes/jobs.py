@@ -35,7 +35,7 @@ from ziggurat.server.permissions import new_router
 from ziggurat.workspace.job_outputs import LogPart
 from ziggurat.workspace.job_query import JobQuery
 from ziggurat.workspace.studio.archives import archive
-from ziggurat.workspace.studio.deleted_jobs import DeletedJob
+from ziggurat.workspace.studio.deleted import DeletedItem
 from ziggurat.workspace.studio.jobs import clone_request
 
 __all__ = ["ArchiveFormat", "curves_router", "router"]
@@ -67,10 +67,14 @@ def queue(studio: StudioDep, _who: ViewerUser, part: Annotated[PageQuery, Query(
     return answer(studio.jobs.queue_page(part.limit, part.offset))
 
 
-@router.get("/trash", response_model=list[DeletedJob])
-def trash(studio: StudioDep, _who: ViewerUser) -> Response:
-    """Return the deleted jobs that can be restored, the newest first."""
-    return answer(studio.deleted.list())
+@router.get("/trash", response_model=list[DeletedItem])
+def trash(studio: StudioDep, who: ViewerUser) -> Response:
+    """Return what was deleted and can be restored, the newest first.
+
+    ``kind`` is that of a job, or ``weights``, ``upload``, ``view`` or ``preset``; these are restored by routes of their
+    own. Views and presets are those of the user who asks.
+    """
+    return answer(studio.deleted.list(who.name))
 
 
 @router.get("/counts", response_model=dict[str, int])
@@ -117,6 +121,7 @@ def change_job(studio: StudioDep, who: TrainerUser, job_id: str, body: ChangeBod
 
 add_operation(router, jobs.delete_job, status=204)
 add_operation(router, jobs.restore_job, shape=JobShape)
+add_operation(router, jobs.empty_trash, shape=list[str])
 add_operation(router, jobs.stop_job, shape=JobShape)
 add_operation(router, jobs.pause_job, shape=JobShape)
 add_operation(router, jobs.resume_job, shape=JobShape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import Path, Response
+from fastapi import Path, Query, Response
 from pydantic import Field
 
 from ziggurat.api.responses import answer
@@ -18,6 +18,7 @@ __all__ = ["router"]
 
 router = new_router(prefix="/api/v1/saved", tags=["saved items"])
 
+_Forever = Annotated[bool, Query(description="Whether it cannot be restored; also one that is deleted already.")]
 _Kind = Annotated[str, Path(description=f"One of: {', '.join(SAVED_KINDS)}.")]
 
 
@@ -38,7 +39,13 @@ def save_item(studio: StudioDep, who: ViewerWriteUser, kind: _Kind, name: str, b
 
 
 @router.delete("/{kind}/{name:path}", status_code=204)
-def delete_item(studio: StudioDep, who: ViewerWriteUser, kind: _Kind, name: str) -> Response:
-    """Delete an item."""
-    studio.saved.delete(who.name, kind, name)
+def delete_item(studio: StudioDep, who: ViewerWriteUser, kind: _Kind, name: str, forever: _Forever = False) -> Response:
+    """Delete an item; views and presets can be restored for some days."""
+    studio.saved.delete(who.name, kind, name, forever=forever)
     return Response(status_code=204)
+
+
+@router.post("/{kind}/{name:path}/restore", response_model=SavedItemShape)
+def restore_item(studio: StudioDep, who: ViewerWriteUser, kind: _Kind, name: str) -> Response:
+    """Put a deleted view or preset back, by its name or the id in the trash."""
+    return answer(asdict(studio.saved.restore(who.name, kind, name)))

@@ -74,6 +74,7 @@ def add(studio: StudioDep, who: TrainerUser, body: _NewWeights) -> Response:
 
 
 add_operation(router, operations.remove, status=204)
+add_operation(router, operations.restore, shape=Json, shown=lambda studio, made: _values(studio, made))
 
 
 @router.get("/weights-downloads", response_model=list[Json])

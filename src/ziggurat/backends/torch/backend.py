@@ -20,12 +20,15 @@ from ziggurat.backends.torch.describe import describe_network
 from ziggurat.backends.torch.device_group import DeviceGroup
 from ziggurat.backends.torch.devices import device_of, devices_of
 from ziggurat.backends.torch.network import MODEL, Network, make_network
+from ziggurat.backends.torch.node_line import NodeLine
+from ziggurat.backends.torch.node_replicas import NodeReplicas, follow_rank_0
 from ziggurat.backends.torch.program import ProgramOptions, TorchProgram
 from ziggurat.backends.torch.pth_files import read_pth
 from ziggurat.backends.torch.replicas import Replicas, ReplicaSettings
 from ziggurat.backends.torch.state import give_weights, weights_of
 from ziggurat.backends.torch.sync_batch_norm import synchronize_batch_norms
 from ziggurat.engine.backend import ProgramRequest
+from ziggurat.engine.feed import BatchCycle
 from ziggurat.engine.restore_plan import RestorePlan, freezes, plan_restore
 from ziggurat.errors import ConfigurationError, UnknownNameError
 from ziggurat.zoo.weight_files import load_weights_file
@@ -78,7 +81,9 @@ class TorchBackend:
         options = _options(request)
         network, is_frozen, plan = _made(request)
         devices = devices_of(request)
-        if len(devices) == 1 or getattr(network.module, "disableAutoDataParallelism", False):
+        if request.place is not None:
+            program = _first_of_nodes(request, options, network, is_frozen)
+        elif len(devices) == 1 or getattr(network.module, "disableAutoDataParallelism", False):
             program = TorchProgram(network, request, options, is_frozen)
         else:
             group = DeviceGroup(0, len(devices), devices[0], options.device_timeout_s)
@@ -107,6 +112,17 @@ class TorchBackend:
             synchronize_batch_norms(network.module, group)
         return ReplicaProgram(network, request, options, is_frozen, group)
 
+    def follow(self, request: ProgramRequest, batches: BatchCycle, after_step: Callable[[], None]) -> bool:
+        """Compute the rows of this process in every step of rank 0; see ``TrainsOnNodes``."""
+        assert request.place is not None
+        request = replace(request, ema_decay=None)  # rank 0 has the averages
+        options = _options(request)
+        line = NodeLine(request.place)
+        network, is_frozen, _ = _made(request)
+        group = _node_group(request, options, network, line)
+        program = ReplicaProgram(network, request, options, is_frozen, group)
+        return follow_rank_0(program, line, batches, request.gradient_accumulation_steps, after_step)
+
     def choose_threads(self, request: ProgramRequest, most: int) -> int:
         """Return one thread for a small step: starting and joining others costs more than they save.
 
@@ -123,7 +139,8 @@ class TorchBackend:
             return most
         with torch.random.fork_rng(devices=[]):  # a network may draw at random when it is made
             sample = describe_network(request)["multiply_adds"]
-        return 1 if sample * request.batch_size < _SMALL_STEP * len(devices) else most
+        shares = len(devices) if request.place is None else request.place.size
+        return 1 if sample * request.batch_size < _SMALL_STEP * shares else most
 
     def read_checkpoint(self, path: Path) -> dict[str, Any]:
         """Return variable name → array of a file of weights.
@@ -157,6 +174,35 @@ def _made(request: ProgramRequest) -> tuple[Network, Callable[[str], bool], Rest
     if request.pretrained is not None:
         plan = restore_pretrained(network, request.pretrained, request.freeze)
     return network, lambda name: freezes(name, request.pretrained, request.freeze), plan
+
+
+def _first_of_nodes(request: ProgramRequest, options: ProgramOptions, network: Network, is_frozen: Any) -> FirstProgram:
+    """Return the program of rank 0, in a training over several nodes."""
+    assert request.place is not None
+    line, size = NodeLine(request.place), request.place.size
+    group = _node_group(request, options, network, line)
+    return FirstProgram(network, request, options, is_frozen, group, lambda _threads: NodeReplicas(line, size))
+
+
+def _node_group(request: ProgramRequest, options: ProgramOptions, network: Network, line: NodeLine) -> DeviceGroup:
+    """Return the group of this process; the network follows it where batch norms are synchronized.
+
+    Raises:
+        ConfigurationError: if the network must not be trained on several devices.
+    """
+    place = request.place
+    assert place is not None
+    if getattr(network.module, "disableAutoDataParallelism", False):
+        raise ConfigurationError(
+            "The network says `disableAutoDataParallelism`: it is trained on one device.",
+            received=f"{place.size} processes",
+            advice="Train it on one node.",
+        )
+    patience_s = options.device_timeout_s + (_PATIENCE_MORE_S if place.rank else 0.0)
+    group = DeviceGroup(place.rank, place.size, options.device, patience_s, line.interface)
+    if options.sync_batch_norm:
+        synchronize_batch_norms(network.module, group)
+    return group
 
 
 def _start_replicas(request: ProgramRequest, patience_s: float, threads: int) -> Replicas:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import torch
@@ -19,11 +19,10 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from ziggurat.backends.torch.batch_sums import summing_over_devices
-from ziggurat.backends.torch.device_group import DeviceGroup, LostProcessError, Meeting
+from ziggurat.backends.torch.device_group import DeviceGroup, LostProcessError
 from ziggurat.backends.torch.network import Network
 from ziggurat.backends.torch.program import ProgramOptions, TorchProgram
 from ziggurat.backends.torch.reduction import GradientSum
-from ziggurat.backends.torch.replicas import Replicas
 from ziggurat.backends.torch.shards import row_ranges
 from ziggurat.backends.torch.steps import OF_THE_STEP, plain
 from ziggurat.backends.torch.tower import Tower
@@ -33,7 +32,7 @@ from ziggurat.engine.checkpoints import AVERAGES
 from ziggurat.engine.feed import BatchCycle, Feed
 from ziggurat.errors import ConfigurationError, StateError
 
-__all__ = ["FirstProgram", "ReplicaProgram", "Share", "SharedProgram"]
+__all__ = ["FirstProgram", "OtherProcesses", "ReplicaProgram", "Share", "SharedProgram"]
 
 _OF_A_RANK: Final = 0x632BE59BD9B4E019
 """Difference between the seeds of two processes; the first has that of a training on one device."""
@@ -65,6 +64,55 @@ class Share:
     is_everywhere: bool
     wanted: tuple[str, ...]
     hyperparameters: Mapping[str, float]
+
+
+class OtherProcesses(Protocol):
+    """The other processes as the first one sees them. Any method but ``close`` may raise a ``LostProcessError``."""
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """Process numbers of those on this machine that this process has started, and that have not been ended."""
+        ...
+
+    def meet(self, group: DeviceGroup) -> None:
+        """Wait until they have built their programs, and find them."""
+        ...
+
+    def connect(self, position: Any) -> None:
+        """Let the next step have the first batch behind a position of the data."""
+        ...
+
+    def tell_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Give them the state of the program."""
+        ...
+
+    def hand_out(self, batch: Sequence[Any], ranges: Sequence[Sequence[tuple[int, int]]], share: Any) -> None:
+        """Let them take a step on their rows of a batch; ``share`` is a ``Share``."""
+        ...
+
+    def collect(self) -> Sequence[Mapping[str, list[Any]]]:
+        """Return the arrays of each process that the step was asked for."""
+        ...
+
+    def watch(self, break_off: Callable[[], None], patience_s: float) -> None:
+        """Call a function if one ends, or if a step takes too long."""
+        ...
+
+    def step_begins(self) -> None:
+        """Let the time of a step begin."""
+        ...
+
+    def step_ends(self) -> None:
+        """Let the time of a step end."""
+        ...
+
+    def cause(self, lost: BaseException) -> BaseException:
+        """Return why one is lost, given what this process noticed."""
+        ...
+
+    def close(self, within_s: float) -> None:
+        """End them; 0 in the middle of a step. Closing twice does nothing."""
+        ...
 
 
 class SharedProgram(TorchProgram):
@@ -144,6 +192,16 @@ class SharedProgram(TorchProgram):
             self._share_buffers()
         return sums, rows
 
+    @property
+    def _computes_whole_batches(self) -> bool:
+        return False
+
+    def components(self) -> int:
+        """Return how many parts of a batch the program looks at; others need not be arrays of numbers."""
+        if self._request.mixes_labels:
+            return _MIXED_COMPONENTS
+        return 1 if self.network.target is None else 2
+
     def _before_optimizers(self) -> None:
         if self._changes_gradients:  # what it draws must be the same everywhere
             own, self._seed_of_steps = self._seed_of_steps, self._seed_of_all
@@ -218,14 +276,14 @@ class FirstProgram(SharedProgram):
         options: ProgramOptions,
         is_frozen: Callable[[str], bool],
         group: DeviceGroup,
-        start: Callable[[int], Replicas],
+        start: Callable[[int], OtherProcesses],
     ) -> None:
         super().__init__(network, request, options, is_frozen, group)
         self._needs_every_row = options.sync_batch_norm
         self._threads = torch.get_num_threads()
-        each = _threads_of_each(options, group.size)
+        each = _threads_of_each(options, group.size) if request.place is None else 0
         self._process_threads = each or self._threads
-        self._replicas: Replicas | None = start(each)
+        self._replicas: OtherProcesses | None = start(each)
         self._patience_s = options.device_timeout_s
         self._has_met = False
 
@@ -259,6 +317,7 @@ class FirstProgram(SharedProgram):
         """
         with self._working() as replicas:
             self._meet(replicas)
+            replicas.connect(batches.state())
         return super().connect(batches)
 
     def close(self) -> None:
@@ -273,7 +332,7 @@ class FirstProgram(SharedProgram):
             self._meet(replicas)
             if self._is_news:
                 state = self.state()
-                replicas.tell("state", {name: each for name, each in state.items() if not name.startswith(AVERAGES)})
+                replicas.tell_state({name: each for name, each in state.items() if not name.startswith(AVERAGES)})
                 self._is_news = False
             replicas.step_begins()
             values = super()._take_step(batch, wanted)
@@ -281,7 +340,7 @@ class FirstProgram(SharedProgram):
         return values
 
     @contextmanager
-    def _working(self) -> Iterator[Replicas]:
+    def _working(self) -> Iterator[OtherProcesses]:
         """Give the replicas; an error ends them, because they may be in the middle of a step.
 
         Raises:
@@ -314,7 +373,7 @@ class FirstProgram(SharedProgram):
 
     def _gradients(self, batch: Any, wanted: Sequence[str]) -> dict[str, torch.Tensor]:
         assert self._replicas is not None
-        arrays = [np.asarray(each) for each in batch[: self._components()]]
+        arrays = [np.asarray(each) for each in batch[: self.components()]]
         total, pieces = len(arrays[0]), self._steps.accumulation
         ranges = row_ranges(total, pieces, self.group.size)
         is_everywhere = all(first < end for own in ranges for first, end in own)
@@ -334,24 +393,11 @@ class FirstProgram(SharedProgram):
             values |= _joined(ranges, [rows, *self._replicas.collect()])
         return values
 
-    @property
-    def _computes_whole_batches(self) -> bool:
-        return False
-
-    def _components(self) -> int:
-        """Return how many parts of a batch the program looks at; others need not be arrays of numbers."""
-        if self._request.mixes_labels:
-            return _MIXED_COMPONENTS
-        return 1 if self.network.target is None else 2
-
-    def _meet(self, replicas: Replicas) -> None:
+    def _meet(self, replicas: OtherProcesses) -> None:
         """Wait until the replicas have built their programs, and find each other; afterwards it does nothing."""
         if self._has_met:
             return
-        replicas.wait_until_built()
-        meeting = Meeting(self.group.size)
-        replicas.tell("meet", meeting.port)
-        self.group.meet(meeting)
+        replicas.meet(self.group)
         if self.options.device.type == "cuda":
             replicas.watch(self.group.break_off, self._patience_s)
         else:

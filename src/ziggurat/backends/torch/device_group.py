@@ -1,9 +1,9 @@
-"""Group of processes that train together on the devices of one machine, and what they tell each other."""
+"""Group of processes that train together, on the devices of one machine or of several, and what they add up."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final
@@ -11,9 +11,10 @@ from typing import Any, Final
 import torch
 from torch import distributed
 
-__all__ = ["DeviceGroup", "LostProcessError", "Meeting"]
+__all__ = ["DeviceGroup", "LostProcessError", "Meeting", "gloo_processes", "lost_is_told"]
 
 _LOOPBACK: Final = "127.0.0.1"
+_ONLY_HERE: Final = {"hostname": _LOOPBACK}
 _MEETING: Final = timedelta(minutes=5)
 """How long processes wait for each other at the beginning."""
 
@@ -57,28 +58,37 @@ class DeviceGroup:
         size: how many there are.
         device: where this one computes.
         patience_s: how long one waits for the others in a step.
+        interface: by which the others reach this process: ``hostname`` or ``interface`` and its name.
     """
 
-    def __init__(self, rank: int, size: int, device: torch.device, patience_s: float) -> None:
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        device: torch.device,
+        patience_s: float,
+        interface: Mapping[str, str] = _ONLY_HERE,
+    ) -> None:
         self.rank = rank
         self.size = size
         self.device = device
+        self._interface = interface
         self._patience = timedelta(seconds=patience_s)
         if device.type == "cuda":
             torch.cuda.set_device(device)
         self._processes: Any = None
 
-    def meet(self, meeting: Meeting | int) -> None:
+    def meet(self, store: Any) -> None:
         """Find the others; all processes call it.
 
         Args:
-            meeting: where, or its port.
+            store: of PyTorch, which all of them reach; a port of this machine for the one of its ``Meeting``.
 
         Raises:
             LostProcessError: where not all come.
         """
-        with _told():
-            store = meeting.store if isinstance(meeting, Meeting) else self._reach(meeting)
+        with lost_is_told():
+            store = self._reach(store) if isinstance(store, int) else store
             self._processes = self._by_nccl(store) if self.device.type == "cuda" else self._by_gloo(store)
 
     def add_up(self, values: torch.Tensor) -> None:
@@ -91,7 +101,7 @@ class DeviceGroup:
 
     def begin_sum(self, values: torch.Tensor) -> Any:
         """Begin to replace a tensor by its sum; return what ``wait`` takes. All processes begin in the same order."""
-        with _told():
+        with lost_is_told():
             return self._processes.allreduce([values])
 
     def wait(self, sum_under_way: Any) -> None:
@@ -100,7 +110,7 @@ class DeviceGroup:
         Raises:
             LostProcessError: where another process does not answer.
         """
-        with _told():
+        with lost_is_told():
             sum_under_way.wait()
 
     def take_from_first(self, values: torch.Tensor) -> None:
@@ -109,7 +119,7 @@ class DeviceGroup:
         Raises:
             LostProcessError: where another process does not answer.
         """
-        with _told():
+        with lost_is_told():
             self._processes.broadcast([values], distributed.BroadcastOptions()).wait()
 
     def break_off(self) -> None:
@@ -127,11 +137,7 @@ class DeviceGroup:
         )
 
     def _by_gloo(self, store: Any) -> Any:
-        gloo: Any = distributed.ProcessGroupGloo  # pyright: ignore[reportAttributeAccessIssue]
-        options = gloo._Options()
-        options._timeout = self._patience
-        options._devices = [gloo.create_device(hostname=_LOOPBACK)]
-        return gloo(store, self.rank, self.size, options)
+        return gloo_processes(store, self.rank, self.size, self._patience, self._interface)
 
     def _by_nccl(self, store: Any) -> Any:
         nccl: Any = distributed.ProcessGroupNCCL  # pyright: ignore[reportAttributeAccessIssue]
@@ -141,8 +147,26 @@ class DeviceGroup:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def lost_is_told() -> Iterator[None]:
+    """Raise a ``LostProcessError`` for what PyTorch raises if another process does not answer."""
     try:
         yield
     except RuntimeError as error:
         raise LostProcessError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+
+
+def gloo_processes(store: Any, rank: int, size: int, patience: timedelta, interface: Mapping[str, str]) -> Any:
+    """Return PyTorch's group of processes that reach each other by gloo.
+
+    Args:
+        store: which all of them reach.
+        rank: number of this process.
+        size: number of processes.
+        patience: how long one waits for the others.
+        interface: ``hostname`` or ``interface`` and the name of it, on this machine.
+    """
+    gloo: Any = distributed.ProcessGroupGloo  # pyright: ignore[reportAttributeAccessIssue]
+    options = gloo._Options()
+    options._timeout = patience
+    options._devices = [gloo.create_device(**interface)]
+    return gloo(store, rank, size, options)

@@ -36,6 +36,7 @@ INFO: Final = BackendInfo(
     zoo=ZOO / "torch",
     start_bytes=380_000_000,
     takes_uint8=True,
+    trains_on_nodes=True,
     takes_network_files=True,
     network_template=_TEMPLATE,
     file_names=("F", "nn", "torch"),

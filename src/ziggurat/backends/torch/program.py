@@ -126,9 +126,10 @@ class TorchProgram(StepProgram):
 
     def arithmetic(self) -> dict[str, str | int | bool]:
         """Return what decides the last bits: PyTorch, its instructions, threads, devices and switches."""
+        place = self._request.place
         return torch_arithmetic(
             self.options.device,
-            count=max(1, len(self._request.devices)),
+            count=max(1, len(self._request.devices)) if place is None else place.size,
             precision=self._request.precision,
             channels_last=not self.network.is_contiguous,
             is_compiled=self.options.compile,

@@ -11,18 +11,20 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Final
 
-from ziggurat.backends.torch.device_group import LostProcessError
+import numpy as np
+
+from ziggurat.backends.torch.device_group import DeviceGroup, LostProcessError, Meeting
 from ziggurat.backends.torch.shards import ShardMemory
 from ziggurat.dataflow.parallel.worker import Fault
 from ziggurat.engine.backend import ProgramRequest
 from ziggurat.errors import TrainingError, ZigguratError
 
-__all__ = ["ReplicaSettings", "ReplicaTraceback", "Replicas"]
+__all__ = ["ReplicaSettings", "ReplicaTraceback", "Replicas", "Watch"]
 
 _MODULE: Final = "ziggurat.backends.torch.replica"
 _BUILT_WITHIN_S: Final = 600.0
@@ -112,7 +114,7 @@ class Replicas:
     def __init__(self, settings: Sequence[ReplicaSettings], devices: Sequence[str]) -> None:
         self._replicas: list[_Replica] = []
         self._finalizer = weakref.finalize(self, _end_all, self._replicas, within_s=0.0)
-        self._watch: _Watch | None = None
+        self._watch: Watch | None = None
         for each, device in zip(settings, devices, strict=True):
             self._replicas.append(_started(each, device))
 
@@ -121,8 +123,11 @@ class Replicas:
         """Process numbers of those that have not been ended."""
         return [each.process.pid for each in self._replicas]
 
-    def wait_until_built(self) -> None:
-        """Return when every replica has built its program.
+    def meet(self, group: DeviceGroup) -> None:
+        """Wait until every replica has built its program, and let them and this process find each other.
+
+        Args:
+            group: of this process.
 
         Raises:
             LostProcessError: where one failed or takes too long; ``cause`` says why.
@@ -140,6 +145,20 @@ class Replicas:
                 replica = waiting.pop(line)
                 replica.sender.join()
                 replica.is_built = True
+        meeting = Meeting(group.size)
+        self.tell("meet", meeting.port)
+        group.meet(meeting.store)
+
+    def connect(self, _position: Any) -> None:
+        """Do nothing: they get their rows with each step."""
+
+    def tell_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Give every replica the state of the program.
+
+        Raises:
+            LostProcessError: where one has ended.
+        """
+        self.tell("state", dict(state))
 
     def tell(self, *message: Any) -> None:
         """Send the same to every replica.
@@ -150,20 +169,20 @@ class Replicas:
         for each in self._replicas:
             self._send(each, message)
 
-    def hand_out(self, batch: Sequence[Any], ranges: Sequence[Sequence[tuple[int, int]]], *message: Any) -> None:
+    def hand_out(self, batch: Sequence[Any], ranges: Sequence[Sequence[tuple[int, int]]], share: Any) -> None:
         """Give every replica its rows of a batch, which it is done with before the gradients are added up.
 
         Args:
             batch: arrays, each with one row for each sample.
             ranges: rows of each replica.
-            message: what they are told beside their rows.
+            share: what they are told beside their rows.
 
         Raises:
             LostProcessError: where one has ended.
         """
         for each, own in zip(self._replicas, ranges, strict=True):
             layout = each.memory.write(batch, own)
-            self._send(each, ("step", layout, tuple(end - first for first, end in own), *message))
+            self._send(each, ("step", layout, tuple(end - first for first, end in own), share))
 
     def collect(self) -> list[Any]:
         """Return what each replica has to say of the step, in their order.
@@ -175,12 +194,12 @@ class Replicas:
 
     def watch(self, break_off: Callable[[], None], patience_s: float) -> None:
         """Call a function where a replica ends, or where a step takes too long: for waiting that nothing else ends."""
-        self._watch = _Watch(self._replicas, break_off, patience_s)
+        self._watch = Watch([each.process for each in self._replicas], break_off, patience_s)
 
     def step_begins(self) -> None:
         """Let the time of a step begin for ``watch``."""
         if self._watch is not None:
-            self._watch.began = time.monotonic()
+            self._watch.step_begins()
 
     def step_ends(self) -> None:
         """Let the time of a step end for ``watch``.
@@ -189,9 +208,7 @@ class Replicas:
             LostProcessError: where a replica was lost meanwhile.
         """
         if self._watch is not None:
-            self._watch.began, self._watch.limit_s = None, self._watch.patience_s
-            if self._watch.has_lost:
-                raise LostProcessError("a process has ended")
+            self._watch.step_ends()
 
     def cause(self, lost: BaseException) -> BaseException:
         """Return why a replica is lost, and end all of them.
@@ -235,19 +252,41 @@ class Replicas:
         return message
 
 
-class _Watch:
-    """A thread that sees a replica end, or a step take too long."""
+class Watch:
+    """A thread that sees a process end, or a step take too long.
 
-    def __init__(self, replicas: Sequence[_Replica], break_off: Callable[[], None], patience_s: float) -> None:
-        self.began: float | None = None
-        self.has_lost = False
-        self._processes = [each.process for each in replicas]
+    Args:
+        processes: those whose end is seen.
+        break_off: called then.
+        patience_s: how long a step may take.
+    """
+
+    def __init__(
+        self, processes: Sequence[subprocess.Popen[bytes]], break_off: Callable[[], None], patience_s: float
+    ) -> None:
+        self._began: float | None = None
+        self._has_lost = False
+        self._processes = processes
         self._break_off = break_off
-        self.patience_s = patience_s
-        self.limit_s = _FIRST_STEP * patience_s
+        self._patience_s = patience_s
+        self._limit_s = _FIRST_STEP * patience_s
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._look, name="ziggurat-replicas", daemon=True)
         self._thread.start()
+
+    def step_begins(self) -> None:
+        """Let the time of a step begin."""
+        self._began = time.monotonic()
+
+    def step_ends(self) -> None:
+        """Let the time of a step end.
+
+        Raises:
+            LostProcessError: if a process was lost meanwhile.
+        """
+        self._began, self._limit_s = None, self._patience_s
+        if self._has_lost:
+            raise LostProcessError("a process has ended")
 
     def close(self) -> None:
         """End the thread."""
@@ -257,10 +296,10 @@ class _Watch:
 
     def _look(self) -> None:
         while not self._end.wait(_WATCH_S):
-            began = self.began
-            is_late = began is not None and time.monotonic() - began > self.limit_s
+            began = self._began
+            is_late = began is not None and time.monotonic() - began > self._limit_s
             if is_late or any(each.poll() is not None for each in self._processes):
-                self.has_lost = True
+                self._has_lost = True
                 self._break_off()
                 return
 

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 from ziggurat import __version__
 from ziggurat.atomic import atomic_write_text
+from ziggurat.cluster.bridge import NOT_NOW
 from ziggurat.cluster.followed_group import ranks_of
 from ziggurat.cluster.followed_job import Place, RemoteWorker, UnreachableError
 from ziggurat.cluster.ray.actor import RayWorker, describe_node
@@ -101,7 +102,7 @@ class RayCluster:
             ids = {share.node: self._ids.get(share.node) for share in shares}
         for node, node_id in ids.items():
             if node_id is None:
-                raise JobError(f"Node {node} is not in the cluster now.")
+                raise JobError(f"Node {node} is not in the cluster now.", details={NOT_NOW: True})
         for earlier in range(1, attempt):
             for rank, _ in ranks_of(shares):
                 with suppress(UnreachableError, ValueError):
@@ -207,8 +208,10 @@ class _Actor:
         return lambda *values: self._cluster.call(method, *values)
 
     def remove(self) -> None:
-        self._cluster.call(self._actor.remove)
-        self._cluster.discard(self._actor)
+        try:
+            self._cluster.call(self._actor.remove)
+        finally:
+            self._cluster.discard(self._actor)  # else it would keep its accelerators
 
 
 def _name(job_id: str, attempt: int, rank: int = 0) -> str:

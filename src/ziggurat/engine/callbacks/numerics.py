@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +123,8 @@ class BlackBox(Callback, NeedsFolder):
     """Watches values of every step; when one is NaN or infinite, writes the last batches down and ends the training.
 
     It writes ``step-XXXXXXXX.npz`` for each of the last steps (``batch/0``, …, ``value/cost``, …) and
-    ``black_box.json``, which says what they are. It holds ``last_n`` batches in memory: ``last_n`` times the bytes of a
+    ``black_box.json``, which says what they are, whether each array is finite, and its least and largest number; see
+    ``ziggurat.entities.black_box``. It holds ``last_n`` batches in memory: ``last_n`` times the bytes of a
     batch. An array with its own memory, or with that of a pool which waits for it, is held as it is; one that looks
     into other memory (the ring of a data pipeline) is copied, because its owner may write over it.
 
@@ -132,17 +133,26 @@ class BlackBox(Callback, NeedsFolder):
             ``SupportsRecording``, on every step and whatever a wrapper says; every other value is fetched for it.
         folder: where to; where it is left out, ``bind_folder`` gives the job's ``black_box/``.
         last_n: how many steps to hold, at least 1.
+        describe: returns JSON values on the batch of the last step, such as which samples are in it; written as
+            ``batch``. Called with the batch and the position of the data behind it (``Feed.position()``).
 
     Raises:
         NonFiniteError: from the training; ``details`` has step, tag, the keys of the batch where it carries any, the
             last good checkpoint, and the folder.
     """
 
-    def __init__(self, names: Sequence[str], folder: Path | None = None, last_n: int = 8) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        folder: Path | None = None,
+        last_n: int = 8,
+        describe: Callable[[Any, Any], Mapping[str, Any]] | None = None,
+    ) -> None:
         if last_n < 1:
             raise ConfigurationError("`last_n` must be at least 1.", received=last_n, advice="Set it so.")
         self._names = tuple(names)
         self._folder = None if folder is None else Path(folder)
+        self._describe = describe
         # (global_step, epoch, batch, fetched values) of a step; a tuple, because each step makes one.
         self._frames: deque[tuple[int, int, Any, dict[str, Any]]] = deque(maxlen=last_n)
         self._series: StepSeries | None = None
@@ -216,11 +226,16 @@ class BlackBox(Callback, NeedsFolder):
             name = f"step-{step:08d}.npz"
             arrays = {key: plain_array(value) for key, value in values.items()}
             named = {f"value/{key}": array for key, array in arrays.items()}
-            write_arrays(self._folder / name, {**dict(batch_arrays(batch)), **named})
+            components = dict(batch_arrays(batch))
+            write_arrays(self._folder / name, {**components, **named})
             single = {key: to_json(float(array)) for key, array in arrays.items() if array.size == 1}
-            steps.append({"file": name, "step": step, "epoch": epoch, "keys": batch_keys(batch), "values": single})
+            known = {"file": name, "step": step, "epoch": epoch, "keys": batch_keys(batch), "values": single}
+            steps.append({**known, "arrays": {key: _summary(array) for key, array in components.items()}})
         rates = {key: to_json(value) for key, value in self.trainer.program.hyperparameters().items()}
         content = {"step": self.global_step, "tag": tag, "hyperparameters": rates, "steps": steps}
+        feed = self.trainer.feed
+        if self._describe is not None and self._frames and feed is not None:
+            content["batch"] = dict(self._describe(self._frames[-1][2], feed.position()))
         try:
             (self._folder / "black_box.json").write_text(json.dumps(content, indent=1, allow_nan=False))
         except OSError as error:
@@ -230,3 +245,13 @@ class BlackBox(Callback, NeedsFolder):
                 advice="Free space on the disk or mend the folder's rights.",
             ) from error
         return self._folder
+
+
+def _summary(array: np.ndarray) -> dict[str, Any]:
+    """Return shape, type and, of numbers, whether all are finite, and the least and the largest finite one."""
+    known: dict[str, Any] = {"shape": list(array.shape), "dtype": str(array.dtype)}
+    if array.dtype.kind not in "biuf":
+        return known
+    finite = array[np.isfinite(array)]
+    ends = {"least": finite.min().item(), "largest": finite.max().item()} if finite.size else {}
+    return {**known, "finite": finite.size == array.size, **ends}

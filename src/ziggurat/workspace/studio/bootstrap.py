@@ -16,10 +16,16 @@ from typing import Any, Final, Self
 from ziggurat import __version__
 from ziggurat.atomic import storage_errors
 from ziggurat.entities import NewJob
+from ziggurat.entities.job_history import read_history
 from ziggurat.entities.leftovers import remove_leftovers
+from ziggurat.entities.trash import Trash
 from ziggurat.errors import JobError
 from ziggurat.jobs import Executor, ExecutorOptions, Retention, SeveralExecutors, StopGrace, Supervisor
-from ziggurat.jobs.job_file import JobRecord, read_job_file
+from ziggurat.jobs.executor import worker_fields
+from ziggurat.jobs.job_file import JobRecord, StartedAttempt, read_attempt, read_job_file
+from ziggurat.jobs.local_executor import LOCAL
+from ziggurat.jobs.outcome import last_events
+from ziggurat.jobs.worker_monitor import stop_reason
 from ziggurat.layout import WEIGHTS_FOLDER, JobFolder
 from ziggurat.plugins import load
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
@@ -236,7 +242,7 @@ def _graphs(
 
 
 def _janitor(supervisor: Supervisor, store: Store, root: Path, graphs: GraphCache) -> Janitor:
-    uploads = Uploads(root / "uploads", time.time)
+    uploads = Uploads(root / "uploads", time.time, Trash(root))
     uploads.remove_partial()
 
     def clear_uploads() -> None:
@@ -351,8 +357,33 @@ def _read_job(folder: Path, now: float) -> JobOnDisk:
         # It was never queued in a studio: a rebuild must not start to train it.
         state, reason = "stopped", NEVER_BEGUN
     known = record or JobRecord()
-    created = known.created or path.stat().st_mtime
-    return JobOnDisk(job=_job(folder, spec, known, created), state=state, fields=_fields(status, reason))
+    job = _job(folder, spec, known, known.created or path.stat().st_mtime)
+    fields = _fields(status, reason)
+    attempt = read_attempt(folder)
+    if attempt is None:
+        return JobOnDisk(job=job, state=state, fields=fields)
+    worker, placement = attempt.worker, attempt.placement
+    if worker.opaque.get("folder") != job.folder:  # the folder is a copy, and the worker that of the original
+        worker = replace(worker, opaque={})
+    if worker.opaque and worker.executor != LOCAL and not _has_ended_since(folder, attempt.started):
+        # Files of a job on a cluster come later, or lie in its queue: what started it knows.
+        state = "running" if stop_reason(JobFolder(folder)) is None else "stopping"
+        fields |= {"reason": "", "exit_code": None, "error": None, "started": _started(folder, attempt)}
+        fields |= {name: value for name, value in worker_fields(worker).items() if name != "worker"}
+    devices = placement[0].devices if placement else ()
+    return JobOnDisk(
+        job=job, state=state, fields=fields, placed={"worker": worker, "placement": placement, "devices": devices}
+    )
+
+
+def _started(folder: Path, attempt: StartedAttempt) -> float:
+    """Return when an attempt began: by its worker, once that has said so."""
+    told = read_history(JobFolder(folder).events)[0].started
+    return attempt.started if told is None else max(told.time, attempt.started)
+
+
+def _has_ended_since(folder: Path, started: float) -> bool:
+    return last_events(JobFolder(folder), since=started) is not None
 
 
 def _read_version(folder: Path, record: JobRecord) -> JobOnDisk:
@@ -365,23 +396,27 @@ def _read_version(folder: Path, record: JobRecord) -> JobOnDisk:
         spec = parse_spec(manifest.spec, source=str(path), is_stored=True).model_dump(mode="json")
     elif parent.is_file():  # the manifest of merged datasets has no spec; the studio shows that of the first
         spec = load_spec(parent).model_dump(mode="json")
-    given = asdict(record) | {"created": created, "name": record.name or manifest.name}
+    given = _without_needs(record) | {"created": created, "name": record.name or manifest.name}
     job = NewJob(id=folder.name, kind="dataset", folder=str(folder.absolute()), spec=spec, **given)
     return JobOnDisk(job=job, state="done", fields={"ended": created})
 
 
 def _job(folder: Path, spec: Spec, record: JobRecord, created: float) -> NewJob:
-    said = asdict(record) | {"created": created, "name": record.name or spec.name or telling_name(spec)}
+    said = _without_needs(record) | {"created": created, "name": record.name or spec.name or telling_name(spec)}
     return NewJob(
         id=folder.name,
         kind=spec.kind,
         folder=str(folder.absolute()),
         spec=spec.model_dump(mode="json"),
-        needs=needs_of(spec),
+        needs=record.needs or needs_of(spec),
         framework=spec.backend if isinstance(spec, TrainSpec) else "",
         network=network_name(spec),
         **said,
     )
+
+
+def _without_needs(record: JobRecord) -> dict[str, Any]:
+    return {name: value for name, value in asdict(record).items() if name != "needs"}
 
 
 def _fields(status: JobStatus, reason: str) -> dict[str, Any]:

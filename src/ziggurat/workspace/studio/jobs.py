@@ -9,6 +9,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +32,7 @@ from ziggurat.entities import (
 from ziggurat.entities.baselines import baselines_line
 from ziggurat.entities.best_checkpoint import best_checkpoint
 from ziggurat.entities.pretrained_weights import WeightsUser
-from ziggurat.errors import ConfigurationError, JobError, UnknownNameError, UsageError, ZigguratError
+from ziggurat.errors import ConfigurationError, JobError, MissingJobError, UnknownNameError, UsageError, ZigguratError
 from ziggurat.events import Message
 from ziggurat.jobs import Supervisor
 from ziggurat.layout import JobFolder
@@ -372,7 +373,8 @@ class Jobs:
         self._before_delete(self.get(job_id).id)
         self._supervisor.delete(job_id, force=force)
         if forever:
-            self._supervisor.remove_now(job_id)
+            with suppress(MissingJobError):  # the trash was emptied meanwhile
+                self._supervisor.remove_now(job_id)
 
     def reorder(self, job_id: str, before: str | None = None) -> None:
         """Place a job of the queue before another one, or last."""

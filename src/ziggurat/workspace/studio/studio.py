@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from ziggurat.entities.trash import Trash
 from ziggurat.jobs import Supervisor
 from ziggurat.services.inference_pool import InferencePool
 from ziggurat.services.model_servers import ModelServers
@@ -20,7 +21,7 @@ from ziggurat.workspace.signing_keys import SigningKeys
 from ziggurat.workspace.studio.box_proposals import BoxProposals, EvaluationProposals, ModelProposals
 from ziggurat.workspace.studio.dataset_maps import DatasetMaps
 from ziggurat.workspace.studio.datasets import StudioDatasets
-from ziggurat.workspace.studio.deleted_jobs import DeletedJobs
+from ziggurat.workspace.studio.deleted import Deleted
 from ziggurat.workspace.studio.demo import Demo
 from ziggurat.workspace.studio.evaluations import Evaluations
 from ziggurat.workspace.studio.exports import Exports
@@ -90,7 +91,7 @@ class Studio(Workspace[Jobs]):
 
     Attributes:
         curves: of the jobs, in the store.
-        deleted: jobs that can be restored.
+        deleted: what can be restored.
         datasets: datasets.
         training: trainings that are asked for.
         networks: that are not trained.
@@ -131,19 +132,20 @@ class Studio(Workspace[Jobs]):
     ) -> None:
         store, supervisor, self._servers = parts.store, parts.supervisor, parts.servers
         root = settings.workspace.expanduser()
+        trash = Trash(root)
         self.tensorboards, self.paths = parts.tensorboards, studio_paths(root, store.settings)
         jobs = Jobs(store, supervisor, clock, self._release)
         super().__init__(settings, jobs, offered=lambda: self.paths.roots, clock=clock)
         self._store = store
         self.people = parts.people
-        self.deleted = DeletedJobs(store, supervisor, parts.read_job)
+        self.deleted = Deleted(store, supervisor, parts.read_job, trash)
         self.projects = store.projects
-        self.saved = SavedItems(store)
+        self.saved = SavedItems(store, trash, clock)
         self.curves = store.curves
         self.notices = supervisor.hub
         self.machine = parts.machine
         self.remarks = parts.remarks
-        self.uploads = Uploads(root / "uploads", clock)
+        self.uploads = Uploads(root / "uploads", clock, trash)
         self.signing_keys = SigningKeys(root)
         self.web_pictures = WebPictures(settings.picture_hosts, is_on=settings.picture_urls)
         self.datasets = StudioDatasets(

@@ -15,12 +15,15 @@ from typing import IO, Final, Self
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.sources.archives import is_archive
 from ziggurat.datasets.sources.cache import member_path
+from ziggurat.entities.trash import UPLOAD, Trash, not_in_trash
 from ziggurat.errors import DataError, MissingEntryError
 
 __all__ = ["Incoming", "Upload", "Uploads", "is_archive"]
 
 _ID: Final = re.compile(r"[0-9]{10,12}-[0-9a-f]{16}")
 _MOST_BYTES: Final = 256 << 30
+_RESTORED: Final = "restored"
+"""File of an upload that was deleted and restored: when, in whole seconds since 1970."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +32,14 @@ class Upload:
 
     Args:
         id: by which more files are added.
+        name: of the file or folder, or the number of several.
         source: absolute path that a spec of a dataset names: the archive where it is the only file, else the folder.
         files: number of the files.
         size_bytes: of all of them.
     """
 
     id: str
+    name: str
     source: str
     files: int
     size_bytes: int
@@ -46,12 +51,16 @@ class Uploads:
     Args:
         folder: where they wait.
         clock: seconds since 1970.
+        trash: of the same workspace.
         most_bytes: of one upload.
     """
 
-    def __init__(self, folder: Path, clock: Callable[[], float], *, most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(
+        self, folder: Path, clock: Callable[[], float], trash: Trash, *, most_bytes: int = _MOST_BYTES
+    ) -> None:
         self.folder = folder
         self._clock = clock
+        self._trash = trash
         self._most_bytes = most_bytes
         self._known: dict[str, tuple[int, int]] = {}  # upload → files, bytes: a folder of thousands is walked once
         self._lock = threading.Lock()
@@ -88,7 +97,18 @@ class Uploads:
         count, size_bytes = self._counted(place)
         if count == 1:
             source = next((path for path in source.rglob("*") if is_archive(path.name) and path.is_file()), source)
-        return Upload(id=upload_id, source=str(source.absolute()), files=count, size_bytes=size_bytes)
+        return Upload(
+            id=upload_id, name=_name_of(place), source=str(source.absolute()), files=count, size_bytes=size_bytes
+        )
+
+    def all(self) -> list[Upload]:
+        """Return the uploads, the newest first."""
+        found = []
+        for each in sorted(self.folder.glob("*-*"), reverse=True):
+            if _ID.fullmatch(each.name):
+                with suppress(MissingEntryError):  # deleted meanwhile
+                    found.append(self.describe(each.name))
+        return found
 
     def place_file(self, upload_id: str, partial: Path, target: Path) -> None:
         """Give a file that is whole its name in the upload; one that was there by that name is replaced."""
@@ -101,12 +121,54 @@ class Uploads:
                 count, total_bytes = self._known[upload_id]
                 self._known[upload_id] = (count + (old_bytes is None), total_bytes + size_bytes - (old_bytes or 0))
 
-    def remove(self, upload_id: str) -> None:
-        """Delete an upload.
+    def delete(self, upload_id: str) -> None:
+        """Delete an upload, which can be restored for some days.
 
         Raises:
-            UsageError: where there is no such upload.
+            MissingEntryError: where there is no such upload.
+            StorageError: where it cannot be moved.
         """
+        place = self._place(upload_id)
+        size_bytes = self._counted(place)[1]
+        gone = self._trash.discard(
+            place, upload_id, self._clock(), kind=UPLOAD, name=_name_of(place), size_bytes=size_bytes
+        )
+        self._known.pop(upload_id, None)
+        if gone is None:  # by another request
+            raise _no_upload(upload_id)
+
+    def restore(self, text: str) -> Upload:
+        """Put a deleted upload back, and return it. It waits as long as a new one.
+
+        Args:
+            text: its id or, where no other deleted upload has it, its name.
+
+        Raises:
+            MissingEntryError: where it is not deleted, or is removed from the disk.
+            UsageError: where several deleted uploads have the name.
+            StorageError: where it cannot be moved.
+        """
+        deleted = self._trash.find(UPLOAD, text)
+        # Before it is moved: clearing away must not find it as old as it is.
+        with storage_errors(deleted.path), suppress(FileNotFoundError):  # by another request
+            (deleted.path / _RESTORED).write_text(str(int(self._clock())))
+        if not self._trash.restore(deleted):
+            raise not_in_trash(UPLOAD, text)
+        return self.describe(deleted.id)
+
+    def remove(self, upload_id: str) -> None:
+        """Remove an upload from the disk.
+
+        Args:
+            upload_id: its id; that of a deleted one may be its name.
+
+        Raises:
+            MissingEntryError: where there is no such upload.
+            UsageError: where several deleted ones have the name.
+        """
+        if not (_ID.fullmatch(upload_id) and (self.folder / upload_id).is_dir()):
+            self._trash.remove(self._trash.find(UPLOAD, upload_id))
+            return
         shutil.rmtree(self._place(upload_id), ignore_errors=True)
         self._known.pop(upload_id, None)
 
@@ -138,12 +200,15 @@ class Uploads:
             return self._known[place.name]
 
     def _age(self, place: Path) -> float:
-        return self._clock() - int(place.name.partition("-")[0])
+        began = int(place.name.partition("-")[0])
+        with suppress(OSError, ValueError):
+            began = max(began, int((place / _RESTORED).read_text()))
+        return self._clock() - began
 
     def _place(self, upload_id: str) -> Path:
         place = self.folder / upload_id if _ID.fullmatch(upload_id) else None
         if place is None or not place.is_dir():
-            raise MissingEntryError(f"There is no upload `{upload_id}`.", advice="Send the files again.")
+            raise _no_upload(upload_id)
         return place
 
 
@@ -195,3 +260,16 @@ class Incoming:
             return
         with storage_errors(self._target):
             self._uploads.place_file(self._id, self._partial, self._target)
+
+
+def _name_of(place: Path) -> str:
+    """Return what people call an upload: its file or folder, or the number of several."""
+    try:
+        names = sorted(path.name for path in (place / "content").iterdir())
+    except OSError:  # no file was whole yet
+        names = []
+    return names[0] if len(names) == 1 else f"{len(names)} files"
+
+
+def _no_upload(upload_id: str) -> MissingEntryError:
+    return MissingEntryError(f"There is no upload `{upload_id}`.", advice="Send the files again.")

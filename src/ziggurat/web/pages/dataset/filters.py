@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from ziggurat.formatting import plural
+from ziggurat.formatting import as_split, plural
 from ziggurat.web.pages.dataset.samples import class_title
 
 __all__ = ["ORDERS", "PAGE_SIZES", "DatasetFilter", "Facet", "FacetRow", "facets_of", "filter_of"]
@@ -262,7 +262,7 @@ def _facets(
     splits, names = manifest.splits, manifest.schema.class_names
     total = sum(note.count for note in splits.values())
     chosen = wanted.value("split")
-    yield _facet("Split", "split", [(name, name, note.count) for name, note in splits.items()], wanted, total)
+    yield _facet("Split", "split", [(name, as_split(name), note.count) for name, note in splits.items()], wanted, total)
     if masks is not None:
         found = [
             (mask_class_value(number, names), class_title(number, names), count) for number, count in masks.items()

@@ -12,9 +12,9 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from ziggurat.entities import Job, JobFilter
-from ziggurat.errors import JobError, ZigguratError
+from ziggurat.errors import JobError, UnknownNameError, ZigguratError
 from ziggurat.formatting import as_bytes, as_count, as_number, as_percent, as_time, plural
-from ziggurat.workspace.datasets import problems_so_far
+from ziggurat.workspace.datasets import format_named, problems_so_far
 from ziggurat.workspace.studio import Studio
 
 __all__ = [
@@ -41,7 +41,7 @@ _ENCODINGS: Final[Mapping[str, str]] = {
     "png": "PNG (lossless)",
     "jpeg": "JPEG",
     "raw": "not encoded",
-    "original": "the bytes of the files",
+    "original": "original files, unchanged",
     "reference": "the files themselves, where they are",
 }
 _RESIZES: Final[Mapping[str, str]] = {
@@ -59,6 +59,7 @@ class DatasetAbout:
     Args:
         described: as the studio's ``datasets.describe`` returns it.
         kind: its name for people.
+        format: of its source, for people; empty if unknown.
         size_bytes: of its folder; records that versions share count in each.
         store: kind of file that holds the records.
         pictures: how images are stored: encoding, size, channels; empty for sets without.
@@ -70,6 +71,7 @@ class DatasetAbout:
 
     described: Mapping[str, Any]
     kind: str
+    format: str
     size_bytes: int
     store: str
     pictures: Mapping[str, str]
@@ -119,6 +121,7 @@ def dataset_about(studio: Studio, job: Job) -> DatasetAbout:
     return DatasetAbout(
         described=described,
         kind=KIND_NAMES.get(described["kind"], described["kind"]),
+        format=_format_title(described["source"]),
         size_bytes=_size_bytes(Path(job.folder)),
         store=", ".join(_STORES.get(name) or name for name in described["stores"]),
         pictures=_pictures(described["image"]),
@@ -210,6 +213,14 @@ def next_name(name: str) -> str:
     """
     found = re.fullmatch(r"(.*) v(\d{1,6})", name, re.DOTALL)
     return f"{found[1]} v{int(found[2]) + 1}" if found else f"{name} v2"
+
+
+def _format_title(source: Mapping[str, Any] | None) -> str:
+    name = str(source["format"]) if source else ""
+    try:
+        return format_named(name)["title"] if name else ""
+    except UnknownNameError:  # a version has what was done to its parent
+        return name.replace("_", " ")
 
 
 def _pictures(image: Mapping[str, Any] | None) -> dict[str, str]:

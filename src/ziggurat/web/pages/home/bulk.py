@@ -101,7 +101,7 @@ def carry_out(
     refused = [_refused(each, known) for each in results if not each["done"]]
     return Outcome(
         text=_text(action, done, known),
-        deleted=done[:_UNDONE] if action == "delete" else (),
+        deleted=done[:_UNDONE] if action == "delete" and studio.settings.trash_days else (),
         refused=refused[:_SHOWN],
         refused_total=len(refused),
     )

@@ -22,7 +22,7 @@ from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser, Vie
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import anyone, new_router
 from ziggurat.web.caches import BoundedCache, of_application
-from ziggurat.web.flash import Outcome, flash_messages
+from ziggurat.web.flash import Outcome, flash_messages, see_deleted
 from ziggurat.web.job_changes import CHANGED_FIELDS, change_from, field_of
 from ziggurat.web.pages.home.bulk import Choice, carry_out
 from ziggurat.web.pages.home.query import (
@@ -201,9 +201,8 @@ def save_view(request: Request, studio: StudioDep, who: ViewerWriteUser, sent: S
     """Keep what the list shows under a name, or delete such a view."""
     query, name = query_of_text(text_of(sent, "back")), text_of(sent, "name").strip()
     try:
-        if text_of(sent, "delete"):
-            studio.saved.delete(who.name, "view", text_of(sent, "delete"))
-            return see_other(request, "/")
+        if gone := text_of(sent, "delete"):
+            return see_deleted(request, "/", gone, studio.saved.delete(who.name, "view", gone))
         kept = {**query.values(), "kind": query.kind}
         studio.saved.put(who.name, "view", name, {"query": urlencode(kept, doseq=True)})
     except ZigguratError as error:

@@ -23,13 +23,14 @@ from ziggurat.specs import comma_question
 from ziggurat.web.columns import result_texts
 from ziggurat.web.flash import see_deleted
 from ziggurat.web.job_changes import CHANGED_FIELDS, change_from
+from ziggurat.web.pages.job.divergence import divergence_view
 from ziggurat.web.pages.job.live_view import LiveView
 from ziggurat.web.pages.job.log import job_log
-from ziggurat.web.pages.job.program import program_view
+from ziggurat.web.pages.job.program import logged_values, program_view
 from ziggurat.web.pages.job.rate_chart import rate_chart
 from ziggurat.web.pages.job.view import JobNow, drawn_marks, job_about, job_now, metric_name
 from ziggurat.web.rendering import is_part, page, part, see_other
-from ziggurat.web.urls import KIND_PAGES
+from ziggurat.web.urls import KIND_PAGES, LIST_PAGES
 from ziggurat.workspace.studio import Studio
 
 __all__ = ["router"]
@@ -72,7 +73,7 @@ _OF_TRAININGS: Final = ("overview", "predictions", "checkpoints")
 _OF_PROGRAMS: Final = "program"
 _ALWAYS: Final = ("name", "chip", "actions", "state", "tabs")
 _LIVE: Final = {
-    "overview": ("failure", "metrics", "rate-now", "checkpoints-short"),
+    "overview": ("values", "divergence", "checked", "failure", "metrics", "rate-now", "checkpoints-short"),
     "predictions": ("users",),
     "checkpoints": ("checkpoints",),
     "log": ("messages", "attempts"),
@@ -199,6 +200,7 @@ def job_page(
         about=job_about(studio, now.job, studio.machine.strip()["frameworks"]),
         log=job_log(studio, job_id) if tab == "log" or (tab, now.job.kind) == ("overview", "program") else None,
         program=program_view(studio, now.job, request.query_params.get("file", "")) if tab == "program" else None,
+        files=len(studio.programs.files(job_id)) if (tab, now.job.kind) == ("overview", "program") else 0,
         live=live,
         marks=drawn_marks(live.events) if live is not None else [],
         projects=studio.projects.names() if tab == "configuration" else [],
@@ -220,6 +222,8 @@ def _shown(studio: Studio, now: JobNow, tab: str) -> dict[str, Any]:
         "tab": tab,
         "form_tab": "" if tab == "overview" else tab,
         "tabs": [each for each in _TABS.items() if each[0] in _tabs_of(job.kind)],
+        "diverged": divergence_view(studio, job, now.next_rate),
+        "values": logged_values(studio, job, now.scalars) if tab == "overview" else [],
         "rate_chart": rate_chart(studio, job, now.rate_asked) if has_rate_chart else None,
         "results": result_texts(studio.jobs.results(now.users)) if tab == "predictions" else {},
         "metric_name": metric_name,
@@ -339,14 +343,14 @@ def delete(
     request: Request, studio: StudioDep, who: TrainerUser, job_id: str, force: Annotated[bool, Form()] = False
 ) -> Response:
     """Delete a job and its folder."""
-    name, days = studio.jobs.get(job_id).name, studio.settings.trash_days
+    job, days = studio.jobs.get(job_id), studio.settings.trash_days
     try:
         jobs.delete_job(studio, who, job_id, force)
     except ZigguratError as error:
         return page(
             request, "job/delete.html", now=job_now(studio, job_id), error=error, is_dialog=False, trash_days=days
         )
-    return see_deleted(request, "/", name, job_id)
+    return see_deleted(request, LIST_PAGES.get(job.kind, "/"), job.name, job_id)
 
 
 @router.post("/jobs/{job_id}/checkpoints/{name}/delete", include_in_schema=False)

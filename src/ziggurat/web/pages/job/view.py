@@ -43,6 +43,8 @@ __all__ = [
 
 
 _LINES_AROUND: Final = 4
+_IN_LOG: Final = "; the whole traceback is in log.txt of the job"
+"""Part of an advice that holds in a shell; the page shows the traceback."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,7 @@ def failure_of(job: Job) -> Failure | None:
     number = line if isinstance(line, int) and not isinstance(line, bool) and line > 0 else None
     return Failure(
         cause=_text(known.get("what")) or _sentence(error, number) or job.reason,
-        advice=_text(error.get("advice")),
+        advice=_text(error.get("advice")).replace(_IN_LOG, ""),
         file=file,
         line=number,
         lines=_around(_source(job, file), number),

@@ -96,13 +96,13 @@ def with_preset(studio: Studio, who: Identity, name: str, form: ModelForm) -> Mo
     return posted_form(studio, FormData([*fields, *kept, ("recipe", "off")]))
 
 
-def delete_preset(studio: Studio, who: Identity, name: str) -> None:
-    """Delete a preset.
+def delete_preset(studio: Studio, who: Identity, name: str) -> str:
+    """Delete a preset; return the id by which it can be restored.
 
     Raises:
         MissingEntryError: where there is none of that name.
     """
-    studio.saved.delete(who.name, _KIND, name)
+    return studio.saved.delete(who.name, _KIND, name)
 
 
 def _is_own(content: Any) -> bool:

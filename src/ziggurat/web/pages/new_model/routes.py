@@ -189,6 +189,7 @@ def whole_page(
             "network_tabs": network_tabs(),
             "presets": preset_names(studio, identity_of(request)),
             "preset_said": "",
+            "preset_deleted": "",
             "rate": rate_look(studio, asked),
             "is_part": False,
             **results,
@@ -299,16 +300,19 @@ def add_preset(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent
 @router.post("/models/new/presets/delete", include_in_schema=False)
 def remove_preset(request: Request, studio: StudioDep, who: TrainerUser, sent: Sent) -> Response:
     """Delete a preset."""
-    form, name = posted_form(studio, sent), str(sent.get("preset", ""))
+    form, name, deleted_id = posted_form(studio, sent), str(sent.get("preset", "")), ""
     with suppress(MissingEntryError):  # deleted in another tab
-        delete_preset(studio, who, name)
-    return _presets(request, studio, form, said=f"Preset “{name}” deleted.")
+        deleted_id = delete_preset(studio, who, name)
+    return _presets(request, studio, form, said=f"Preset “{name}” deleted.", deleted_id=deleted_id)
 
 
-def _presets(request: Request, studio: Studio, form: ModelForm, *, said: str = "", problem: str = "") -> Response:
+def _presets(
+    request: Request, studio: Studio, form: ModelForm, *, said: str = "", deleted_id: str = "", problem: str = ""
+) -> Response:
     """Return the list of presets with a word on what was done; without a script, the page."""
     problems = {"preset_name": problem} if problem else {}
     values: dict[str, Any] = {"presets": preset_names(studio, identity_of(request)), "preset_said": said}
+    values["preset_deleted"] = deleted_id
     if is_part(request):
         return part(request, "new_model/presets_changed.html", problems=problems, **values)
     asked = read_form(studio, form)

@@ -15,7 +15,7 @@ from ziggurat.operations import weights
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.errors import status_of
 from ziggurat.server.permissions import new_router, require
-from ziggurat.web.flash import Outcome, flash_messages
+from ziggurat.web.flash import Outcome, flash_messages, see_deleted
 from ziggurat.web.forms import sent_files, take_files
 from ziggurat.web.pages.pretrained.view import FIELDS, field_of, pretrained_view
 from ziggurat.web.rendering import is_part, page, part, see_other
@@ -42,7 +42,7 @@ def pretrained(
     if is_part(request, _LISTS):
         return part(request, "pretrained/lists.html", view=pretrained_view(studio))
     outcome = flash_messages(request).take(said) if said else None
-    return _page(request, studio, done="" if outcome is None else outcome.text)
+    return _page(request, studio, outcome=outcome)
 
 
 @router.post(f"{_PLACE}/add", include_in_schema=False)
@@ -56,10 +56,10 @@ async def add(request: Request, studio: StudioDep, who: _SenderUser) -> Response
 def remove(request: Request, studio: StudioDep, who: TrainerUser, name: str) -> Response:
     """Delete weights that no training needs now."""
     try:
-        weights.remove(studio, who, name)
+        deleted_id = weights.remove(studio, who, name)
     except ZigguratError as error:  # deleted in another tab, or in use
         return _page(request, studio, error=error)
-    return _done(request, f"{name} was deleted.")
+    return see_deleted(request, _PLACE, name, deleted_id)
 
 
 @router.post(_PLACE + "/{name}/download", include_in_schema=False)
@@ -120,5 +120,5 @@ def _done(request: Request, text: str) -> Response:
 
 
 def _page(request: Request, studio: Studio, *, status: int = 200, **values: Any) -> Response:
-    shown = {"done": "", "problems": {}, "typed": dict.fromkeys(FIELDS, ""), **values}
+    shown = {"outcome": None, "problems": {}, "typed": dict.fromkeys(FIELDS, ""), **values}
     return page(request, "pretrained/page.html", status, topics=("weights",), view=pretrained_view(studio), **shown)

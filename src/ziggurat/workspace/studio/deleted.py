@@ -1,59 +1,79 @@
-"""Deleted jobs of a studio: listed, put back as they were, and removed for good."""
+"""What was deleted in a studio and can be restored: a list of all, and jobs put back or removed for good."""
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from ziggurat.entities import Job
-from ziggurat.errors import UsageError
+from ziggurat.entities.trash import Discarded, Trash
+from ziggurat.errors import MissingEntryError, UsageError
 from ziggurat.jobs import Supervisor
 from ziggurat.store import JobOnDisk, Store
 
-__all__ = ["DeletedJob", "DeletedJobs"]
+__all__ = ["Deleted", "DeletedItem"]
 
 _NAMESAKES: Final = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeletedJob:
-    """A job that can be restored.
+class DeletedItem:
+    """Something that can be restored.
 
     Args:
-        id: of the job.
-        kind: of the job.
-        name: of the job.
+        id: of the job or upload; made up for others.
+        kind: of the job, or ``weights``, ``upload``, ``view`` or ``preset``.
+        name: of what was deleted.
         deleted: when, in seconds since 1970.
+        size_bytes: of its files.
     """
 
     id: str
     kind: str
     name: str
     deleted: float
+    size_bytes: int
 
 
-class DeletedJobs:
-    """The trash of a studio.
+class Deleted:
+    """The trash of a studio. Weights, uploads and saved items are restored where they were deleted.
 
     Args:
         store: takes in what is put back.
         supervisor: moves folders out of the trash.
         read_job: reads the folder of a job that is put back.
+        trash: has them, and what is no job.
     """
 
-    def __init__(self, store: Store, supervisor: Supervisor, read_job: Callable[[Path], JobOnDisk]) -> None:
+    def __init__(
+        self, store: Store, supervisor: Supervisor, read_job: Callable[[Path], JobOnDisk], trash: Trash
+    ) -> None:
         self._store = store
         self._supervisor = supervisor
         self._read_job = read_job
+        self._trash = trash
 
-    def list(self) -> list[DeletedJob]:
-        """Return the deleted jobs that can be restored, the newest first."""
-        return [
-            DeletedJob(id=each.job_id, kind=each.kind, name=each.name, deleted=each.since)
-            for each in self._supervisor.trash()
-        ]
+    def list(self, owner: str) -> builtins.list[DeletedItem]:
+        """Return what a user can restore, the newest first; saved items are only their own."""
+        found = (each for each in reversed(self._trash.content()) if each.owner in ("", owner))
+        return [self._shown(each) for each in found if each.can_be_restored]
+
+    def find(self, item_id: str, owner: str) -> DeletedItem:
+        """Return what a user can restore, by its id; the newest of several deletions.
+
+        Raises:
+            MissingEntryError: where it is not in the trash, or is the saved item of another user.
+        """
+        for each in reversed(self._trash.content()):
+            if each.id == item_id and each.owner in ("", owner) and each.can_be_restored:
+                return self._shown(each)
+        raise MissingEntryError(
+            f"`{item_id}` is not in the trash any more: it was restored, or removed from the disk.",
+            advice="Look at the trash again.",
+        )
 
     def restore(self, text: str) -> Job:
         """Put a deleted job back as it was, and return it.
@@ -86,9 +106,14 @@ class DeletedJobs:
         """
         self._supervisor.remove_now(self._id_of(text))
 
+    def empty(self, owner: str) -> builtins.list[str]:
+        """Remove from the disk what a user can restore, and what nobody can; return the ids."""
+        found = [each for each in self._trash.content() if each.owner in ("", owner)]
+        return [each.id for each in found if self._trash.remove(each)]
+
     def _id_of(self, text: str) -> str:
         """Return the id of the deleted job of an id or a name; the text itself where there is none."""
-        found = self.list()
+        found = self._supervisor.trash()
         if any(each.id == text for each in found):
             return text
         named = [each.id for each in found if each.name == text]
@@ -100,3 +125,12 @@ class DeletedJobs:
                 details={"name": text, "ids": named},
             )
         return named[0] if named else text
+
+    def _shown(self, item: Discarded) -> DeletedItem:
+        return DeletedItem(
+            id=item.id,
+            kind=item.kind,
+            name=item.name,
+            deleted=item.since,
+            size_bytes=self._trash.size_bytes(item),
+        )
