@@ -48,7 +48,9 @@ class Group(click.Group):
     command_class = Command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; without any, ask for help."""
+        """Parse the arguments; without any, ask for help, and for that of a command as ``help COMMAND``."""
+        if args[:1] == ["help"] and "help" not in self.list_commands(ctx):
+            args = [*args[1:], "--help"]
         return super().parse_args(ctx, args or ["--help"])
 
     def resolve_command(

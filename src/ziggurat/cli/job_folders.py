@@ -17,7 +17,14 @@ from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.job_places import JOB, JOB_OR_FILE
 from ziggurat.cli.output import Output, table
 from ziggurat.cli.spec import note_former_names
-from ziggurat.cli.training import lacks_network, local_recipe, test_batch_text, with_fine_tuning, with_recipe
+from ziggurat.cli.training import (
+    check_says_something,
+    lacks_network,
+    local_recipe,
+    test_batch_text,
+    with_fine_tuning,
+    with_recipe,
+)
 from ziggurat.cli.value_completion import complete_checkpoint
 from ziggurat.cli.weights import average, is_job, show_differences, show_weights, strip
 from ziggurat.cli.word_completion import complete_among
@@ -71,6 +78,8 @@ def train_here(
     recipe, fine_tune, test_batch, dry_run = (chosen.pop(name) for name in names)
     base = None if spec is None else read_content(spec)
     given: dict[str, str] = {name: text for name, text in chosen.items() if text is not None}
+    if spec is None and not recipe:
+        check_says_something(given, assignments)
     note_former_names(application, base, given, assignments)
     if "data" in given:
         given["data"] = _place_of(application, given["data"])

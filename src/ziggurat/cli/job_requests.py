@@ -21,7 +21,14 @@ from ziggurat.cli.dataset_sources import format_options
 from ziggurat.cli.models import prediction_text
 from ziggurat.cli.output import table
 from ziggurat.cli.spec import DatasetFlagsCommand, note_former_names
-from ziggurat.cli.training import lacks_network, studio_recipe, test_batch_text, with_fine_tuning, with_recipe
+from ziggurat.cli.training import (
+    check_says_something,
+    lacks_network,
+    studio_recipe,
+    test_batch_text,
+    with_fine_tuning,
+    with_recipe,
+)
 from ziggurat.cli.value_completion import complete_checkpoint, complete_job, complete_of_jobs
 from ziggurat.errors import (
     DataError,
@@ -215,6 +222,8 @@ def train_there(
     recipe, fine_tune, test_batch = (rest.pop(name) for name in ("recipe", "fine_tune", "test_batch"))
     studio, said, flags = _parted(rest)
     base = None if spec is None else read_content(spec)
+    if spec is None and dataset is None and not recipe:
+        check_says_something(flags, assignments)
     note_former_names(application, base, flags, assignments)
     if fine_tune:
         base = with_fine_tuning(application, base, flags, assignments)

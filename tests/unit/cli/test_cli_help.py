@@ -68,6 +68,19 @@ def test_every_command_takes_json(path, command):
     assert "--json" in [word for option in command.params for word in option.opts], path
 
 
+def test_help_is_a_word_as_well(ziggurat):
+    assert ziggurat("help").out == ziggurat("--help").out
+    assert ziggurat("help", "dataset", "show").out.startswith("Usage: ziggurat dataset show ")
+    assert ziggurat("job", "help").out.startswith("Usage: ziggurat job ")
+
+
+def test_a_training_of_nothing_shows_the_shortest_one(ziggurat):
+    for words in (("train",), ("train", "--epochs", "3"), ("train", "--studio"), ("job", "train")):
+        answer = ziggurat(*words)
+        assert answer.code == 2
+        assert answer.err.startswith("Error: No data is given to train on. Name a folder, a dataset or"), words
+
+
 def test_python_m_ziggurat_is_the_same():
     done = python("-m", "ziggurat", "--version")
     assert (done.returncode, done.stdout) == (0, f"ziggurat {__version__}\n")
