@@ -54,7 +54,9 @@ def test_every_parameter_of_a_job_takes_its_name():
         (path, param.name)
         for path, command in COMMANDS.items()
         for param in command.params
-        if param.name in JOBS and (path, param.name) not in NO_JOBS and not isinstance(param.type, AnyJob | JobId | JobPlace)
+        if param.name in JOBS
+        and (path, param.name) not in NO_JOBS
+        and not isinstance(param.type, AnyJob | JobId | JobPlace)
     ]
     assert wrong == []
 

@@ -13,8 +13,8 @@ USUAL = {"list": ("ls",), "show": ("info", "inspect"), "delete": ("remove", "rm"
          "create": ("new",)}  # fmt: skip
 """Usual word → words that no command has as its name; they reach it."""
 
-TWICE = {"list", "show", "create", "delete", "check", "export", "versions", "dataset", "predict", "move", "add", "split",
-         "merge", "append", "version", "restore", "trash"}  # fmt: skip
+TWICE = {"list", "show", "create", "delete", "check", "export", "versions", "dataset", "predict", "move", "add",
+         "split", "merge", "append", "version", "restore", "trash"}  # fmt: skip
 """Words that do the same with different things, such as `dataset export` with datasets and `export` with models."""
 
 DOUBLES = ("train", "resume", "stop", "evaluate", "predict")
