@@ -20,8 +20,9 @@ _SAME_WORDS: Final = (
     ("show", "info", "inspect"),
     ("delete", "remove", "rm"),
     ("check", "validate"),
+    ("create", "new", "add"),
 )
-"""Words for the same; each command of a group is found by all of them."""
+"""Words for the same, the usual one first; each command of a group is found by all of them."""
 
 
 class Command(click.Command):
@@ -47,7 +48,9 @@ class Group(click.Group):
     command_class = Command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; without any, ask for help."""
+        """Parse the arguments; without any, ask for help, and for that of a command as ``help COMMAND``."""
+        if args[:1] == ["help"] and "help" not in self.list_commands(ctx):
+            args = [*args[1:], "--help"]
         return super().parse_args(ctx, args or ["--help"])
 
     def resolve_command(

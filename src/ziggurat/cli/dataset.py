@@ -329,12 +329,11 @@ def versions(application: Application, folder: Path, other: Path | None) -> None
     application.output.document(content, table(rows, ("name", "id", "folder", "made by")))
 
 
-@click.group(cls=Group)
-def dataset() -> None:
-    """Create, explore, check, change and export datasets.
-
-    A dataset is a folder that never changes; every change makes a new one.
-    """
+dataset = Group(
+    "dataset",
+    help="Create, explore, check, change and export datasets.\n\n"
+    "A dataset is a folder that never changes; every change makes a new one.",
+)
 
 
 for _command in (create, again, guess, preview, formats, list_, show, explore, problems, check, export, versions):

@@ -12,15 +12,14 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
+from ziggurat.cli.here_or_studio import evaluate, in_studio, predict, resume, stop, train
 from ziggurat.cli.job_comparisons import job_differences, job_retrain
 from ziggurat.cli.job_records import job_load, job_samples, job_timeline
 from ziggurat.cli.job_requests import (
     JobId,
+    act_on_each,
     job_dataset,
-    job_evaluate,
     job_infer,
-    job_predict,
-    job_train,
     reaches_studio,
     studio_client,
 )
@@ -39,7 +38,6 @@ from ziggurat.entities.arithmetic import NOT_RECORDED
 from ziggurat.entities.best_checkpoint import metric_text, metric_title, primary_metric
 from ziggurat.entities.jobs import DIVERGED
 from ziggurat.errors import (
-    JobError,
     UnknownNameError,
     UsageError,
 )
@@ -61,7 +59,6 @@ _ENDINGS = (".tar", ".tar.gz", ".tar.bz2", ".zip")
 _PAGE: Final = 200
 _ACTIONS: Final = {
     "pause": "Save jobs and free their devices; `resume` goes on with the same state and data.",
-    "resume": "Put jobs that were stopped, paused or failed back into the queue.",
     "retry": "Put jobs that failed back into the queue.",
 }
 
@@ -134,9 +131,10 @@ def job_download(application: Application, job_id: str, target: Path, checkpoint
 
 
 for _command in (
-    *(job_dataset, job_train, job_predict, job_evaluate, job_infer, job_checkpoints, job_download, job_rate),
+    *(job_dataset, job_infer, job_checkpoints, job_download, job_rate),
     *(job_load, job_samples, job_timeline),
     *(job_retrain, job_differences, job_threshold),
+    *map(in_studio, (train, resume, stop, evaluate, predict)),
 ):
     job.add_command(_command)
 
@@ -208,21 +206,6 @@ def job_show(application: Application, job_id: str, **studio: Any) -> None:
     application.output.document(found, _job_text(found, application.output, attempts))
 
 
-@job.command("stop")
-@click.argument("job_ids", nargs=-1, required=True, metavar="JOB...", type=JobId())
-@click.option("--now", is_flag=True, help="Kill their workers; anything after the last checkpoint is lost.")
-@reaches_studio
-@click.pass_obj
-def job_stop(application: Application, job_ids: tuple[str, ...], now: bool, **studio: Any) -> int:
-    """Stop jobs after saving a checkpoint, or remove them from the queue.
-
-    A worker that does not end is ended by force after a time without progress; `job show` says when. Exit code 10 where
-    that was not possible for one of them.
-    """
-    with studio_client(application, studio) as client:
-        return _for_each(application, client, job_ids, lambda job_id: client.stop(job_id, now=now))
-
-
 def _add_action(name: str, text: str) -> None:
     @job.command(name, help=f"{text}\n\nExit code 10 where that was not possible for one of them.")
     @click.argument("job_ids", nargs=-1, required=True, metavar="JOB...", type=JobId())
@@ -230,7 +213,7 @@ def _add_action(name: str, text: str) -> None:
     @click.pass_obj
     def act(application: Application, job_ids: tuple[str, ...], **studio: Any) -> int:
         with studio_client(application, studio) as client:
-            return _for_each(application, client, job_ids, lambda job_id: getattr(client, name)(job_id))
+            return act_on_each(application, client, job_ids, lambda job_id: getattr(client, name)(job_id))
 
 
 for _action, _help in _ACTIONS.items():
@@ -251,7 +234,7 @@ def job_delete(application: Application, job_ids: tuple[str, ...], force: bool, 
         return {"id": job_id, "state": "removed" if forever else "deleted"}
 
     with studio_client(application, studio) as client:
-        return _for_each(application, client, job_ids, delete)
+        return act_on_each(application, client, job_ids, delete)
 
 
 @job.command("restore")
@@ -261,7 +244,7 @@ def job_delete(application: Application, job_ids: tuple[str, ...], force: bool, 
 def job_restore(application: Application, job_ids: tuple[str, ...], **studio: Any) -> int:
     """Put deleted jobs back as they were. Exit code 10 if that was not possible for one of them."""
     with studio_client(application, studio) as client:
-        return _for_each(application, client, job_ids, lambda job_id: client.restore(job_id))
+        return act_on_each(application, client, job_ids, lambda job_id: client.restore(job_id))
 
 
 @job.command("trash")
@@ -318,21 +301,6 @@ def job_curve(
         for step, value in zip(curve["steps"], curve["values"], strict=True)
     ]
     application.output.document(found, table(rows, ("curve", "step", "value")))
-
-
-def _for_each(
-    application: Application, client: Any, job_ids: Sequence[str], act: Callable[[str], Mapping[str, Any]]
-) -> int:
-    """Do something with each job, whatever happens with the others; return the exit code."""
-    code = 0
-    for job_id in job_ids:
-        try:
-            done = act(job_id)
-            application.output.line(done, f"{job_id} is {application.output.word(done['state'])} now.")
-        except JobError as error:
-            code = error.exit_code
-            application.output.line(error.as_dict() | {"id": job_id}, f"{job_id}: {error}")
-    return code
 
 
 def _check_known(what: str, names: Sequence[str], known: Sequence[str]) -> None:

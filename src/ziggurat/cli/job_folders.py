@@ -1,4 +1,4 @@
-"""Commands for jobs in folders: ``train``, ``resume``, ``stop``, ``status``, ``events``, ``checkpoint``."""
+"""Commands for jobs in folders: ``status``, ``events``, ``checkpoint``; trainings on this machine."""
 
 from __future__ import annotations
 
@@ -16,8 +16,15 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.job_places import JOB, JOB_OR_FILE
 from ziggurat.cli.output import Output, table
-from ziggurat.cli.spec import SpecFlagsCommand, note_former_names
-from ziggurat.cli.training import lacks_network, local_recipe, test_batch_text, with_fine_tuning, with_recipe
+from ziggurat.cli.spec import note_former_names
+from ziggurat.cli.training import (
+    check_says_something,
+    lacks_network,
+    local_recipe,
+    test_batch_text,
+    with_fine_tuning,
+    with_recipe,
+)
 from ziggurat.cli.value_completion import complete_checkpoint
 from ziggurat.cli.weights import average, is_job, show_differences, show_weights, strip
 from ziggurat.cli.word_completion import complete_among
@@ -35,13 +42,10 @@ from ziggurat.workspace.training_checks import DIGITS, obstacle_of
 from ziggurat.workspace.training_estimates import with_times
 from ziggurat.zoo.backends import with_backend
 
-__all__ = ["checkpoint", "events", "execute", "open_workspace", "resume", "status", "status_text", "stop", "train"]
+__all__ = ["checkpoint", "events", "execute", "open_workspace", "status", "status_text", "train_here"]
 
 _FOLDER = click.argument("folder", metavar="JOB", type=JOB)
 _JOB_OR_FILE = click.argument("folder", metavar="JOB", type=JOB_OR_FILE)
-_DETACH = click.option(
-    "--detach", is_flag=True, help="Run it in the background; `status` and `events` show its progress."
-)
 _NAME = click.argument("name", default="latest", shell_complete=complete_checkpoint)
 
 
@@ -52,17 +56,7 @@ def open_workspace(application: Application) -> Workspace[JobFolders]:
     return open_folders(application.settings, worker_command=application.worker_command)
 
 
-@click.command(cls=SpecFlagsCommand)
-@click.argument("spec", required=False, type=click.Path(path_type=Path))
-@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="Job folder; default: a new one.")
-@click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
-@click.option("--recipe", is_flag=True, help="Use the recommended recipe for the data in all that is not given.")
-@click.option("--fine-tune", is_flag=True, help="Use the preset for pretrained models in all that is not given.")
-@click.option("--test-batch", is_flag=True, help="Measure time, memory and learning rates in some steps, and exit.")
-@click.option("--dry-run", is_flag=True, help="Print the spec and exit.")
-@_DETACH
-@click.pass_obj
-def train(
+def train_here(
     application: Application,
     spec: Path | None,
     out: Path | None,
@@ -70,16 +64,22 @@ def train(
     detach: bool,
     **chosen: Any,
 ) -> int:
-    """Train a network from a SPEC file, from flags, or from a file with flags on top.
+    """Train on this machine; return the exit code.
 
-    Flags are the fields of the spec; parts of a field are set by --set, as in --set schedule.gamma=0.5.
-    `ziggurat spec schema` tells all of them. Without --network, the recommended recipe for the data
-    chooses what is not given. --data also takes the name of a dataset of the workspace.
+    Args:
+        application: of this call.
+        spec: its file; None for flags alone.
+        out: folder of the job; None for a new one of the workspace.
+        assignments: texts ``PATH=VALUE``.
+        detach: whether it runs in the background.
+        chosen: ``recipe``, ``fine_tune``, ``test_batch`` and ``dry_run``, and the flags of the spec's fields.
     """
     names = ("recipe", "fine_tune", "test_batch", "dry_run")
     recipe, fine_tune, test_batch, dry_run = (chosen.pop(name) for name in names)
     base = None if spec is None else read_content(spec)
     given: dict[str, str] = {name: text for name, text in chosen.items() if text is not None}
+    if spec is None and not recipe:
+        check_says_something(given, assignments)
     note_former_names(application, base, given, assignments)
     if "data" in given:
         given["data"] = _place_of(application, given["data"])
@@ -116,35 +116,6 @@ def _test_batch(application: Application, spec: TrainSpec) -> int:
     found = with_times(tasks.test_batch(complete.model_dump(mode="json"), free_bytes=free), complete)
     application.output.document(found, test_batch_text(found))
     return 0
-
-
-@click.command(cls=Command)
-@_FOLDER
-@_DETACH
-@click.pass_obj
-def resume(application: Application, folder: Path, detach: bool) -> int:
-    """Resume JOB from its newest checkpoint."""
-    return execute(application, folder, detach=detach)
-
-
-@click.command(cls=Command)
-@_FOLDER
-@click.option("--reason", default="asked to stop by `ziggurat stop`", help="Reason, one sentence.")
-@click.option(
-    "--now", is_flag=True, help="Kill its worker and all its processes; anything after the last checkpoint is lost."
-)
-@click.pass_obj
-def stop(application: Application, folder: Path, reason: str, now: bool) -> None:
-    """Stop JOB after saving a checkpoint; it can be resumed.
-
-    A studio ends by force a worker that does not end; without one, call it again with --now.
-    """
-    status = open_workspace(application).jobs.stop(str(folder), reason, now=now)
-    if now:
-        text = f"{folder}: ended by force."
-    else:
-        text = f"{folder}: asked to save and end. If it does not end: ziggurat stop {folder} --now"
-    application.output.document(status.as_dict(), text)
 
 
 def execute(application: Application, folder: Path, *, detach: bool = False) -> int:
@@ -205,7 +176,7 @@ def _is_wanted(event: Event, types: tuple[str, ...], tags: tuple[str, ...]) -> b
 
 @click.group(cls=Group)
 def checkpoint() -> None:
-    """List, show, compare and remove the checkpoints of a job, and work with weights in files.
+    """List, show, compare and delete the checkpoints of a job, and work with weights in files.
 
     NAME is a folder name such as step-00000042, a given name such as best, or latest. Files of weights are TensorFlow
     checkpoints (model-100), npz files and checkpoints of Ziggurat.
@@ -265,12 +236,12 @@ def diff(application: Application, folder: Path, first: str, second: str, other:
     application.output.document([each.as_dict() for each in found], text)
 
 
-@checkpoint.command()
+@checkpoint.command("delete")
 @_JOB_OR_FILE
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_checkpoint)
 @click.pass_obj
 def remove(application: Application, folder: Path, names: tuple[str, ...]) -> None:
-    """Remove checkpoints of a job that is not running."""
+    """Delete checkpoints of a job that is not running."""
     outputs = open_workspace(application).outputs
     for name in names:
         removed = outputs.remove_checkpoint(str(folder), name)

@@ -38,7 +38,7 @@ class JobPlace(click.Path):
             UsageError: if several jobs have the name.
             ZigguratError: if only similar ones are there.
         """
-        path = super().convert(value, param, ctx)
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if path.exists() or ctx is None or not isinstance(ctx.obj, Application):
             return path
         workspace = ctx.obj.settings.workspace.expanduser()

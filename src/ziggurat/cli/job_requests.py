@@ -20,8 +20,15 @@ from ziggurat.cli.commands import Command
 from ziggurat.cli.dataset_sources import format_options
 from ziggurat.cli.models import prediction_text
 from ziggurat.cli.output import table
-from ziggurat.cli.spec import DatasetFlagsCommand, SpecFlagsCommand, note_former_names
-from ziggurat.cli.training import lacks_network, studio_recipe, test_batch_text, with_fine_tuning, with_recipe
+from ziggurat.cli.spec import DatasetFlagsCommand, note_former_names
+from ziggurat.cli.training import (
+    check_says_something,
+    lacks_network,
+    studio_recipe,
+    test_batch_text,
+    with_fine_tuning,
+    with_recipe,
+)
 from ziggurat.cli.value_completion import complete_checkpoint, complete_job, complete_of_jobs
 from ziggurat.errors import (
     DataError,
@@ -37,14 +44,18 @@ from ziggurat.workspace.server_process import running_server
 from ziggurat.workspace.training_checks import DIGITS
 
 __all__ = [
+    "SET",
+    "WAIT",
     "JobId",
+    "act_on_each",
+    "evaluate_there",
     "job_dataset",
-    "job_evaluate",
     "job_infer",
-    "job_predict",
-    "job_train",
+    "predict_there",
     "reaches_studio",
+    "says_what_it_is_for",
     "studio_client",
+    "train_there",
 ]
 
 _SHOWN_NOTES: Final = 20
@@ -135,18 +146,18 @@ def _secret(file: Path) -> str:
         raise UsageError(f"The file of a token, {file}, cannot be read: {str(error).rstrip('.')}.") from None
 
 
-_SET = click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
-_CHECKPOINT = click.option(
+SET = click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Part of a field; repeatable.")
+CHECKPOINT_THERE = click.option(
     "--checkpoint",
     metavar="NAME",
     default="",
     shell_complete=complete_checkpoint,
     help="Checkpoint, such as best or latest; default: the best, else the latest.",
 )
-_WAIT = click.option("--wait", is_flag=True, help="Wait until it is done, and show the result.")
+WAIT = click.option("--wait", is_flag=True, help="Wait until it is done, and show the result.")
 
 
-def _says_what_it_is_for(command: Any) -> Any:
+def says_what_it_is_for(command: Any) -> Any:
     """Give a command the flags that say what people say of a job."""
     for option in (
         click.option("--priority", type=int, help="Higher starts earlier; default 0."),
@@ -174,8 +185,8 @@ def _says_what_it_is_for(command: Any) -> Any:
 @click.argument("source")
 @click.option("--upload", is_flag=True, help="Upload SOURCE from this machine.")
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help="Option of the format; repeatable.")
-@_SET
-@_says_what_it_is_for
+@SET
+@says_what_it_is_for
 @reaches_studio
 @click.pass_obj
 def job_dataset(
@@ -198,21 +209,7 @@ def job_dataset(
     _show_jobs(application, [made])
 
 
-@click.command("train", cls=SpecFlagsCommand)
-@click.argument("spec", required=False, type=click.Path(path_type=Path))
-@click.option("--dataset", metavar="JOB", type=JobId("dataset"), help="Dataset of the studio; the job waits for it.")
-@click.option("--model", metavar="JOB", type=JobId("train"), help="Job of the studio for the initial weights.")
-@click.option(
-    "--checkpoint", metavar="NAME", shell_complete=complete_checkpoint, help="Of that job: a name, best or latest."
-)
-@click.option("--recipe", is_flag=True, help="Use the recommended recipe of the dataset in all that is not given.")
-@click.option("--fine-tune", is_flag=True, help="Use the preset for pretrained models in all that is not given.")
-@click.option("--test-batch", is_flag=True, help="Measure time, memory and learning rates in some steps, and exit.")
-@_SET
-@_says_what_it_is_for
-@reaches_studio
-@click.pass_obj
-def job_train(
+def train_there(
     application: Application,
     spec: Path | None,
     dataset: str | None,
@@ -221,10 +218,12 @@ def job_train(
     assignments: tuple[str, ...],
     **rest: Any,
 ) -> None:
-    """Train a network in the studio, from a SPEC file, from flags, or from a file with flags on top."""
+    """Queue a training in the studio, from a SPEC file, from flags, or from a file with flags on top."""
     recipe, fine_tune, test_batch = (rest.pop(name) for name in ("recipe", "fine_tune", "test_batch"))
     studio, said, flags = _parted(rest)
     base = None if spec is None else read_content(spec)
+    if spec is None and dataset is None and not recipe:
+        check_says_something(flags, assignments)
     note_former_names(application, base, flags, assignments)
     if fine_tune:
         base = with_fine_tuning(application, base, flags, assignments)
@@ -270,19 +269,10 @@ def _try_batch(application: Application, client: Any, values: Mapping[str, Any],
     application.output.document(found, test_batch_text(found))
 
 
-@click.command("evaluate", cls=Command)
-@click.argument("model_id", metavar="MODEL", type=JobId("train"))
-@click.option(
-    "--split", type=click.Choice(["train", "val", "test"]), default="val", show_default=True, help="Of its data."
-)
-@_CHECKPOINT
-@_WAIT
-@reaches_studio
-@click.pass_obj
-def job_evaluate(
+def evaluate_there(
     application: Application, model_id: str, split: str, checkpoint: str, wait: bool, **studio: Any
 ) -> None:
-    """Queue an evaluation of the job MODEL on a split."""
+    """Queue an evaluation of a job of the studio on a split."""
     with studio_client(application, studio) as client:
         made = client.evaluations.create(model_id, split=split, checkpoint=checkpoint)
         _show(application, client, made, wait=wait)
@@ -294,8 +284,8 @@ def job_evaluate(
 @click.option("--image-folder", metavar="FOLDER", default="", help="Base folder of relative paths in a list.")
 @click.option("--top", type=click.IntRange(1, 5), default=5, show_default=True, help="Classes kept of each image.")
 @click.option("--limit", type=click.IntRange(min=0), default=0, help="Maximum number of images; 0 for all.")
-@_CHECKPOINT
-@_WAIT
+@CHECKPOINT_THERE
+@WAIT
 @reaches_studio
 @click.pass_obj
 def job_infer(
@@ -304,7 +294,7 @@ def job_infer(
     """Predict all images of SOURCE with the model MODEL, as a job.
 
     SOURCE is a folder of the studio's machine, or a text file there: in each line a path and, where it is known, the
-    label, a class number or a name. `ziggurat job predict` sends single images of this machine.
+    label, a class number or a name. `ziggurat predict --studio` sends single images of this machine.
     """
     asked = {name: chosen.pop(name) for name in ("top", "limit", "checkpoint")}
     # Where the studio is asked by its address, a relative path is not known there, and it says so.
@@ -317,39 +307,18 @@ def job_infer(
         _show(application, client, made, wait=wait)
 
 
-@click.command("predict", cls=Command)
-@click.argument("job_id", metavar="JOB", type=JobId())
-@click.argument("images", nargs=-1, metavar="[IMAGE]...", type=click.Path(path_type=Path))
-@click.option("--url", metavar="ADDRESS", default="", help="URL of an image that the studio fetches.")
-@click.option("--row", "rows", metavar="JSON", multiple=True, help="Row of a table, column → value; repeatable.")
-@click.option("--text", "texts", metavar="TEXT", multiple=True, help="Text, for a model for texts; repeatable.")
-@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Classes shown.")
-@click.option(
-    "--checkpoint",
-    metavar="NAME",
-    default="",
-    shell_complete=complete_checkpoint,
-    help="Checkpoint, such as best or latest; default: the best, else the latest.",
-)
-@click.option(
-    "--grad-cam",
-    "target",
-    metavar="FILE.png",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="File for the Grad-CAM image of a single image.",
-)
-@click.option("--grad-cam-class", metavar="CLASS", default="", help="Class number or name; default: the most likely.")
-@click.option(
-    "--grad-cam-layer", metavar="LAYER", default="", help="Layer with feature maps; default: the last convolution."
-)
-@reaches_studio
-@click.pass_obj
-def job_predict(
+def predict_there(
     application: Application, job_id: str, images: tuple[Path, ...], url: str, target: Path | None, **options: Any
 ) -> int:
-    """Predict IMAGEs of this machine with the model of the job ID; exit code 4 if one is unreadable.
+    """Send images, rows or texts to a model of the studio and show its predictions; return the exit code.
 
-    A model for tables takes `--row '{"size": 70, "district": "north"}'`, one for texts `--text "Win a prize"`.
+    Args:
+        application: of this call.
+        job_id: id or name of the model's job.
+        images: files of this machine.
+        url: of an image that the studio fetches; empty for none.
+        target: file for the Grad-CAM image; None for none.
+        options: the other options of ``predict``.
     """
     asked = {name: options.pop(name) for name in ("top", "checkpoint", "grad_cam_class", "grad_cam_layer")}
     rows, texts = [_row(each) for each in options.pop("rows")], list(options.pop("texts"))
@@ -483,3 +452,18 @@ def _save(heat: Mapping[str, Any], target: Path) -> str:
         raise StorageError(f"The image of Grad-CAM cannot be written: {str(error).rstrip('.')}.") from error
     found = f"{target}: where it looked for {heat['class']}, at the layer {heat['layer']}"
     return found if heat["largest"] else f"{found}; nothing speaks for this class there"
+
+
+def act_on_each(
+    application: Application, client: Any, job_ids: Sequence[str], act: Callable[[str], Mapping[str, Any]]
+) -> int:
+    """Do something with each job, whatever happens with the others; return the exit code."""
+    code = 0
+    for job_id in job_ids:
+        try:
+            done = act(job_id)
+            application.output.line(done, f"{job_id} is {application.output.word(done['state'])} now.")
+        except JobError as error:
+            code = error.exit_code
+            application.output.line(error.as_dict() | {"id": job_id}, f"{job_id}: {error}")
+    return code

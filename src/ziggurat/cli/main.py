@@ -28,9 +28,9 @@ _TRAIN, _LOOK, _MODEL, _HERE = "Training", "Looking at jobs", "Networks and mode
 _DATA, _STUDIO = "Datasets", "The studio"
 
 VERBS: Final = (
-    Verb("train", "ziggurat.cli.job_folders:train", "Train a network from a spec file or from flags.", _TRAIN),
-    Verb("resume", "ziggurat.cli.job_folders:resume", "Go on with a job that was stopped, failed or lost.", _TRAIN),
-    Verb("stop", "ziggurat.cli.job_folders:stop", "Ask a job to save and end.", _TRAIN),
+    Verb("train", "ziggurat.cli.here_or_studio:train", "Train a network from a spec file or from flags.", _TRAIN),
+    Verb("resume", "ziggurat.cli.here_or_studio:resume", "Resume a job that was stopped, failed or lost.", _TRAIN),
+    Verb("stop", "ziggurat.cli.here_or_studio:stop", "Ask a job to save and end.", _TRAIN),
     Verb("submit", "ziggurat.cli.submit:submit", "Run a program of your own as a job of the studio.", _TRAIN),
     Verb("demo", "ziggurat.cli.server:demo", "Start a studio and train LeNet on handwritten digits in it.", _TRAIN),
     Verb("dataset", "ziggurat.cli.dataset:dataset", "Create, explore, check, change and export datasets.", _DATA),
@@ -48,8 +48,8 @@ VERBS: Final = (
     Verb("events", "ziggurat.cli.job_folders:events", "Show what happened in a job, also while it happens.", _LOOK),
     Verb("checkpoint", "ziggurat.cli.job_folders:checkpoint", "List, show, compare, average checkpoints.", _LOOK),
     Verb("spec", "ziggurat.cli.spec:spec", "Show, check and upgrade specs, and list their fields.", _LOOK),
-    Verb("evaluate", "ziggurat.cli.models:evaluate", "Test a trained network on every sample of a split.", _MODEL),
-    Verb("predict", "ziggurat.cli.models:predict", "Predict for images with a trained network.", _MODEL),
+    Verb("evaluate", "ziggurat.cli.here_or_studio:evaluate", "Test a network on every sample of a split.", _MODEL),
+    Verb("predict", "ziggurat.cli.here_or_studio:predict", "Predict for images with a trained network.", _MODEL),
     Verb("export", "ziggurat.cli.models:export", "Write a trained network for other programs, with proof.", _MODEL),
     Verb("serve", "ziggurat.cli.serve:serve", "Serve exported models over HTTP.", _MODEL),
     Verb("verify", "ziggurat.cli.verify:verify", "Check the files of an export, and who signed it.", _MODEL),
@@ -122,8 +122,9 @@ def root(context: click.Context, settings_file: Path | None, **flags: Any) -> No
     """Train deep networks on your own machines.
 
     `ziggurat VERB --help` tells more of a verb; every verb takes --json.
+    JOB and DATASET are folders, or ids or names of what the workspace or the studio has.
     One word stands for another where a group has only that: ls is list, info and inspect are show, rm and remove are
-    delete, validate is check.
+    delete, validate is check, new and add are create.
     """
     settings = context.obj.load_settings(settings_file, flags)
     context.with_resource(set_up_logging(settings.log_level, color=settings.use_color(sys.stderr)))

@@ -1,4 +1,4 @@
-"""Commands for trained models: ``evaluate``, ``predict``, ``export``, and ``model`` for third-party models."""
+"""Commands for trained models: ``export``, and ``model`` for third-party ones; tests, predictions without a studio."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ziggurat.serving.manifest import check_export
 from ziggurat.serving.versions import ModelVersions
 from ziggurat.zoo.backends import AUTO
 
-__all__ = ["evaluate", "export", "model", "predict", "prediction_text"]
+__all__ = ["CHECKPOINT", "evaluate_here", "export", "model", "predict_here", "prediction_text", "time_limit_option"]
 
 _MATRIX_CLASSES: Final = 20
 _COMPLETE_MODEL: Final = complete_in_workspace(lambda root: ModelVersions(root).names())
@@ -29,7 +29,7 @@ _EXPORTS: Final = ("checkpoint", "pb", "savedmodel", "onnx", "tflite", "pt2", "s
 _SHOWN_VALUES: Final = 10
 _COUNTS: Final = ("step", "epoch", "samples", "skipped", "test_openings", "openings", "count", "threshold")
 _FOLDER = click.argument("folder", metavar="JOB", type=JOB)
-_CHECKPOINT = click.option(
+CHECKPOINT = click.option(
     "--checkpoint",
     metavar="NAME",
     shell_complete=complete_checkpoint,
@@ -45,58 +45,23 @@ _FRAMEWORK = click.option(
 )
 
 
-def _time_limit(default_s: float | None) -> Any:
+def time_limit_option(default_s: float | None) -> Any:
+    """Return the option ``--time-limit`` with a default in seconds."""
     kind = click.FloatRange(min=0, min_open=True)
     text = "Time limit in seconds."
     return click.option("--time-limit", metavar="S", type=kind, default=default_s, show_default=True, help=text)
 
 
-@click.command(cls=Command)
-@_FOLDER
-@click.option(
-    "--split",
-    default="val",
-    shell_complete=complete_among(lambda: ("train", "val", "test")),
-    show_default=True,
-    help="val, test or train.",
-)
-@_CHECKPOINT
-@_time_limit(None)
-@click.pass_obj
-def evaluate(
+def evaluate_here(
     application: Application, folder: Path, split: str, checkpoint: str | None, time_limit: float | None
 ) -> None:
-    """Test the network of JOB on every sample of a split."""
+    """Test the network of the job in a folder on every sample of a split, on this machine."""
     tasks = open_workspace(application).tasks
     found = tasks.evaluate(folder, split=split, checkpoint=checkpoint, time_limit_s=time_limit)
     application.output.document(found, _evaluation_text(found))
 
 
-@click.command(cls=Command)
-@_FOLDER
-@click.argument("images", nargs=-1, metavar="[FILE...]")
-@click.option("--top", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Classes shown.")
-@click.option("--count", metavar="N", type=click.IntRange(min=1), help="Predictions of a network that takes no FILEs.")
-@click.option(
-    "--seed", metavar="N", type=click.IntRange(min=0), help="Seed of the noise that a network is given.  [default: own]"
-)
-@click.option(
-    "--input",
-    "inputs",
-    metavar="NAME=NUMBERS",
-    multiple=True,
-    help="Numbers of an input that a network takes beside FILEs, such as noise=0.5,-1,2; can be repeated.",
-)
-@click.option(
-    "--pictures",
-    metavar="FOLDER",
-    type=click.Path(path_type=Path),
-    help="New folder for predictions that are images, as PNG files.",
-)
-@_CHECKPOINT
-@_time_limit(None)
-@click.pass_obj
-def predict(
+def predict_here(
     application: Application,
     folder: Path,
     images: tuple[str, ...],
@@ -105,12 +70,16 @@ def predict(
     time_limit: float | None,
     **given: Any,
 ) -> int:
-    """Predict for FILEs with the model of JOB.
+    """Predict with the model of the job in a folder on this machine; return the exit code.
 
-    FILEs are images, or short videos, of which up to 100 frames are taken; of a model for tables CSV or JSON files,
-    each row of which is predicted for; of a model for texts files with a text in each line. A file that cannot be read
-    is named, the others are predicted all the same, and the exit code is 4. A model that generates takes --count and no
-    FILE.
+    Args:
+        application: of this call.
+        folder: of the job.
+        images: files; none for a model that generates.
+        inputs: texts ``NAME=NUMBERS``.
+        pictures: new folder for predictions that are images.
+        time_limit: in seconds; None for none.
+        given: ``top``, ``count``, ``seed`` and ``checkpoint``, or None.
     """
     if not images and given["count"] is None:
         raise UsageError(
@@ -160,8 +129,8 @@ def _named_numbers(text: str) -> tuple[str, list[float]]:
     show_default=True,
     help="Whether crop, mean and whitening are part of the model.",
 )
-@_CHECKPOINT
-@_time_limit(None)
+@CHECKPOINT
+@time_limit_option(None)
 @click.pass_obj
 def export(
     application: Application,
@@ -197,10 +166,10 @@ def model() -> None:
     """
 
 
-@model.command()
+@model.command("show")
 @_MODEL
 @_FRAMEWORK
-@_time_limit(120.0)
+@time_limit_option(120.0)
 @click.pass_obj
 def inspect(application: Application, file: Path, framework: str, time_limit: float) -> None:
     """List the inputs and outputs of the model in FILE, likely outputs first."""
@@ -272,7 +241,7 @@ def _show_versions(application: Application, versions: ModelVersions, *names: st
 @click.option("--scale", metavar="X", type=float, default=1.0, help="Factor of an image's 0 to 255.  [default: 1]")
 @click.option("--feed", "feeds", metavar="NAME=X", multiple=True, help="Value of another input; repeatable.")
 @_FRAMEWORK
-@_time_limit(120.0)
+@time_limit_option(120.0)
 @click.pass_obj
 def predict_with(
     application: Application,
@@ -284,7 +253,7 @@ def predict_with(
 ) -> int:
     """Predict images, or arrays written by numpy.save, with the model in FILE.
 
-    `ziggurat model inspect` lists the names of inputs and outputs.
+    `ziggurat model show` lists the names of inputs and outputs.
     """
     chosen = {"input": options["input_name"], "outputs": list(options["output_names"]), "scale": options["scale"]}
     chosen |= {

@@ -34,7 +34,7 @@ def user() -> None:
     """Create, list and change the users of the studio."""
 
 
-@user.command("add")
+@user.command("create")
 @click.argument("name")
 @click.option(
     "--role",

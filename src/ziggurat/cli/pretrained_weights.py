@@ -1,4 +1,4 @@
-"""Commands on pretrained weights of the workspace: ``weights list``, ``show``, ``add``, ``download``, ``remove``."""
+"""Commands on pretrained weights of the workspace: ``weights list``, ``show``, ``add``, ``download``, ``delete``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STEPS: Final = 10
 
 @click.group(cls=Group)
 def weights() -> None:
-    """Pretrained weights of the workspace: list, add, download, remove.
+    """Pretrained weights of the workspace: list, add, download, delete.
 
     A training starts from them by `ziggurat train --pretrained weights:NAME`.
     """
@@ -128,7 +128,7 @@ def weights_download(application: Application, name: str | None) -> None:
     application.output.document(_content(made), _added(made))
 
 
-@weights.command("remove")
+@weights.command("delete")
 @_NAME
 @click.option("--forever", is_flag=True, help="Removes them from the disk at once, also deleted ones.")
 @click.pass_obj

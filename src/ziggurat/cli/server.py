@@ -276,7 +276,7 @@ def _show_start(
     if is_open:
         lines.append(
             "No login is needed: only this machine reaches the studio, and everyone who uses this machine is an admin. "
-            "`ziggurat user add NAME --role admin` adds accounts."
+            "`ziggurat user create NAME --role admin` adds accounts."
         )
     if token:
         lines.append(f"Log in with this token, which is shown only now: {token}")

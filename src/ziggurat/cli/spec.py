@@ -56,7 +56,7 @@ def show(application: Application, file: Path) -> None:
     click.echo(spec_json(_loaded(application, file)), nl=False)
 
 
-@spec.command()
+@spec.command("check")
 @_FILE
 @click.pass_obj
 def validate(application: Application, file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Options ``--recipe``, ``--fine-tune`` and ``--test-batch`` of ``train`` and ``job train``; training without any."""
+"""Options ``--recipe``, ``--fine-tune`` and ``--test-batch`` of ``train``; training without any."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ from ziggurat.workspace.recipes import Recipe
 from ziggurat.workspace.training_checks import DIGITS
 from ziggurat.zoo.backends import AUTO
 
-__all__ = ["lacks_network", "local_recipe", "studio_recipe", "test_batch_text", "with_fine_tuning", "with_recipe"]
+__all__ = [
+    "check_says_something",
+    "lacks_network",
+    "local_recipe",
+    "studio_recipe",
+    "test_batch_text",
+    "with_fine_tuning",
+    "with_recipe",
+]
 
 
 def lacks_network(flags: Mapping[str, str], assignments: Iterable[str]) -> bool:
@@ -29,6 +37,20 @@ def lacks_network(flags: Mapping[str, str], assignments: Iterable[str]) -> bool:
     """
     texts = _texts(flags, assignments)
     return bool(_part(texts, {}, "data", "source")) and not any(path.partition(".")[0] == "network" for path in texts)
+
+
+def check_says_something(flags: Mapping[str, str], assignments: Iterable[str]) -> None:
+    """Refuse a command line without a file that names neither data nor a network.
+
+    Raises:
+        UsageError: if that is so; it shows the shortest training.
+    """
+    texts = _texts(flags, assignments)
+    if not any(path.partition(".")[0] in ("data", "network") for path in texts):
+        raise UsageError(
+            "No data is given to train on.",
+            advice="Name a folder, a dataset or the built-in digits, as in: ziggurat train --data digits.",
+        )
 
 
 def with_recipe(

@@ -115,10 +115,10 @@ _LISTED: Final = (
     Operation("job.restore", "POST /trash/{job_id}/restore", "restore", "job restore"),
     Operation("trash.empty", "DELETE /trash", "empty_trash", "trash empty"),
     Operation(
-        "job.stop", "POST /jobs/{job_id}/stop", "stop", "job stop", audit=("job.stop", "job.stop_now"), query=("now",)
+        "job.stop", "POST /jobs/{job_id}/stop", "stop", "stop", audit=("job.stop", "job.stop_now"), query=("now",)
     ),
     Operation("job.pause", "POST /jobs/{job_id}/pause", "pause", "job pause"),
-    Operation("job.resume", "POST /jobs/{job_id}/resume", "resume", "job resume"),
+    Operation("job.resume", "POST /jobs/{job_id}/resume", "resume", "resume"),
     Operation("job.retry", "POST /jobs/{job_id}/retry", "retry", "job retry"),
     Operation("job.reorder", "POST /jobs/{job_id}/reorder", "reorder", "job move"),
     Operation(
@@ -137,7 +137,7 @@ _LISTED: Final = (
     ),
     Operation("checkpoint.delete", "DELETE /jobs/{job_id}/checkpoints/{name}", "remove_checkpoint"),
     # Trainings, programs, and what is done with models
-    Operation("training.create", "POST /trainings", "train", "job train"),
+    Operation("training.create", "POST /trainings", "train", "train"),
     Operation("training.demo", "POST /demo", audit=("training.create",)),
     Operation(
         "training.retrain",
@@ -147,7 +147,7 @@ _LISTED: Final = (
         audit=("training.create",),
     ),
     Operation("program.create", "POST /programs", "programs.create", "submit"),
-    Operation("evaluation.create", "POST /models/{job_id}/evaluations", "evaluations.create", "job evaluate"),
+    Operation("evaluation.create", "POST /models/{job_id}/evaluations", "evaluations.create", "evaluate"),
     Operation("inference.create", "POST /models/{job_id}/inferences", "evaluations.create_many", "job infer"),
     Operation("model.export", "POST /models/{job_id}/export", "models.export", "export", gives_file=True),
     Operation(
@@ -167,7 +167,7 @@ _LISTED: Final = (
     Operation("model.withdraw", "DELETE /pretrained/{name:path}", "models.withdraw"),
     # Pretrained weights
     Operation("weights.add", "POST /weights", "weights.add", "weights add"),
-    Operation("weights.delete", "DELETE /weights/{name}", "weights.remove", "weights remove"),
+    Operation("weights.delete", "DELETE /weights/{name}", "weights.remove", "weights delete"),
     Operation("weights.restore", "POST /weights/{name}/restore", "weights.restore", "weights restore"),
     Operation("weights.download", "POST /weights-downloads/{name}", "weights.download", "weights download"),
     Operation("weights.cancel", "DELETE /weights-downloads/{name}", "weights.cancel"),

@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from ziggurat.server.middleware import local_path
 
-__all__ = ["PATH_FIELDS", "JobName", "job_fields", "may_be_name", "take_ids", "take_path_ids"]
+__all__ = ["JOB_ID", "PATH_FIELDS", "JobName", "job_fields", "take_ids", "take_path_ids"]
 
 PATH_FIELDS: Final = ("job_id", "dataset_id", "other_id")
 """Fields of paths that hold the id of a job."""
@@ -31,7 +31,7 @@ _KINDS: Final[dict[str, tuple[str, ...]]] = {
 _BUILT_IN: Final = ("digits",)
 """Datasets that are no jobs."""
 
-_ID: Final = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}")
+JOB_ID: Final = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}")
 """Shape of the ids that the studio gives to jobs. What looks like one is one: only a name costs a look-up."""
 
 
@@ -58,16 +58,16 @@ class JobName:
         """
         if isinstance(value, list):
             return [self.resolve(each, studio) for each in value]
-        return studio.jobs.id_of(value, self.kinds) if may_be_name(value) else value
+        return studio.jobs.id_of(value, self.kinds) if _may_be_name(value) else value
 
 
-def may_be_name(text: str) -> bool:
+def _may_be_name(text: str) -> bool:
     """Return whether a text must be looked up, since it is neither empty, nor an id, nor the name of built-in data."""
-    return bool(text) and text not in _BUILT_IN and _ID.fullmatch(text) is None
+    return bool(text) and text not in _BUILT_IN and JOB_ID.fullmatch(text) is None
 
 
 def take_path_ids(request: Request) -> None:
-    """Put the ids of jobs into the place of their names in the path of a request."""
+    """Put the ids of jobs into the place of their names in the path of a request of the API."""
     part = local_path(request.scope).removeprefix("/api/v1").split("/")[1]
     if part == "trash":  # whose names are of deleted jobs
         return

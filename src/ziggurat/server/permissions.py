@@ -24,7 +24,8 @@ from starlette.types import Message, Receive, Scope
 from ziggurat.entities import ROLES, SCOPES, Identity
 from ziggurat.errors import PluginError, UnknownNameError
 from ziggurat.server.errors import HTTPError, TooLargeError
-from ziggurat.server.job_names import PATH_FIELDS, job_fields, may_be_name, take_ids, take_path_ids
+from ziggurat.server.job_names import JOB_ID, PATH_FIELDS, job_fields, take_ids, take_path_ids
+from ziggurat.server.middleware import local_path
 
 __all__ = [
     "OpenFiles",
@@ -199,7 +200,8 @@ class GuardedRoute(APIRoute):
             for requirement in found:
                 await requirement(request)
                 check_announced(request.headers, requirement.limit_bytes)
-            if any(may_be_name(request.path_params[name]) for name in in_path):
+            is_named = any(JOB_ID.fullmatch(request.path_params[name]) is None for name in in_path)
+            if is_named and local_path(request.scope).startswith("/api/"):
                 await run_in_threadpool(take_path_ids, request)
             limit_bytes = min((requirement.limit_bytes for requirement in found), default=0)
             return await handle(GuardedRequest(request.scope, request.receive, limit_bytes=limit_bytes))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.errors import UsageError, ZigguratError, nearest_names
 from ziggurat.serving.batcher import Batcher, BatchLimits
 from ziggurat.serving.manifest import require_export
 from ziggurat.serving.model import ServedModel, open_model
@@ -61,6 +61,14 @@ def model_source(word: str, workspace: Path) -> ModelSource:
         return ModelSource(name=name, locate=lambda: ("1", folder), follows=False, text=f"the folder {folder}")
     if not name:
         raise UsageError(f"`{word}` names no model before its colon.", advice="Such as NAME:champion.")
+    if not versions.versions(name):
+        near = " or ".join(f"`{each}`" for each in nearest_names(name, versions.names()))
+        raise UsageError(
+            f"`{word}` is neither the folder of an export nor a model of the workspace.",
+            advice=f"Did you mean {near}?"
+            if near
+            else "Export one by `ziggurat export JOB --format onnx`; `ziggurat model add NAME FOLDER` names it.",
+        )
     versions.resolve(name, which)  # an unknown one is an error of the command, not of a request
 
     def locate() -> tuple[str, Path]:

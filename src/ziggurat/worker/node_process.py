@@ -28,7 +28,7 @@ def place_of_process(spec: TrainSpec, environment: Mapping[str, str]) -> Process
         raise ConfigurationError(
             f"A training on {spec.nodes} nodes is started by a studio with a Ray cluster, and this process was not: "
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set.",
-            advice="Submit it with `ziggurat job train`, or set `nodes` to 1.",
+            advice="Submit it with `ziggurat train --studio`, or set `nodes` to 1.",
         )
     rank, size, port = (_number(name, environment) for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
     if size != spec.towers or not 0 <= rank < size:

@@ -474,8 +474,8 @@ def check_bind(host: str, people: Accounts) -> None:
         raise UsageError(
             "The studio listens beyond this machine only where people must log in.",
             received=f"the address {host!r}, and there is no account",
-            advice="Make an account with `ziggurat user add NAME --role admin`, or add `--new-token` for a token that "
-            "is printed once, or leave `--host` out.",
+            advice="Make an account with `ziggurat user create NAME --role admin`, or add `--new-token` for a token "
+            "that is printed once, or leave `--host` out.",
         )
 
 

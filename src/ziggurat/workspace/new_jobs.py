@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -129,11 +129,12 @@ def make_jobs(
     """
     check_job_texts(project=request.project, tags=request.tags, notes=request.notes)
     planned: list[tuple[Spec, ResourceRequest]] = []
+    manifest_id = cache(_manifest_id)  # the manifest of a large dataset has megabytes, and a sweep 200 jobs
     for content, suffix in expand_sweep(request):
         spec = parse_spec(content, source="the request")
         spec = with_backend(spec) if isinstance(spec, TrainSpec) else spec
         name = " ".join(part for part in (spec.name or telling_name(spec), suffix) if part)
-        need = replace(request.needs or needs(spec), datasets=_datasets_of(spec))
+        need = replace(request.needs or needs(spec), datasets=_datasets_of(spec, manifest_id))
         planned.append((spec.model_copy(update={"name": name}), need))
     made: list[Path] = []
     try:
@@ -240,14 +241,23 @@ def train_needs(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
     return ResourceRequest(devices=len(indices), device_indices=numbers, slot="device")
 
 
-def _datasets_of(spec: Spec) -> tuple[str, ...]:
-    """Return the hash of the dataset that a job reads; none if it is not finished yet, or there is no dataset."""
+def _manifest_id(source: str) -> str:
+    return Manifest.load(Path(source)).id
+
+
+def _datasets_of(spec: Spec, manifest_id: Callable[[str], str]) -> tuple[str, ...]:
+    """Return the hash of the dataset that a job reads; none if it is not finished yet, or there is no dataset.
+
+    Args:
+        spec: of the job.
+        manifest_id: returns the hash of the dataset in a folder.
+    """
     try:
         if isinstance(spec, EvaluateSpec):
             spec = load_train_spec(JobFolder(Path(spec.model)).spec)
         if isinstance(spec, TrainSpec | EmbedSpec):
             source = spec.data.source if isinstance(spec, TrainSpec) else spec.dataset
-            return (Manifest.load(Path(source)).id,)
+            return (manifest_id(source),)
     except (ZigguratError, OSError, ValueError):
         pass  # a preference alone: what is wrong with it is said when the job begins
     return ()

@@ -69,7 +69,7 @@ class WeightsFolder:
             return found
         raise CheckpointError(
             f"The description of pretrained weights, `{self._files(name).entry}`, cannot be read: {found}.",
-            advice=f"Remove them with `ziggurat weights remove {name}`, and add the file again.",
+            advice=f"Remove them with `ziggurat weights delete {name}`, and add the file again.",
         )
 
     def arrays(self, name: str) -> dict[str, np.ndarray]:
@@ -87,7 +87,7 @@ class WeightsFolder:
         if found != entry.sha256:
             raise CheckpointError(
                 f"The file `{path}` is not the one that was added: its checksum is {found}, and not {entry.sha256}.",
-                advice=f"Remove them with `ziggurat weights remove {name}`, and add the file again.",
+                advice=f"Remove them with `ziggurat weights delete {name}`, and add the file again.",
             )
         return load_weights_file(path)
 

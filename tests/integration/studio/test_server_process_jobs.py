@@ -48,7 +48,7 @@ def test_jobs_are_listed_and_filtered(ziggurat, studio):
     _, out, _ = ziggurat("job", "list", "--tag", "first", "--state", "done", "--kind", "train", "--json")
     assert [each["id"] for each in json.loads(out)] == [studio.done["id"]]
     _, out, _ = ziggurat("job", "list", "--where", "epochs = 2")
-    assert out.splitlines()[0].split() == ["id", "name", "kind", "state", "progress", "reason"]
+    assert out.splitlines()[0].split() == ["id", "name", "kind", "state", "progress", "result", "reason"]
     assert out.splitlines()[1].split()[:7] == [studio.done["id"], "tiny", "train", "done", "step", "40", "of"]
     assert ziggurat("job", "list", "--text", "no such words")[1] == "(none)\n"
     code, out, err = ziggurat("job", "list", "--where", "lr > 0.01")

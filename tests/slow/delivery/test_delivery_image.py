@@ -129,9 +129,9 @@ def test_the_image_serves_and_its_health_check_sees_it(image):
 
     refused = image.run(*words(last("CMD")), check=False)
     assert refused.returncode != 0
-    assert "user add" in refused.stderr  # nobody is served on a network before there is an account
+    assert "user create" in refused.stderr  # nobody is served on a network before there is an account
 
-    image.run("sh", "-c", "echo correct-horse-battery | ziggurat user add ann --role admin --password-stdin")
+    image.run("sh", "-c", "echo correct-horse-battery | ziggurat user create ann --role admin --password-stdin")
     with subprocess.Popen(image.command(*words(last("CMD"))), stdout=subprocess.DEVNULL) as studio:
         try:
             wait_until(lambda: image.run(*health, check=False).returncode == 0, PROCESS_S)

@@ -229,8 +229,8 @@ def test_beyond_this_machine_somebody_must_have_an_account(site, host):
     assert str(caught.value) == (
         "The studio listens beyond this machine only where people must log in "
         f"(received: the address {host!r}, and there is no account). "
-        "Make an account with `ziggurat user add NAME --role admin`, or add `--new-token` for a token that is printed "
-        "once, or leave `--host` out."
+        "Make an account with `ziggurat user create NAME --role admin`, or add `--new-token` for a token that is "
+        "printed once, or leave `--host` out."
     )
     site.add("ann")
     check_bind(host, site.people)

@@ -68,6 +68,19 @@ def test_every_command_takes_json(path, command):
     assert "--json" in [word for option in command.params for word in option.opts], path
 
 
+def test_help_is_a_word_as_well(ziggurat):
+    assert ziggurat("help").out == ziggurat("--help").out
+    assert ziggurat("help", "dataset", "show").out.startswith("Usage: ziggurat dataset show ")
+    assert ziggurat("job", "help").out.startswith("Usage: ziggurat job ")
+
+
+def test_a_training_of_nothing_shows_the_shortest_one(ziggurat):
+    for words in (("train",), ("train", "--epochs", "3"), ("train", "--studio"), ("job", "train")):
+        answer = ziggurat(*words)
+        assert answer.code == 2
+        assert answer.err.startswith("Error: No data is given to train on. Name a folder, a dataset or"), words
+
+
 def test_python_m_ziggurat_is_the_same():
     done = python("-m", "ziggurat", "--version")
     assert (done.returncode, done.stdout) == (0, f"ziggurat {__version__}\n")
@@ -79,9 +92,11 @@ def test_python_m_ziggurat_is_the_same():
         (("checkpoint", "ls"), "checkpoint list"),
         (("dataset", "ls"), "dataset list"),
         (("job", "rm"), "job delete"),
-        (("weights", "delete"), "weights remove"),
+        (("weights", "remove"), "weights delete"),
+        (("user", "add"), "user create"),
+        (("model", "inspect"), "model show"),
         (("job", "info"), "job show"),
-        (("spec", "check"), "spec validate"),
+        (("spec", "validate"), "spec check"),
     ],
 )
 def test_a_word_for_the_same_is_taken(ziggurat, words, path):
@@ -96,7 +111,7 @@ def test_a_word_for_the_same_is_taken(ziggurat, words, path):
             ("checkpoint", "shwo"),
             "`ziggurat checkpoint shwo` is not a command. Did you mean `ziggurat checkpoint show`?",
         ),
-        (("spec", "qqq"), "`ziggurat spec qqq` is not a command. Known: rate, schema, show, upgrade, validate."),
+        (("spec", "qqq"), "`ziggurat spec qqq` is not a command. Known: check, rate, schema, show, upgrade."),
         (("status", "--jsn", "x"), "`--jsn` is not an option of `ziggurat status`. Did you mean `--json`?"),
         (
             ("train", "--learning-rat", "1"),

@@ -9,6 +9,7 @@ import click
 import pytest
 
 from ziggurat.cli.application import Application
+from ziggurat.cli.here_or_studio import AnyJob
 from ziggurat.cli.job_places import JobPlace
 from ziggurat.cli.job_requests import JobId
 from ziggurat.cli.main import root
@@ -53,13 +54,15 @@ def test_every_parameter_of_a_job_takes_its_name():
         (path, param.name)
         for path, command in COMMANDS.items()
         for param in command.params
-        if param.name in JOBS and (path, param.name) not in NO_JOBS and not isinstance(param.type, JobId | JobPlace)
+        if param.name in JOBS
+        and (path, param.name) not in NO_JOBS
+        and not isinstance(param.type, AnyJob | JobId | JobPlace)
     ]
     assert wrong == []
 
 
 def is_completed(param):
-    if isinstance(param.type, JobId | JobPlace | click.Choice | click.Path):
+    if isinstance(param.type, AnyJob | JobId | JobPlace | click.Choice | click.Path):
         return True
     return param._custom_shell_complete is not None
 

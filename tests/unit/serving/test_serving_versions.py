@@ -130,7 +130,8 @@ def test_what_is_no_model_is_refused(exports: Path, serve: Serve, tmp_path: Path
     (tmp_path / "model.onnx").touch()
     with pytest.raises(UsageError, match="` is a file"):
         serve(tmp_path / "model.onnx")
-    with pytest.raises(UnknownNameError):
+    rule = "`animals` is neither the folder of an export nor a model of the workspace. Export one by `ziggurat export"
+    with pytest.raises(UsageError, match=rule):
         serve("animals")
     with pytest.raises(UsageError, match="names no model"):
         serve(":champion")

@@ -127,7 +127,7 @@ def test_without_a_terminal_a_password_is_not_asked_for(ziggurat):
 def test_a_password_is_no_argument(ziggurat):
     answer = ziggurat("user", "add", "anna", "--password", "secret")
     assert answer.code == 2
-    assert "`--password` is not an option of `ziggurat user add`." in answer.err
+    assert "`--password` is not an option of `ziggurat user create`." in answer.err
 
 
 def test_two_ways_to_a_password_exclude_each_other(ziggurat):
@@ -174,7 +174,7 @@ def test_a_revoked_token_is_good_for_nothing(ziggurat, anna, people):
         (("token", "revoke", "one"), 2, "'one' is not a valid integer"),
         (("token", "list", "--user", "nobody"), 2, "There is no user"),
         (("token", "crate", "x"), 2, "Did you mean `ziggurat token create`?"),
-        (("user", "ad", "x"), 2, "Did you mean `ziggurat user add`?"),
+        (("user", "ad", "x"), 2, "Did you mean `ziggurat user create`?"),
     ],
 )
 def test_mistyped_words(ziggurat, anna, words, code, text):

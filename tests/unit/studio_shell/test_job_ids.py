@@ -1,6 +1,7 @@
 """Every new job gets a folder, and so an id, that no other job can get."""
 
 import itertools
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ pytest.importorskip("argon2", reason="the extra `studio` is not installed")
 from tests.unit.studio_samples import add_pets
 from ziggurat.entities import ResourceRequest
 from ziggurat.errors import JobError, SpecError, StorageError
+from ziggurat.records.manifest import Manifest
 from ziggurat.settings import Settings
 from ziggurat.specs import parse_spec
 from ziggurat.workspace.new_jobs import (
@@ -93,6 +95,18 @@ def test_sweeps_of_200_jobs_in_one_second(tmp_path):
     assert len({new.id for new in submitted}) == 600
     assert [new.spec["learning_rate"] for new in submitted[:200]] == rates
     assert len({new.group for new in submitted}) == 3
+
+
+def test_a_sweep_reads_the_manifest_of_its_dataset_once(tmp_path, monkeypatch):
+    with open_studio(Settings(workspace=tmp_path / "workspace"), start=False) as studio:
+        place = studio.jobs.get(add_pets(studio, tmp_path / "source")).folder
+    expected, reads, load = Manifest.load(Path(place)).id, [], Manifest.load
+    monkeypatch.setattr(Manifest, "load", lambda folder: reads.append(folder) or load(folder))
+    request = JobRequest(spec=TRAINING | {"data": place}, sweep={"learning_rate": [0.1, 0.2, 0.3]})
+    submitted = []
+    make_jobs(request, tmp_path / "jobs", submitted.append, owner="", now=NOW, needs=lambda _: NO_NEEDS)
+    assert [new.needs.datasets for new in submitted] == [(expected,)] * 3
+    assert len(reads) == 1
 
 
 def test_sweep_that_fails_removes_only_what_it_made(tmp_path):

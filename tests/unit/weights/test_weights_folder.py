@@ -106,7 +106,7 @@ def test_a_damaged_description_is_told_and_can_be_removed(tmp_path, text):
     folder = add_entry(tmp_path)
     (tmp_path / "weights" / "small" / "weights.json").write_text(text)
     assert folder.all() == []
-    with pytest.raises(CheckpointError, match="weights remove small"):
+    with pytest.raises(CheckpointError, match="weights delete small"):
         folder.get("small")
     folder.remove("small")
     assert not folder.has("small")

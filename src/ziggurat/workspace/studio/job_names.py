@@ -217,11 +217,12 @@ class JobNames:
         if name == "state" and any(str(each).lower() == DIVERGED for each in values):
             name = "outcome"  # pages show it as a state
         if name in _TIMES:
-            if len(values) > 1:
+            first, *others = values
+            if others:
                 raise UsageError(
                     f"`{name}` is compared with one time, not with several.", received=f"`{name} {operator} …`"
                 )
-            return _times(name, operator, values[0], self._now())
+            return _times(name, operator, first, self._now())
         if name in _CHOICES:
             found = tuple(_choice(name, each) for each in values)
         elif name in _TEXTS:

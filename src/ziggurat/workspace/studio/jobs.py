@@ -319,7 +319,7 @@ class Jobs:
             raise JobError(
                 f"The folder of {job_id} is outside of the workspace, in {os.path.realpath(job.folder)}; "
                 "checkpoints are removed in the workspace only.",
-                advice="Remove it there: ziggurat checkpoint remove.",
+                advice="Remove it there: ziggurat checkpoint delete.",
             )
         self._refuse_deletion(job_id, checkpoint)
 

@@ -216,7 +216,7 @@ class OperatingPoints:
                 return job
         raise JobError(
             f"The model {model_id} has no evaluation of the validation split, on which thresholds are chosen.",
-            advice="Evaluate it first: ziggurat job evaluate JOB --split val.",
+            advice="Evaluate it first: ziggurat evaluate --studio JOB --split val.",
             details={"field": "evaluation"},
         )
 
