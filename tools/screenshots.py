@@ -1,4 +1,4 @@
-"""Images of the documentation: taken by the browser test of every page, and scaled down here.
+"""Images of the documentation: taken by the browser tests of the pages, and scaled down here.
 
 ``python -m tools.screenshots`` writes docs/images; it needs Chromium and takes some minutes.
 ``python -m tools.screenshots FOLDER`` writes every page in every width, light and dark, to be looked at.
@@ -19,12 +19,13 @@ __all__ = ["SHOWN", "main"]
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
-TEST = "tests/browser/test_browser_every_page.py"
+PAGES = "tests/browser/test_browser_every_page.py"
+FIRST_SCREEN = "tests/browser/test_browser_first_screen.py"
 SHOWN = (
     "home", "new-data-set", "data-set", "explore", "map", "new-model", "job", "test", "evaluation", "compare",
     "take-away", "settings",
 )  # fmt: skip
-"""Pages that the documentation shows."""
+"""Pages that the documentation shows, beside the first screen."""
 WIDTH_PX = 1100
 HEIGHT_PX = 1100
 
@@ -34,12 +35,13 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(arguments[0] if arguments else scratch).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", TEST]
+        pages = [PAGES] if arguments else [f"{PAGES}::test_page[{name}]" for name in SHOWN]
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", FIRST_SCREEN, *pages]
         code = subprocess.run(
             command, cwd=ROOT, env=os.environ | {"DOCS_SCREENSHOTS": str(folder)}, check=False
         ).returncode
         if not arguments:
-            for name in SHOWN:
+            for name in ("first-screen", *SHOWN):
                 _shrink(folder / f"{name}-light-1440.png", IMAGES / f"{name}.png")
     return code
 

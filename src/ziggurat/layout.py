@@ -52,6 +52,7 @@ A workspace::
       jobs/ datasets/    a folder for each job and dataset
       uploads/           files that users uploaded
       weights/           pretrained weights: a folder for each, with weights.safetensors and weights.json
+      .trash/            what was deleted: jobs, weights, uploads, saved views; see ``ziggurat.entities.trash``
       cache/             thumbnails, made again where they are missing
       features/          features of samples by a backbone, computed again where they are missing
       keys/              the key that signs exports (signing.pem, private), and the public keys that signed before

@@ -252,7 +252,7 @@ class Settings:
     trash_days: int = field(
         default=30,
         metadata=_about(
-            "Days for which a deleted job can be restored; sooner removed where the disk is full; 0: removed at once.",
+            "Days for which what was deleted can be restored; if the disk is full, it is removed sooner. 0: at once.",
             kind=int,
             has_flag=False,
             bounds=(0, 3650),

@@ -35,6 +35,7 @@ UNTOLD = (
 SLOWER = float(os.environ.get("TESTS_BROWSER_SLOWER", "1"))
 """How many times slower the pages compute than they could: ``6`` shows here what fails on a small machine."""
 
+WIDTHS = (1440, 1024, 400)
 SETTLED_MS = 60_000
 """How long anything that is expected may take: a guard against what never comes, no measure of speed."""
 
@@ -242,6 +243,20 @@ def tiny_model(server: RunningStudio) -> str:
     made = httpx.post(f"{server.address}/api/v1/trainings", json=body, timeout=60)
     assert made.status_code == 201, made.text
     return finished(server, made.json()["jobs"][0]["id"])
+
+
+def take_pictures(page: Page, name: str) -> None:
+    """Write images of a page in every width, light and dark, if `tools.screenshots` asks for them."""
+    folder = os.environ.get("DOCS_SCREENSHOTS", "")
+    for scheme in ("light", "dark") if folder else ():
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            settle(page)
+            page.screenshot(path=Path(folder) / f"{name}-{scheme}-{width}.png", full_page=True)
+    if folder:
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size({"width": 1440, "height": 900})
 
 
 def settle(page: Page) -> None:

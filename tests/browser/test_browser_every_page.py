@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,10 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import RunningStudio, finished, settle
+from tests.browser.conftest import WIDTHS, RunningStudio, finished, take_pictures
 from tests.waiting import PROCESS_S, wait_until
 
-WIDTHS = (1440, 1024, 400)
 PAGE_BYTES = 60_000
-PICTURES = os.environ.get("DOCS_SCREENSHOTS", "")
 PAGES = {
     "home": "/",
     "data-sets": "/datasets",
@@ -113,13 +110,7 @@ def test_page(name: str, page: Page, server: RunningStudio, made: dict[str, str]
         _check_width(page, width)
     page.set_viewport_size({"width": 1440, "height": 900})
     check_page(page)
-    if PICTURES:
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            for width in WIDTHS:
-                page.set_viewport_size({"width": width, "height": 900})
-                settle(page)
-                page.screenshot(path=Path(PICTURES) / f"{name}-{scheme}-{width}.png", full_page=True)
+    take_pictures(page, name)
 
 
 def _wait_until_whole(page: Page, name: str, made: dict[str, str]) -> None:

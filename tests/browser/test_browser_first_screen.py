@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import take_pictures
 from tests.waiting import PROCESS_S
 
 
@@ -20,6 +21,7 @@ def test_files_that_are_chosen_lead_to_their_preview(page: Page, server, tmp_pat
     page.goto(server.address + "/")
     expect(page.locator("body")).to_have_attribute("data-live", "on")
     check_page(page)
+    take_pictures(page, "first-screen")
 
     page.locator("#files").set_input_files(table)
 

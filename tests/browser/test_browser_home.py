@@ -131,9 +131,14 @@ def test_a_view_is_saved_and_deleted(page: Page, server: Any, tiny_model: str, c
     tab.click()
     expect(page.get_by_role("combobox", name="Search or filter")).to_have_value("tiny")
     page.get_by_role("button", name="Save view").first.click()
-    page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete the view Tiny ones").click()
     expect(tab).to_have_count(0)
+    check_page(page)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Tiny ones is back.")).to_be_visible()
+    expect(tab).to_be_visible()
+    server.client.saved.delete("view", "Tiny ones", forever=True)
+    server.client.empty_trash()
 
 
 def test_a_filter_stands_in_the_address_and_back_takes_it_away(page: Page, server: Any, tiny_model: str) -> None:

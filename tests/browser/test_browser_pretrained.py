@@ -92,7 +92,6 @@ def test_weights_of_a_program_come_and_go_while_the_page_is_open(
     assert made["reference"] == "weights:other"
     expect(page.locator("#weights-other")).to_contain_text("MIT")
     expect(page.locator("#license")).to_have_value("typed meanwhile")
-    page.on("dialog", lambda dialog: dialog.accept())
     page.click("#delete-other")
     expect(page.locator("#weights-other")).to_have_count(0)
     assert "other" not in [each["name"] for each in server.client.weights.all()]

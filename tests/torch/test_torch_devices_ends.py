@@ -209,12 +209,12 @@ class Workers:
         self._folder = folder
         self._started: list[subprocess.Popen[bytes]] = []
 
-    def start(self, folder: JobFolder) -> subprocess.Popen[bytes]:
+    def start(self, folder: JobFolder, **variables: str) -> subprocess.Popen[bytes]:
         output = self._folder / f"output-{len(self._started)}.txt"
         with output.open("wb") as file:
             process = subprocess.Popen(
                 [sys.executable, "-m", "ziggurat.worker", str(folder.path)],
-                env={**os.environ, "OMP_NUM_THREADS": "1", "HOME": str(self._folder)},
+                env={**os.environ, "OMP_NUM_THREADS": "1", "HOME": str(self._folder), **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,

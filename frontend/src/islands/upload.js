@@ -180,7 +180,7 @@ export function mount(place) {
   }
 
   async function forget(state) {
-    if (state.upload) await fetch(`${place.dataset.uploads}/${state.upload.id}`, { method: "DELETE" }).catch(() => {});
+    if (state.upload) await fetch(`${place.dataset.uploads}/${state.upload.id}?forever=true`, { method: "DELETE" }).catch(() => {});
   }
 
   function finish(state) {

@@ -235,7 +235,9 @@ class NewJobBody(RequestBody):
     dataset: Annotated[_Name, JobName("dataset")] = Field(
         "", description="Id or name of the dataset to train on; the job waits until it is done."
     )
-    model: Annotated[_Name, JobName("train")] = Field("", description="Id or name of the job whose weights it starts from.")
+    model: Annotated[_Name, JobName("train")] = Field(
+        "", description="Id or name of the job whose weights it starts from."
+    )
     checkpoint: _Name = Field("", description="Of that job: a name, `best` or `latest`.")
     project: _Name = ""
     tags: list[_Name] = []

@@ -24,7 +24,10 @@ from ziggurat.cli.dataset_sources import (
     samples_text,
     show_text,
 )
+from ziggurat.cli.job_places import DATASET
 from ziggurat.cli.output import table
+from ziggurat.cli.value_completion import complete_format
+from ziggurat.cli.word_completion import complete_among
 from ziggurat.errors import UsageError
 from ziggurat.workspace import dataset_versions
 from ziggurat.workspace.datasets import Datasets, rows, statistics_lines
@@ -33,9 +36,10 @@ __all__ = ["dataset"]
 
 
 _DATASETS = Datasets()
-_DATASET_FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+_DATASET_FOLDER = click.argument("folder", metavar="DATASET", type=DATASET)
 _SAMPLES = click.argument("samples", nargs=-1, metavar="SAMPLE...")
 _SOME_SAMPLES = click.argument("samples", nargs=-1, required=True, metavar="SAMPLE...")
+_METHODS = complete_among(lambda: ("share", "group", "stem", "time", "cluster", "list"))
 _OUT = click.option(
     "--out", required=True, metavar="FOLDER", type=click.Path(path_type=Path), help="Folder of the new version."
 )
@@ -51,7 +55,7 @@ _DUPLICATES = click.option("--leave-out-duplicates", is_flag=True, help="Keep eq
 @_NAME
 @click.pass_obj
 def relabel(application: Application, folder: Path, samples: tuple[str, ...], label: str, out: Path, name: str) -> None:
-    """Give SAMPLEs (SPLIT/ROW or key) of FOLDER another label."""
+    """Give SAMPLEs (SPLIT/ROW or key) of DATASET another label."""
     _say(application, out, dataset_versions.relabel(folder, samples, label, out, name))
 
 
@@ -72,7 +76,7 @@ def exclude(
     out: Path,
     name: str,
 ) -> None:
-    """Exclude SAMPLEs (SPLIT/ROW or key) of FOLDER."""
+    """Exclude SAMPLEs (SPLIT/ROW or key) of DATASET."""
     made = dataset_versions.exclude(folder, samples, out, problem=problem, reason=reason, name=name)
     _say(application, out, made)
 
@@ -80,12 +84,18 @@ def exclude(
 @click.command(cls=Command)
 @_DATASET_FOLDER
 @_SOME_SAMPLES
-@click.option("--to", required=True, metavar="SPLIT", help="train, val or test.")
+@click.option(
+    "--to",
+    required=True,
+    metavar="SPLIT",
+    shell_complete=complete_among(lambda: ("train", "val", "test")),
+    help="train, val or test.",
+)
 @_OUT
 @_NAME
 @click.pass_obj
 def move(application: Application, folder: Path, samples: tuple[str, ...], to: str, out: Path, name: str) -> None:
-    """Move SAMPLEs (SPLIT/ROW or key) of FOLDER to another split."""
+    """Move SAMPLEs (SPLIT/ROW or key) of DATASET to another split."""
     _say(application, out, dataset_versions.move(folder, samples, to, out, name))
 
 
@@ -103,7 +113,7 @@ def move(application: Application, folder: Path, samples: tuple[str, ...], to: s
 @_NAME
 @click.pass_obj
 def classes(application: Application, folder: Path, out: Path, name: str, **asked: Any) -> None:
-    """Name, rename, merge, drop or keep classes of FOLDER."""
+    """Name, rename, merge, drop or keep classes of DATASET."""
     changes = {
         "rename": [_pair(text, "--rename") for text in asked["rename"]],
         "merge": [(names.split(","), into) for names, into in (_pair(text, "--merge") for text in asked["merged"])],
@@ -117,7 +127,13 @@ def classes(application: Application, folder: Path, out: Path, name: str, **aske
 
 @click.command(cls=Command)
 @_DATASET_FOLDER
-@click.option("--method", default="share", show_default=True, help="share, group, stem, time, cluster or list.")
+@click.option(
+    "--method",
+    default="share",
+    show_default=True,
+    shell_complete=_METHODS,
+    help="share, group, stem, time, cluster or list.",
+)
 @click.option("--val-share", type=float, default=0.25, show_default=True, help="Share for validation.")
 @click.option("--test-share", type=float, default=0.0, show_default=True, help="Share for the test.")
 @click.option("--pattern", default="", help="For stem: regular expression of what belongs together.")
@@ -129,7 +145,7 @@ def classes(application: Application, folder: Path, out: Path, name: str, **aske
 @_NAME
 @click.pass_obj
 def split(application: Application, folder: Path, out: Path, name: str, lists: tuple[str, ...], **rule: Any) -> None:
-    """Split the samples of FOLDER again."""
+    """Split the samples of DATASET again."""
     rule["lists"] = dict(_pair(text, "--list") for text in lists)
     made, warnings = dataset_versions.split_anew(folder, rule, out, name)
     for warning in warnings:
@@ -138,7 +154,7 @@ def split(application: Application, folder: Path, out: Path, name: str, lists: t
 
 
 @click.command(cls=Command)
-@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FOLDER...")
+@click.argument("folders", nargs=-1, required=True, type=DATASET, metavar="DATASET...")
 @_DUPLICATES
 @_OUT
 @_NAME
@@ -146,7 +162,7 @@ def split(application: Application, folder: Path, out: Path, name: str, lists: t
 def merge(
     application: Application, folders: tuple[Path, ...], leave_out_duplicates: bool, out: Path, name: str
 ) -> None:
-    """Join the datasets in FOLDERs; classes are matched by name."""
+    """Join DATASETs; classes are matched by name."""
     if len(folders) < 2:
         raise UsageError("There is nothing to merge: a merge takes two datasets or more.", received=str(len(folders)))
     made = dataset_versions.merge(folders, out, name=name, leave_out_duplicates=leave_out_duplicates)
@@ -155,7 +171,7 @@ def merge(
 
 @click.command(cls=Command)
 @_DATASET_FOLDER
-@click.argument("other", type=click.Path(path_type=Path))
+@click.argument("other", type=DATASET)
 @_DUPLICATES
 @_OUT
 @_NAME
@@ -163,7 +179,7 @@ def merge(
 def append(
     application: Application, folder: Path, other: Path, leave_out_duplicates: bool, out: Path, name: str
 ) -> None:
-    """Add the samples of OTHER to those of FOLDER."""
+    """Add the samples of OTHER to those of DATASET."""
     made = dataset_versions.add(folder, other, out, name=name, leave_out_duplicates=leave_out_duplicates)
     _say(application, out, made)
 
@@ -195,7 +211,6 @@ def _pair(text: str, option: str) -> tuple[str, str]:
     return first, second
 
 
-_FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 _OFFSET = click.option("--offset", type=click.IntRange(min=0), default=0, help="Number to skip.")
 _LIMIT = click.option(
     "--limit", type=click.IntRange(min=1, max=10_000), default=20, show_default=True, help="Number to show."
@@ -212,11 +227,11 @@ def list_(application: Application, folder: Path | None) -> None:
 
 
 @click.command(cls=Command)
-@_FOLDER
+@_DATASET_FOLDER
 @click.option("--statistics", is_flag=True, help="Statistics: sizes, boxes, columns, lengths, depending on the kind.")
 @click.pass_obj
 def show(application: Application, folder: Path, statistics: bool) -> None:
-    """Show the dataset in FOLDER: splits, classes, images, problems, origin."""
+    """Show DATASET: splits, classes, images, problems, origin."""
     content = _DATASETS.describe(str(folder))
     text = show_text(content)
     if statistics:
@@ -227,8 +242,8 @@ def show(application: Application, folder: Path, statistics: bool) -> None:
 
 
 @click.command(cls=Command)
-@_FOLDER
-@click.option("--split", help="Samples of this split.")
+@_DATASET_FOLDER
+@click.option("--split", shell_complete=complete_among(lambda: ("train", "val", "test")), help="Samples of this split.")
 @click.option("--class", "class_name", help="Samples of this class, or with an object of it: name or number.")
 @click.option("--text", help="Samples with this in their key.")
 @click.option("--problem", metavar="KIND", help="Samples with a problem of this kind; `any` for any.")
@@ -242,7 +257,7 @@ def show(application: Application, folder: Path, statistics: bool) -> None:
 @_LIMIT
 @click.pass_obj
 def explore(application: Application, folder: Path, save: Path | None, offset: int, limit: int, **chosen: Any) -> None:
-    """Show samples of the dataset in FOLDER, page by page."""
+    """Show samples of DATASET, page by page."""
     found, names = _DATASETS.explore(str(folder), chosen, offset=offset, limit=limit)
     text = samples_text(found, names, by_problem=chosen["problem"] is not None)
     if save is not None:
@@ -252,20 +267,20 @@ def explore(application: Application, folder: Path, save: Path | None, offset: i
 
 
 @click.command(cls=Command)
-@_FOLDER
+@_DATASET_FOLDER
 @click.option("--kind", help="Only problems of this kind.")
 @_OFFSET
 @_LIMIT
 @click.pass_obj
 def problems(application: Application, folder: Path, kind: str | None, offset: int, limit: int) -> None:
-    """List the problems in the source of the dataset in FOLDER."""
+    """List the problems in the source of DATASET."""
     found = _DATASETS.problems(str(folder), kind, offset=offset, limit=limit)
     text = problems_text(found, _DATASETS.problem_counts(str(folder)), kind, offset)
     application.output.document([asdict(each) for each in found], text)
 
 
 @click.command(cls=Command)
-@_FOLDER
+@_DATASET_FOLDER
 @click.option("--verify", is_flag=True, help="Read every record, and compare every checksum.")
 @click.option(
     "--predictions",
@@ -281,13 +296,13 @@ def check(application: Application, folder: Path, verify: bool, predictions: Pat
 
 
 @click.command(cls=Command)
-@_FOLDER
-@click.option("--format", "format_name", required=True, help="Format to write.")
+@_DATASET_FOLDER
+@click.option("--format", "format_name", required=True, shell_complete=complete_format, help="Format to write.")
 @click.option("--out", required=True, metavar="FOLDER", type=click.Path(path_type=Path), help="New or empty folder.")
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help="Option of the format.")
 @click.pass_obj
 def export(application: Application, folder: Path, format_name: str, out: Path, options: tuple[str, ...]) -> None:
-    """Export the dataset in FOLDER in another format."""
+    """Export DATASET in another format."""
     report = _DATASETS.export(str(folder), format_name, out, format_options(options))
     counts = ", ".join(f"{split} {count}" for split, count in report.counts.items())
     lines = [f"{out}: {counts} samples as {report.format}", *(f"  note: {note}" for note in report.notes)]
@@ -298,13 +313,11 @@ def export(application: Application, folder: Path, format_name: str, out: Path, 
 
 
 @click.command(cls=Command)
-@_FOLDER
-@click.option(
-    "--differences", "other", metavar="FOLDER", type=click.Path(path_type=Path), help="Dataset to compare with."
-)
+@_DATASET_FOLDER
+@click.option("--differences", "other", metavar="DATASET", type=DATASET, help="Dataset to compare with.")
 @click.pass_obj
 def versions(application: Application, folder: Path, other: Path | None) -> None:
-    """Show the history of the dataset in FOLDER, newest first; or its differences from another one."""
+    """Show the history of DATASET, newest first; or its differences from another one."""
     if other is not None:
         found = asdict(dataset_versions.what_differs(folder, other))
         rows = [(name, str(count), ", ".join(found[name][:3])) for name, count in found["counts"].items()]

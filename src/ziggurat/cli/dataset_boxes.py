@@ -11,6 +11,7 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
+from ziggurat.cli.job_places import DATASET
 from ziggurat.cli.output import table
 from ziggurat.errors import DataError
 from ziggurat.workspace.box_corrections import BoxCorrections, ImageBoxes
@@ -19,7 +20,7 @@ from ziggurat.workspace.datasets import Datasets
 __all__ = ["boxes"]
 
 _BOXES: Final = BoxCorrections(Datasets())
-_FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+_FOLDER = click.argument("folder", metavar="DATASET", type=DATASET)
 _SAMPLE = click.argument("sample")
 _ON = click.option(
     "--on", type=click.IntRange(min=0), help="Number of the state that is changed, as `show` gives it; default: newest."
@@ -39,7 +40,7 @@ def boxes() -> None:
 @_SAMPLE
 @click.pass_obj
 def show(application: Application, folder: Path, sample: str) -> None:
-    """Show the boxes of SAMPLE (SPLIT/ROW or key) in FOLDER as they stand."""
+    """Show the boxes of SAMPLE (SPLIT/ROW or key) in DATASET as they stand."""
     _say(application, _BOXES.get(str(folder), sample))
 
 
@@ -85,7 +86,7 @@ def discard(application: Application, folder: Path, sample: str, on: int | None)
 @_FOLDER
 @click.pass_obj
 def list_(application: Application, folder: Path) -> None:
-    """List the images of FOLDER with corrected boxes that are not a version yet."""
+    """List the images of DATASET with corrected boxes that are not a version yet."""
     found = _BOXES.pending(str(folder))
     rows = [(f"{each.split}/{each.row}", each.key, each.changes, each.user) for each in found]
     text = table(rows, ("sample", "key", "changes", "user")) if rows else "No boxes are corrected."
@@ -101,7 +102,7 @@ def list_(application: Application, folder: Path) -> None:
 @click.option("--name", default="", help="Name of the new version; default: the same.")
 @click.pass_obj
 def version(application: Application, folder: Path, samples: tuple[str, ...], out: Path, name: str) -> None:
-    """Make a version of the corrected boxes of SAMPLEs of FOLDER, or of all."""
+    """Make a version of the corrected boxes of SAMPLEs of DATASET, or of all."""
     made = _BOXES.apply(str(folder), out, samples=samples, new_name=name)
     changes = [change for parent in made.parents for change in parent.changes]
     counts = {split: note.count for split, note in made.splits.items()}
@@ -126,7 +127,7 @@ def _content(file: Path) -> Any:
     if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
         raise DataError(
             f"`{file}` has no boxes: it is neither a list of objects nor an object with `objects`.",
-            advice="`ziggurat dataset boxes show FOLDER SAMPLE --json` shows the form.",
+            advice="`ziggurat dataset boxes show DATASET SAMPLE --json` shows the form.",
         )
     return content
 

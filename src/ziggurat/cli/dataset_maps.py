@@ -10,19 +10,26 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.job_requests import JobId, reaches_studio, studio_client
 from ziggurat.cli.output import table
+from ziggurat.cli.value_completion import complete_checkpoint
 
 __all__ = ["map_", "similar"]
 
 
 @click.command("map", cls=Command)
-@click.argument("dataset", metavar="DATASET", type=JobId())
+@click.argument("dataset", metavar="DATASET", type=JobId("dataset"))
 @click.option(
     "--features",
     type=click.Choice(["backbone", "model", "own"]),
     help="Of a backbone, a trained model, or the samples themselves; default: what fits the dataset.",
 )
-@click.option("--model", default="", metavar="ID", help="Training whose features are used.")
-@click.option("--checkpoint", default="", metavar="NAME", help="Of the model; default: the best, else the latest.")
+@click.option("--model", default="", metavar="JOB", type=JobId("train"), help="Training whose features are used.")
+@click.option(
+    "--checkpoint",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_checkpoint,
+    help="Of the model; default: the best, else the latest.",
+)
 @click.option("--tsne/--no-tsne", default=True, show_default=True, help="Place the samples by t-SNE as well.")
 @click.option("--perplexity", type=float, default=30.0, show_default=True, help="Neighbors that t-SNE keeps.")
 @click.option("--folds", type=click.IntRange(0, 20), default=5, show_default=True, help="For label errors; 0 for none.")
@@ -40,10 +47,17 @@ def map_(application: Application, dataset: str, features: str | None, **given: 
 
 
 @click.command(cls=Command)
-@click.argument("dataset", metavar="DATASET", type=JobId())
+@click.argument("dataset", metavar="DATASET", type=JobId("dataset"))
 @click.argument("sample")
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Number to show.")
-@click.option("--map", "map_id", default="", metavar="ID", help="Map whose features are used; default: the newest.")
+@click.option(
+    "--map",
+    "map_id",
+    default="",
+    metavar="JOB",
+    type=JobId("embed"),
+    help="Map whose features are used; default: the newest.",
+)
 @reaches_studio
 @click.pass_obj
 def similar(application: Application, dataset: str, sample: str, limit: int, map_id: str, **studio: Any) -> None:

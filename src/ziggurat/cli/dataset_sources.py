@@ -12,8 +12,10 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.job_folders import execute, open_workspace
+from ziggurat.cli.job_places import DATASET
 from ziggurat.cli.output import table
 from ziggurat.cli.spec import DatasetFlagsCommand
+from ziggurat.cli.value_completion import complete_format
 from ziggurat.errors import UsageError
 from ziggurat.specs import dataset_spec_from_flags, spec_json
 from ziggurat.workspace import datasets
@@ -62,7 +64,7 @@ def create(
     """Create a dataset from SOURCE: a folder, a file, an archive, or a URL.
 
     The format is guessed and shown where --format does not name it; a guess that is less than 50 % sure, or would drop
-    labels, is an error that lists the likely formats. `ziggurat resume FOLDER` goes on with one that was stopped.
+    labels, is an error that lists the likely formats. `ziggurat resume DATASET` goes on with one that was stopped.
     """
     is_strict = flags.pop("strict")
     shares = {name: flags.pop(name) for name in ("val_share", "test_share")}
@@ -86,15 +88,15 @@ def create(
 
 
 @click.command(cls=Command)
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DATASET", type=DATASET)
 @click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="Folder to create; default: a new one.")
 @click.option("--name", default="", help="Name of the new dataset; default: the same.")
 @click.option("--detach", is_flag=True, help="Run it in the background; `status` and `events` show its progress.")
 @click.pass_obj
 def again(application: Application, folder: Path, out: Path | None, name: str, detach: bool) -> int:
-    """Create the dataset in FOLDER again: the same source and spec, read by the rules of this release.
+    """Create DATASET again: the same source and spec, read by the rules of this release.
 
-    `ziggurat dataset check FOLDER` says what would be otherwise. The dataset in FOLDER stays, as its parent.
+    `ziggurat dataset check DATASET` says what would be otherwise. DATASET stays, as its parent.
     """
     spec = datasets.Datasets().again(str(folder))
     spec = spec.model_copy(update={"name": name or spec.name})
@@ -113,7 +115,13 @@ def guess(application: Application, source: str) -> None:
 
 @click.command(cls=Command)
 @click.argument("source")
-@click.option("--format", "format_name", metavar="NAME", help="Format of the source; guessed by default.")
+@click.option(
+    "--format",
+    "format_name",
+    metavar="NAME",
+    shell_complete=complete_format,
+    help="Format of the source; guessed by default.",
+)
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help="Option of the format.")
 @click.option("--set", "assignments", metavar="PATH=VALUE", multiple=True, help="Field of the dataset's spec.")
 @click.option("--samples", type=click.IntRange(0, 200), default=10, show_default=True, help="Number to show.")
@@ -141,7 +149,7 @@ def preview(
 
 
 @click.command(cls=Command)
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_format)
 @click.pass_obj
 def formats(application: Application, name: str | None) -> None:
     """List the formats that datasets are made from and written in, or the options of the format NAME."""
@@ -263,7 +271,7 @@ def samples_text(page: Page, class_names: Sequence[str], *, by_problem: bool) ->
     text = page_text(page, class_names)
     if page.total or not by_problem:
         return text
-    return f"{text}\nSamples that were left out are listed by: ziggurat dataset problems FOLDER"
+    return f"{text}\nSamples that were left out are listed by: ziggurat dataset problems DATASET"
 
 
 def _why(guess: Any) -> str:

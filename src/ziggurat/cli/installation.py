@@ -11,6 +11,7 @@ from ziggurat import __version__
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.output import table
+from ziggurat.cli.word_completion import complete_among
 from ziggurat.errors import UnknownNameError
 from ziggurat.plugins import GROUPS, available
 
@@ -25,7 +26,7 @@ def plugins() -> None:
 
 
 @plugins.command("list")
-@click.argument("groups", nargs=-1, metavar="[GROUP]...")
+@click.argument("groups", nargs=-1, metavar="[GROUP]...", shell_complete=complete_among(lambda: GROUPS))
 @click.pass_obj
 def plugins_list(application: Application, groups: tuple[str, ...]) -> None:
     """List what is installed, importing none of it. GROUP is backends, callbacks, monitors, …"""
@@ -36,7 +37,7 @@ def plugins_list(application: Application, groups: tuple[str, ...]) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("shell")
+@click.argument("shell", shell_complete=complete_among(lambda: _SHELLS))
 @click.pass_obj
 def completion(application: Application, shell: str) -> None:
     """Print the completion script for SHELL (bash, fish, zsh).

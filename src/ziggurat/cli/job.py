@@ -21,12 +21,19 @@ from ziggurat.cli.job_requests import (
     job_infer,
     job_predict,
     job_train,
-    known_better,
     reaches_studio,
     studio_client,
 )
 from ziggurat.cli.job_threshold import job_threshold
 from ziggurat.cli.output import Output, table
+from ziggurat.cli.value_completion import (
+    complete_checkpoint,
+    complete_condition,
+    complete_curve,
+    complete_of_jobs,
+    complete_sort,
+)
+from ziggurat.cli.word_completion import complete_among
 from ziggurat.entities import JOB_KINDS, JOB_STATES, RUN_KINDS
 from ziggurat.entities.arithmetic import NOT_RECORDED
 from ziggurat.entities.best_checkpoint import metric_text, metric_title, primary_metric
@@ -42,6 +49,14 @@ from ziggurat.workspace.job_query import JobQuery
 __all__ = ["job"]
 
 _NAME: Final = "learning_rate"
+_COMPLETIONS: Final = {
+    "kind": complete_among(lambda: JOB_KINDS),
+    "state": complete_among(lambda: JOB_STATES),
+    **{name: complete_of_jobs(name) for name in ("project", "group", "owner")},
+    "tag": complete_of_jobs("tags"),
+    "where": complete_condition,
+    "sort": complete_sort,
+}
 _ENDINGS = (".tar", ".tar.gz", ".tar.bz2", ".zip")
 _PAGE: Final = 200
 _ACTIONS: Final = {
@@ -99,7 +114,13 @@ def job_checkpoints(application: Application, job_id: str, **studio: Any) -> Non
 @click.command("download", cls=Command)
 @click.argument("job_id", metavar="JOB", type=JobId())
 @click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--checkpoint", metavar="NAME", default="", help="Only this checkpoint, such as best; default: all.")
+@click.option(
+    "--checkpoint",
+    metavar="NAME",
+    default="",
+    shell_complete=complete_checkpoint,
+    help="Only this checkpoint, such as best; default: all.",
+)
 @reaches_studio
 @click.pass_obj
 def job_download(application: Application, job_id: str, target: Path, checkpoint: str, **studio: Any) -> None:
@@ -127,7 +148,8 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
             continue
         repeats = field.default == []
         text = f"{field.description} Repeatable." if repeats else field.description
-        command = click.option(f"--{name}", multiple=repeats, help=text)(command)
+        complete = _COMPLETIONS.get(name)
+        command = click.option(f"--{name}", multiple=repeats, shell_complete=complete, help=text)(command)
     return command
 
 
@@ -279,7 +301,7 @@ def job_log(application: Application, job_id: str, whole: bool, **studio: Any) -
 
 @job.command("curve")
 @click.argument("job_id", metavar="JOB", type=JobId())
-@click.argument("tags", nargs=-1, metavar="[TAG]...")
+@click.argument("tags", nargs=-1, metavar="[TAG]...", shell_complete=complete_curve)
 @click.option("--since-step", type=int, default=-1, help="Only points after this step.")
 @click.option("--max-points", type=click.IntRange(min=2), default=2000, show_default=True, help="Of each curve.")
 @reaches_studio
@@ -307,8 +329,7 @@ def _for_each(
         try:
             done = act(job_id)
             application.output.line(done, f"{job_id} is {application.output.word(done['state'])} now.")
-        except JobError as found:
-            error = known_better(found, client)
+        except JobError as error:
             code = error.exit_code
             application.output.line(error.as_dict() | {"id": job_id}, f"{job_id}: {error}")
     return code

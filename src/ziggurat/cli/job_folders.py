@@ -14,10 +14,13 @@ import psutil
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
+from ziggurat.cli.job_places import JOB, JOB_OR_FILE
 from ziggurat.cli.output import Output, table
 from ziggurat.cli.spec import SpecFlagsCommand, note_former_names
 from ziggurat.cli.training import lacks_network, local_recipe, test_batch_text, with_fine_tuning, with_recipe
+from ziggurat.cli.value_completion import complete_checkpoint
 from ziggurat.cli.weights import average, is_job, show_differences, show_weights, strip
+from ziggurat.cli.word_completion import complete_among
 from ziggurat.entities import EXIT_DONE, RUN_KINDS
 from ziggurat.entities.arithmetic import NOT_RECORDED
 from ziggurat.entities.jobs import DIVERGED
@@ -34,11 +37,12 @@ from ziggurat.zoo.backends import with_backend
 
 __all__ = ["checkpoint", "events", "execute", "open_workspace", "resume", "status", "status_text", "stop", "train"]
 
-_FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+_FOLDER = click.argument("folder", metavar="JOB", type=JOB)
+_JOB_OR_FILE = click.argument("folder", metavar="JOB", type=JOB_OR_FILE)
 _DETACH = click.option(
     "--detach", is_flag=True, help="Run it in the background; `status` and `events` show its progress."
 )
-_NAME = click.argument("name", default="latest")
+_NAME = click.argument("name", default="latest", shell_complete=complete_checkpoint)
 
 
 def open_workspace(application: Application) -> Workspace[JobFolders]:
@@ -119,7 +123,7 @@ def _test_batch(application: Application, spec: TrainSpec) -> int:
 @_DETACH
 @click.pass_obj
 def resume(application: Application, folder: Path, detach: bool) -> int:
-    """Resume the job in FOLDER from its newest checkpoint."""
+    """Resume JOB from its newest checkpoint."""
     return execute(application, folder, detach=detach)
 
 
@@ -131,7 +135,7 @@ def resume(application: Application, folder: Path, detach: bool) -> int:
 )
 @click.pass_obj
 def stop(application: Application, folder: Path, reason: str, now: bool) -> None:
-    """Stop the job in FOLDER after saving a checkpoint; it can be resumed.
+    """Stop JOB after saving a checkpoint; it can be resumed.
 
     A studio ends by force a worker that does not end; without one, call it again with --now.
     """
@@ -161,10 +165,10 @@ def execute(application: Application, folder: Path, *, detach: bool = False) -> 
 
 
 @click.command(cls=Command)
-@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FOLDER...")
+@click.argument("folders", nargs=-1, required=True, type=JOB, metavar="JOB...")
 @click.pass_obj
 def status(application: Application, folders: tuple[Path, ...]) -> None:
-    """Show the status of the jobs in FOLDERs; with --json, one line each."""
+    """Show the status of JOBs; with --json, one line each."""
     jobs, output = open_workspace(application).jobs, application.output
     for folder in folders:
         found = jobs.get(str(folder))
@@ -172,13 +176,20 @@ def status(application: Application, folders: tuple[Path, ...]) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("folder", type=click.Path(path_type=Path))
+@_FOLDER
 @click.option("--follow", is_flag=True, help="Follow until the job ends.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type, such as scalar; repeatable.")
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    metavar="TYPE",
+    shell_complete=complete_among(lambda: EVENT_TYPES),
+    help="Only this type, such as scalar; repeatable.",
+)
 @click.option("--tag", "tags", multiple=True, help="Only this metric; repeatable.")
 @click.pass_obj
 def events(application: Application, folder: Path, follow: bool, types: tuple[str, ...], tags: tuple[str, ...]) -> None:
-    """Show the events of the job in FOLDER; with --json, the lines of its events.jsonl."""
+    """Show the events of JOB; with --json, the lines of its events.jsonl."""
     for name in types:
         if name not in EVENT_TYPES:
             raise UnknownNameError("type of event", name, EVENT_TYPES)
@@ -206,10 +217,10 @@ checkpoint.add_command(average)
 
 
 @checkpoint.command("list")
-@_FOLDER
+@_JOB_OR_FILE
 @click.pass_obj
 def checkpoint_list(application: Application, folder: Path) -> None:
-    """List the checkpoints of the job in FOLDER, oldest first; of a file of weights, its arrays."""
+    """List the checkpoints of JOB, oldest first; of a file of weights, its arrays."""
     if not is_job(folder):
         show_weights(application, folder)
         return
@@ -220,7 +231,7 @@ def checkpoint_list(application: Application, folder: Path) -> None:
 
 
 @checkpoint.command()
-@_FOLDER
+@_JOB_OR_FILE
 @_NAME
 @click.pass_obj
 def show(application: Application, folder: Path, name: str) -> None:
@@ -233,18 +244,18 @@ def show(application: Application, folder: Path, name: str) -> None:
 
 
 @checkpoint.command()
-@_FOLDER
-@click.argument("first")
-@click.argument("second", default="latest")
+@_JOB_OR_FILE
+@click.argument("first", shell_complete=complete_checkpoint)
+@click.argument("second", default="latest", shell_complete=complete_checkpoint)
 @click.option(
     "--other",
-    metavar="FOLDER",
-    type=click.Path(path_type=Path),
+    metavar="JOB",
+    type=JOB,
     help="Job of the second checkpoint; default: the same job.",
 )
 @click.pass_obj
 def diff(application: Application, folder: Path, first: str, second: str, other: Path | None) -> None:
-    """Compare the arrays of two checkpoints of the job in FOLDER, or of the two files FOLDER and FIRST."""
+    """Compare the arrays of two checkpoints of JOB, or of the two files JOB and FIRST."""
     if not is_job(folder):
         show_differences(application, folder, Path(first))
         return
@@ -255,8 +266,8 @@ def diff(application: Application, folder: Path, first: str, second: str, other:
 
 
 @checkpoint.command()
-@_FOLDER
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@_JOB_OR_FILE
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_checkpoint)
 @click.pass_obj
 def remove(application: Application, folder: Path, names: tuple[str, ...]) -> None:
     """Remove checkpoints of a job that is not running."""

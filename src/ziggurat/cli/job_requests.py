@@ -9,7 +9,6 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ from ziggurat.cli.models import prediction_text
 from ziggurat.cli.output import table
 from ziggurat.cli.spec import DatasetFlagsCommand, SpecFlagsCommand, note_former_names
 from ziggurat.cli.training import lacks_network, studio_recipe, test_batch_text, with_fine_tuning, with_recipe
-from ziggurat.cli.value_completion import complete_job
+from ziggurat.cli.value_completion import complete_checkpoint, complete_job, complete_of_jobs
 from ziggurat.errors import (
     DataError,
     JobError,
@@ -32,7 +31,6 @@ from ziggurat.errors import (
     StorageError,
     UsageError,
     ZigguratError,
-    nearest_names,
 )
 from ziggurat.specs import FileNetwork, Spec, dataset_spec_from_flags, read_content, spec_from_flags
 from ziggurat.workspace.server_process import running_server
@@ -45,7 +43,6 @@ __all__ = [
     "job_infer",
     "job_predict",
     "job_train",
-    "known_better",
     "reaches_studio",
     "studio_client",
 ]
@@ -54,30 +51,34 @@ _SHOWN_NOTES: Final = 20
 _ID: Final = re.compile(r"[^/\x00-\x1f]*[^/.\x00-\x1f][^/\x00-\x1f]*")
 """An id or a name; with a slash, or of dots alone, it would be another place in the REST API."""
 
-_LOOKED_AT: Final = 2000
-"""Jobs among which the one that was meant is looked for, newest first."""
-
 
 class JobId(click.ParamType):
-    """An id or the name of a job."""
+    """An id or the name of a job.
+
+    Args:
+        kind: of the jobs that a shell completes; empty for all.
+    """
 
     name = "id"
+
+    def __init__(self, kind: str = "") -> None:
+        self._kind = kind
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the text.
 
         Raises:
-            JobError: where it cannot be one.
+            JobError: if it cannot be one.
         """
-        if not _ID.fullmatch(value):
-            raise MissingJobError(
-                f"{value!r} is not the id or name of a job.", advice="List them with: ziggurat job list"
-            )
+        if value and not _ID.fullmatch(value):
+            hint = "If its name has a slash, give its id. " if "/" in value else ""
+            advice = f"{hint}List them with: ziggurat job list"
+            raise MissingJobError(f"{value!r} is not the id or name of a job.", advice=advice)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the newest jobs that begin with a text."""
-        return complete_job(ctx, param, incomplete)
+        return complete_job(ctx, incomplete, self._kind)
 
 
 def reaches_studio(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,27 +109,7 @@ def studio_client(application: Application, studio: dict[str, Any]) -> Iterator[
     address = server or _address(application)
     secret = _secret(file) if file else token or application.settings.token_for(address)
     with studio_module("ziggurat.client").Client(address, secret) as client:
-        try:
-            yield client
-        except JobError as error:
-            raise known_better(error, client) from None
-
-
-def known_better(error: JobError, client: Any) -> JobError:
-    """Return the error of a job that is not there with what may have been meant; any other one as it is."""
-    asked = error.details.get("job")
-    if error.details.get("status") != 404 or not isinstance(asked, str):
-        return error
-    try:
-        jobs = list(islice(client.jobs(limit=1000), _LOOKED_AT))
-    except ZigguratError:  # what is said of the job counts more
-        return error
-    names = {each["id"]: each["name"] for each in jobs}
-    near = nearest_names(asked, [*names, *names.values()])
-    meant = [job_id for job_id, name in names.items() if job_id in near or name in near]
-    shown = " or ".join(f"`{each}` ({names[each]})" for each in meant[:3])
-    advice = f"Did you mean {shown}?" if shown else "List them with: ziggurat job list"
-    return JobError(error.rule, received=error.received, advice=advice, details={**error.details, "nearest": meant[:3]})
+        yield client
 
 
 def _address(application: Application) -> str:
@@ -159,6 +140,7 @@ _CHECKPOINT = click.option(
     "--checkpoint",
     metavar="NAME",
     default="",
+    shell_complete=complete_checkpoint,
     help="Checkpoint, such as best or latest; default: the best, else the latest.",
 )
 _WAIT = click.option("--wait", is_flag=True, help="Wait until it is done, and show the result.")
@@ -169,8 +151,20 @@ def _says_what_it_is_for(command: Any) -> Any:
     for option in (
         click.option("--priority", type=int, help="Higher starts earlier; default 0."),
         click.option("--notes", metavar="TEXT", help="Free text."),
-        click.option("--tag", "tags", multiple=True, metavar="WORD", help="Tag; repeatable."),
-        click.option("--project", metavar="NAME", help="Project that it belongs to."),
+        click.option(
+            "--tag",
+            "tags",
+            multiple=True,
+            metavar="WORD",
+            shell_complete=complete_of_jobs("tags"),
+            help="Tag; repeatable.",
+        ),
+        click.option(
+            "--project",
+            metavar="NAME",
+            shell_complete=complete_of_jobs("project"),
+            help="Project that it belongs to.",
+        ),
     ):
         command = option(command)
     return command
@@ -206,9 +200,11 @@ def job_dataset(
 
 @click.command("train", cls=SpecFlagsCommand)
 @click.argument("spec", required=False, type=click.Path(path_type=Path))
-@click.option("--dataset", metavar="JOB", type=JobId(), help="Dataset of the studio; the job waits for it.")
-@click.option("--model", metavar="JOB", type=JobId(), help="Job of the studio for the initial weights.")
-@click.option("--checkpoint", metavar="NAME", help="Checkpoint of that job: a name, best or latest.")
+@click.option("--dataset", metavar="JOB", type=JobId("dataset"), help="Dataset of the studio; the job waits for it.")
+@click.option("--model", metavar="JOB", type=JobId("train"), help="Job of the studio for the initial weights.")
+@click.option(
+    "--checkpoint", metavar="NAME", shell_complete=complete_checkpoint, help="Of that job: a name, best or latest."
+)
 @click.option("--recipe", is_flag=True, help="Use the recommended recipe of the dataset in all that is not given.")
 @click.option("--fine-tune", is_flag=True, help="Use the preset for pretrained models in all that is not given.")
 @click.option("--test-batch", is_flag=True, help="Measure time, memory and learning rates in some steps, and exit.")
@@ -275,7 +271,7 @@ def _try_batch(application: Application, client: Any, values: Mapping[str, Any],
 
 
 @click.command("evaluate", cls=Command)
-@click.argument("model_id", metavar="MODEL", type=JobId())
+@click.argument("model_id", metavar="MODEL", type=JobId("train"))
 @click.option(
     "--split", type=click.Choice(["train", "val", "test"]), default="val", show_default=True, help="Of its data."
 )
@@ -293,7 +289,7 @@ def job_evaluate(
 
 
 @click.command("infer", cls=Command)
-@click.argument("model_id", metavar="MODEL", type=JobId())
+@click.argument("model_id", metavar="MODEL", type=JobId("train"))
 @click.argument("source")
 @click.option("--image-folder", metavar="FOLDER", default="", help="Base folder of relative paths in a list.")
 @click.option("--top", type=click.IntRange(1, 5), default=5, show_default=True, help="Classes kept of each image.")
@@ -332,6 +328,7 @@ def job_infer(
     "--checkpoint",
     metavar="NAME",
     default="",
+    shell_complete=complete_checkpoint,
     help="Checkpoint, such as best or latest; default: the best, else the latest.",
 )
 @click.option(

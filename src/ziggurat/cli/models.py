@@ -11,7 +11,10 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, OpenGroup
 from ziggurat.cli.job_folders import open_workspace
+from ziggurat.cli.job_places import JOB
 from ziggurat.cli.output import table
+from ziggurat.cli.value_completion import complete_checkpoint, complete_framework
+from ziggurat.cli.word_completion import complete_among, complete_in_workspace
 from ziggurat.errors import DataError, UsageError
 from ziggurat.plugins import PluginCatalogue
 from ziggurat.serving.manifest import check_export
@@ -21,17 +24,24 @@ from ziggurat.zoo.backends import AUTO
 __all__ = ["evaluate", "export", "model", "predict", "prediction_text"]
 
 _MATRIX_CLASSES: Final = 20
+_COMPLETE_MODEL: Final = complete_in_workspace(lambda root: ModelVersions(root).names())
+_EXPORTS: Final = ("checkpoint", "pb", "savedmodel", "onnx", "tflite", "pt2", "safetensors")
 _SHOWN_VALUES: Final = 10
 _COUNTS: Final = ("step", "epoch", "samples", "skipped", "test_openings", "openings", "count", "threshold")
-_FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+_FOLDER = click.argument("folder", metavar="JOB", type=JOB)
 _CHECKPOINT = click.option(
     "--checkpoint",
     metavar="NAME",
+    shell_complete=complete_checkpoint,
     help="Checkpoint, such as step-00000042, best or latest; default: the best, else the latest.",
 )
 _MODEL = click.argument("file", type=click.Path(path_type=Path))
 _FRAMEWORK = click.option(
-    "--framework", default=AUTO, show_default=True, help="Backend that opens it; auto: told by the file."
+    "--framework",
+    default=AUTO,
+    show_default=True,
+    shell_complete=complete_framework,
+    help="Backend that opens it; auto: told by the file.",
 )
 
 
@@ -43,14 +53,20 @@ def _time_limit(default_s: float | None) -> Any:
 
 @click.command(cls=Command)
 @_FOLDER
-@click.option("--split", default="val", show_default=True, help="val, test or train.")
+@click.option(
+    "--split",
+    default="val",
+    shell_complete=complete_among(lambda: ("train", "val", "test")),
+    show_default=True,
+    help="val, test or train.",
+)
 @_CHECKPOINT
 @_time_limit(None)
 @click.pass_obj
 def evaluate(
     application: Application, folder: Path, split: str, checkpoint: str | None, time_limit: float | None
 ) -> None:
-    """Test the network of the job in FOLDER on every sample of a split."""
+    """Test the network of JOB on every sample of a split."""
     tasks = open_workspace(application).tasks
     found = tasks.evaluate(folder, split=split, checkpoint=checkpoint, time_limit_s=time_limit)
     application.output.document(found, _evaluation_text(found))
@@ -89,7 +105,7 @@ def predict(
     time_limit: float | None,
     **given: Any,
 ) -> int:
-    """Predict for FILEs with the model of the job in FOLDER.
+    """Predict for FILEs with the model of JOB.
 
     FILEs are images, or short videos, of which up to 100 frames are taken; of a model for tables CSV or JSON files,
     each row of which is predicted for; of a model for texts files with a text in each line. A file that cannot be read
@@ -133,6 +149,7 @@ def _named_numbers(text: str) -> tuple[str, list[float]]:
     "export_format",
     required=True,
     metavar="NAME",
+    shell_complete=complete_among(lambda: _EXPORTS),
     help="TensorFlow: checkpoint, pb, savedmodel, onnx or tflite; PyTorch: pt2, onnx or safetensors.",
 )
 @click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), help="New folder; default: JOB-FORMAT here.")
@@ -155,7 +172,7 @@ def export(
     checkpoint: str | None,
     time_limit: float | None,
 ) -> int:
-    """Write the network of the job in FOLDER for other programs, and prove on real samples that it gives the same.
+    """Write the network of JOB for other programs, and prove on real samples that it gives the same.
 
     The folder gets the model, its parity report, a model card, and a predict.py that needs no Ziggurat. The exit code
     is 1 where the exported model does not give the same.
@@ -192,7 +209,7 @@ def inspect(application: Application, file: Path, framework: str, time_limit: fl
 
 
 @model.command("add")
-@click.argument("name")
+@click.argument("name", shell_complete=_COMPLETE_MODEL)
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--alias", metavar="ALIAS", help="Name of this version, such as candidate; the first is the champion.")
 @click.pass_obj
@@ -209,7 +226,7 @@ def add_version(application: Application, name: str, folder: Path, alias: str | 
 
 
 @model.command("versions")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=_COMPLETE_MODEL)
 @click.pass_obj
 def list_versions(application: Application, name: str | None) -> None:
     """List the versions of the model NAME with their aliases, or of all models of the workspace."""
@@ -220,8 +237,8 @@ def list_versions(application: Application, name: str | None) -> None:
 
 
 @model.command("alias")
-@click.argument("name")
-@click.argument("alias")
+@click.argument("name", shell_complete=_COMPLETE_MODEL)
+@click.argument("alias", shell_complete=complete_among(lambda: ("champion", "candidate")))
 @click.argument("version", type=click.IntRange(min=1), required=False)
 @click.pass_obj
 def set_alias(application: Application, name: str, alias: str, version: int | None) -> None:

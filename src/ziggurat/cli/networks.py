@@ -14,8 +14,10 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.job_folders import open_workspace
 from ziggurat.cli.output import table
-from ziggurat.cli.value_completion import complete_network
+from ziggurat.cli.value_completion import complete_data, complete_framework, complete_network
+from ziggurat.cli.word_completion import complete_among
 from ziggurat.errors import ConfigurationError, NetworkCodeError, UsageError
+from ziggurat.plugins import available
 from ziggurat.specs import FileNetwork
 from ziggurat.workspace.network_checks import check_network
 from ziggurat.zoo.backends import AUTO, file_backend
@@ -24,7 +26,11 @@ __all__ = ["debug", "graph", "network"]
 
 _NETWORK = click.argument("network", metavar="NETWORK", shell_complete=complete_network)
 _FRAMEWORK = click.option(
-    "--framework", default=AUTO, show_default=True, help="Backend that the network is for; auto: told by the file."
+    "--framework",
+    default=AUTO,
+    show_default=True,
+    shell_complete=complete_framework,
+    help="Backend that the network is for; auto: told by the file.",
 )
 _TIME_LIMIT = click.option(
     "--time-limit", metavar="S", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True,
@@ -34,7 +40,9 @@ _TIME_LIMIT = click.option(
 
 @click.command(cls=Command)
 @_NETWORK
-@click.option("--data", default="digits", show_default=True, help="Dataset or folder of the batch.")
+@click.option(
+    "--data", default="digits", show_default=True, shell_complete=complete_data, help="Dataset or folder of the batch."
+)
 @click.option("--batch-size", metavar="N", type=click.IntRange(min=1), default=16, show_default=True, help="Samples.")
 @_FRAMEWORK
 @_TIME_LIMIT
@@ -62,7 +70,12 @@ def debug(
     metavar="HxWxC|N",
     help="Image size, or numbers of a row or text; default: that of the network, or 28x28x1.",
 )
-@click.option("--task", metavar="NAME", help="What it learns; default: what the network declares, or classification.")
+@click.option(
+    "--task",
+    metavar="NAME",
+    shell_complete=complete_among(lambda: [each.name for each in available("tasks")]),
+    help="What it learns; default: what the network declares, or classification.",
+)
 @click.option("--classes", metavar="N", type=click.IntRange(min=1), help="Number of classes; default 10.")
 @click.option("--operations", is_flag=True, help="Also list every operation (always in JSON).")
 @click.option(

@@ -11,6 +11,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.job_requests import reaches_studio, studio_client
 from ziggurat.cli.output import table
+from ziggurat.cli.word_completion import complete_among
 from ziggurat.errors import UsageError
 from ziggurat.operations import OPERATIONS, find_operation
 
@@ -18,7 +19,7 @@ __all__ = ["call"]
 
 
 @click.command(cls=Command)
-@click.argument("operation", required=False)
+@click.argument("operation", required=False, shell_complete=complete_among(lambda: OPERATIONS))
 @click.argument("fields", nargs=-1, metavar="[FIELD=TEXT | FIELD:=JSON]...")
 @reaches_studio
 @click.pass_obj

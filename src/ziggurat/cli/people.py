@@ -14,6 +14,7 @@ from ziggurat.cli.application import Application, studio_module
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.output import table
 from ziggurat.cli.server import chosen_database, database_option
+from ziggurat.cli.word_completion import complete_among
 from ziggurat.entities import ROLES, SCOPES
 from ziggurat.errors import UnknownNameError, UsageError
 from ziggurat.formatting import as_time
@@ -35,7 +36,13 @@ def user() -> None:
 
 @user.command("add")
 @click.argument("name")
-@click.option("--role", default="trainer", show_default=True, help="viewer, trainer or admin; the first is an admin.")
+@click.option(
+    "--role",
+    default="trainer",
+    show_default=True,
+    shell_complete=complete_among(lambda: ROLES),
+    help="viewer, trainer or admin; the first is an admin.",
+)
 @click.option("--no-password", is_flag=True, help="Allow login by token only.")
 @_password_option
 @database_option
@@ -67,7 +74,7 @@ def user_list(application: Application, database: str | None) -> None:
 
 @user.command("role")
 @click.argument("name")
-@click.argument("role")
+@click.argument("role", shell_complete=complete_among(lambda: ROLES))
 @database_option
 @click.pass_obj
 def user_role(application: Application, name: str, role: str, database: str | None) -> None:
@@ -112,7 +119,13 @@ def token() -> None:
 @token.command("create")
 @click.argument("name")
 @click.option("--user", "user_name", required=True, metavar="USER", help="User; the user's role limits the token.")
-@click.option("--scope", default="write", show_default=True, help="Scope: read, write or admin.")
+@click.option(
+    "--scope",
+    default="write",
+    show_default=True,
+    shell_complete=complete_among(lambda: SCOPES),
+    help="Scope: read, write or admin.",
+)
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Lifetime in days; default: unlimited.")
 @database_option
 @click.pass_obj

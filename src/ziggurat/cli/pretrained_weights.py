@@ -14,15 +14,20 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Group
 from ziggurat.cli.job_folders import open_workspace
 from ziggurat.cli.output import table
+from ziggurat.cli.value_completion import complete_network
+from ziggurat.cli.word_completion import complete_among, complete_in_workspace
 from ziggurat.entities.pretrained_weights import PretrainedWeights, preprocessing_text
 from ziggurat.errors import UsageError
 from ziggurat.formatting import as_bytes, as_count, as_time
+from ziggurat.layout import WEIGHTS_FOLDER
 from ziggurat.workspace.weights import NewWeights, Weights, class_names_of, preprocessing_of
-from ziggurat.zoo.public_weights import PublicWeights
+from ziggurat.zoo.public_weights import PUBLIC_WEIGHTS, PublicWeights
+from ziggurat.zoo.weights_folder import WeightsFolder
 
 __all__ = ["weights"]
 
-_NAME = click.argument("name")
+_COMPLETE = complete_in_workspace(lambda root: [each.name for each in WeightsFolder(root / WEIGHTS_FOLDER).all()])
+_NAME = click.argument("name", shell_complete=_COMPLETE)
 _SHOWN_CLASSES: Final = 10
 _STEPS: Final = 10
 """A download says so often how far it is."""
@@ -80,7 +85,8 @@ def _described(command: Callable[..., Any]) -> Callable[..., Any]:
             ("color", "ORDER", "RGB, BGR or GRAY."),
         )
     ):
-        command = click.option(f"--{name}", metavar=metavar, default="", help=text)(command)
+        complete = complete_network if name == "network" else None
+        command = click.option(f"--{name}", metavar=metavar, default="", shell_complete=complete, help=text)(command)
     return command
 
 
@@ -102,7 +108,7 @@ def weights_add(application: Application, file: Path, classes: Path | None, **sa
 
 
 @weights.command("download")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_among(lambda: [each.name for each in PUBLIC_WEIGHTS]))
 @click.pass_obj
 def weights_download(application: Application, name: str | None) -> None:
     """Download public weights by NAME, check them, and add them; without NAME, list what there is.

@@ -16,16 +16,19 @@ import click
 
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
+from ziggurat.cli.word_completion import complete_in_workspace
 from ziggurat.errors import MissingDependencyError, UsageError
 from ziggurat.serving.manifest import public_key_of
+from ziggurat.serving.versions import ModelVersions
 
 __all__ = ["serve"]
 
 _MIB = 1 << 20
+_COMPLETE = complete_in_workspace(lambda root: ModelVersions(root).names())
 
 
 @click.command(cls=Command)
-@click.argument("models", nargs=-1, required=True, metavar="MODEL[:ALIAS]|FOLDER...")
+@click.argument("models", nargs=-1, required=True, metavar="MODEL[:ALIAS]|FOLDER...", shell_complete=_COMPLETE)
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", metavar="N", type=click.IntRange(0, 65535), default=8600, show_default=True, help="0: any.")
 @click.option(

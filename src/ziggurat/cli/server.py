@@ -19,6 +19,7 @@ from ziggurat.atomic import private_files
 from ziggurat.cli.application import Application, studio_module
 from ziggurat.cli.commands import Command
 from ziggurat.cli.job_folders import status as job_status
+from ziggurat.cli.job_places import JOB
 from ziggurat.cli.output import Output
 from ziggurat.errors import UsageError
 from ziggurat.formatting import as_bytes, as_time
@@ -175,12 +176,12 @@ def down(application: Application) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
+@click.argument("folders", nargs=-1, type=JOB, metavar="[JOB]...")
 @_workspace_option
 @database_option
 @click.pass_context
 def status(context: click.Context, folders: tuple[Path, ...], database: str | None) -> None:
-    """Show the status of the studio or, with FOLDERs, of the jobs there; with --json, one line each."""
+    """Show the status of the studio or, with JOBs, of those; with --json, one line each."""
     if folders:
         context.invoke(job_status, folders=folders)
         return

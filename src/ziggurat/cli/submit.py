@@ -10,6 +10,7 @@ import click
 from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command
 from ziggurat.cli.job_requests import reaches_studio, studio_client
+from ziggurat.cli.value_completion import complete_of_jobs
 from ziggurat.errors import UsageError
 from ziggurat.workspace.programs import check_program, program_at
 
@@ -60,8 +61,12 @@ class SubmitCommand(Command):
 @click.option("--memory-gb", type=click.FloatRange(0), default=0.0, help="Memory that it needs; default: unknown.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Of random numbers and data; default 0.")
 @click.option("--capture", metavar="NAMES", default="", help="Packages to stand in for if absent: wandb,mlflow.")
-@click.option("--project", metavar="NAME", help="Project that it belongs to.")
-@click.option("--tag", "tags", multiple=True, metavar="WORD", help="Tag; repeatable.")
+@click.option(
+    "--project", metavar="NAME", shell_complete=complete_of_jobs("project"), help="Project that it belongs to."
+)
+@click.option(
+    "--tag", "tags", multiple=True, metavar="WORD", shell_complete=complete_of_jobs("tags"), help="Tag; repeatable."
+)
 @click.option("--notes", metavar="TEXT", help="Free text.")
 @click.option("--priority", type=int, help="Higher starts earlier; default 0.")
 @click.option("--wait", is_flag=True, help="Wait until it has ended; exit code 0 only where it is done.")

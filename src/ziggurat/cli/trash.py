@@ -12,7 +12,7 @@ from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.job_requests import reaches_studio, studio_client
 from ziggurat.cli.output import table
 from ziggurat.errors import MissingEntryError, UsageError, ZigguratError
-from ziggurat.formatting import as_ago, as_bytes, as_job_kind
+from ziggurat.formatting import as_ago, as_bytes, as_job_kind, plural
 
 __all__ = ["restore", "trash"]
 
@@ -42,14 +42,11 @@ def trash_list(application: Application, **studio: Any) -> None:
 
 
 @trash.command("delete")
-@click.argument("items", nargs=-1, metavar="[ITEM]...")
-@click.option("--all", "is_all", is_flag=True, help="Everything that is in the trash.")
+@_ITEMS
 @reaches_studio
 @click.pass_obj
-def trash_delete(application: Application, items: tuple[str, ...], is_all: bool, **studio: Any) -> int:
+def trash_delete(application: Application, items: tuple[str, ...], **studio: Any) -> int:
     """Remove each ITEM (id, or name) of the trash from the disk now. Exit code 10 if that failed for one of them."""
-    if is_all == bool(items):
-        raise UsageError("Neither ITEM nor `--all` is given." if not is_all else "Both ITEM and `--all` are given.")
     with studio_client(application, studio) as client:
         actions: Mapping[str, Callable[[str], Any]] = {
             "weights": lambda item_id: client.weights.remove(item_id, forever=True),
@@ -58,9 +55,19 @@ def trash_delete(application: Application, items: tuple[str, ...], is_all: bool,
             "preset": lambda item_id: client.saved.delete("preset", item_id, forever=True),
         }
         jobs = lambda item_id: client.delete(item_id, forever=True)  # noqa: E731
-        deleted = client.trash()
-        chosen = [each["id"] for each in deleted] if is_all else items
-        return _for_each(application, deleted, chosen, lambda kind: actions.get(kind, jobs), "removed from the disk")
+        return _for_each(
+            application, client.trash(), items, lambda kind: actions.get(kind, jobs), "removed from the disk"
+        )
+
+
+@trash.command("empty")
+@reaches_studio
+@click.pass_obj
+def trash_empty(application: Application, **studio: Any) -> None:
+    """Remove everything in the trash from the disk now."""
+    with studio_client(application, studio) as client:
+        removed = client.empty_trash()
+    application.output.document({"removed": removed}, f"{plural(len(removed), 'item')} removed from the disk.")
 
 
 @click.command(cls=Command)

@@ -180,6 +180,10 @@ class Client:
         """Return the predictions for a few validation samples after each validation: ``samples`` and ``records``."""
         return self._connection.ask("GET", f"/jobs/{job_id}/sample-predictions")
 
+    def last_batches(self, job_id: str) -> dict[str, Any]:
+        """Return the last ``steps`` before a loss became NaN or infinite, and the ``rows`` of the last batch."""
+        return self._connection.ask("GET", f"/jobs/{job_id}/last-batches")
+
     def timeline(self, job_id: str) -> list[dict[str, Any]]:
         """Return the events of a training, the oldest first; those with a number are the flags on the charts."""
         return self._connection.ask("GET", f"/jobs/{job_id}/timeline")
@@ -249,6 +253,10 @@ class Client:
         (``datasets.restore_upload``), ``view`` and ``preset`` (``saved.restore``).
         """
         return self._connection.ask("GET", "/trash")
+
+    def empty_trash(self) -> list[str]:
+        """Remove everything that was deleted from the disk now; return the ids. Views of others stay."""
+        return self._connection.ask("DELETE", "/trash")
 
     def reorder(self, job_id: str, before: str | None = None) -> list[dict[str, Any]]:
         """Place a job of the queue before another one, or last; return the beginning of the queue."""

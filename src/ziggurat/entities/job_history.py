@@ -1,6 +1,6 @@
 """The one fold of a job's events: attempt, step, epoch, checkpoints, divergence, and what a resume takes back.
 
-``ziggurat status FOLDER`` folds all events of a file; the store folds each new batch onto what it has stored.
+``ziggurat status JOB`` folds all events of a file; the store folds each new batch onto what it has stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Deletion of jobs: into the trash, back out of it, and off the disk. What is in it: ``ziggurat.jobs.trash``."""
+"""Deletion of jobs: into the trash, back out of it, and off the disk. What is in it: ``ziggurat.entities.trash``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from ziggurat.entities import ENDED_STATES, Job
+from ziggurat.entities.trash import Discarded, Trash
 from ziggurat.errors import JobError, MissingJobError, ZigguratError
 from ziggurat.jobs.disk import Retention, apply_retention, what_to_empty
 from ziggurat.jobs.job_file import close_attempt
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.reasons import job_text
 from ziggurat.jobs.state_machine import JobTransitions, next_state
-from ziggurat.jobs.trash import Discarded, Trash
 from ziggurat.jobs.worker_monitor import WorkerMonitor
 from ziggurat.layout import JobFolder, lies_in
 

@@ -19,6 +19,7 @@ from typing import Final
 from ziggurat.atomic import ProcessLock, storage_errors
 from ziggurat.entities import Job, JobChange, NewJob, NodeResources, read_heartbeat
 from ziggurat.entities.names import check_job_texts
+from ziggurat.entities.trash import Discarded
 from ziggurat.errors import JobError, ZigguratError
 from ziggurat.jobs.disk import Retention
 from ziggurat.jobs.dispatcher import Dispatcher
@@ -31,7 +32,6 @@ from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.pubsub import EventBus
 from ziggurat.jobs.removal import Removal
 from ziggurat.jobs.state_machine import JobTransitions
-from ziggurat.jobs.trash import Discarded
 from ziggurat.jobs.worker_monitor import WorkerMonitor
 from ziggurat.layout import JobFolder
 

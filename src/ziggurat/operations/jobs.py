@@ -14,6 +14,7 @@ __all__ = [
     "act",
     "change_job",
     "delete_job",
+    "empty_trash",
     "pause_job",
     "remove_checkpoint",
     "reorder_job",
@@ -98,6 +99,16 @@ def restore_job(call: Call, job_id: str) -> Job:
     job = call.studio.deleted.restore(job_id)
     call.note(job.id)
     return job
+
+
+@use_case("trash.empty")
+def empty_trash(call: Call) -> list[str]:
+    """Remove everything that was deleted from the disk now, and return the ids; of saved items, only those of the user
+    who asks.
+    """
+    removed = call.studio.deleted.empty(call.who.name)
+    call.note(count=len(removed), ids=removed[:_NAMED_IDS])
+    return removed
 
 
 @use_case("job.stop")

@@ -113,6 +113,7 @@ _LISTED: Final = (
     Operation("job.change", "PATCH /jobs/{job_id}", "change"),
     Operation("job.delete", "DELETE /jobs/{job_id}", "delete", "job delete"),
     Operation("job.restore", "POST /trash/{job_id}/restore", "restore", "job restore"),
+    Operation("trash.empty", "DELETE /trash", "empty_trash", "trash empty"),
     Operation(
         "job.stop", "POST /jobs/{job_id}/stop", "stop", "job stop", audit=("job.stop", "job.stop_now"), query=("now",)
     ),

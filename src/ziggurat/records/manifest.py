@@ -204,7 +204,7 @@ class Manifest:
         except OSError as error:
             raise DataError(
                 f"`{folder}` holds no finished dataset: {error.strerror}.",
-                advice="Make one with: ziggurat dataset create. An unfinished one goes on by: ziggurat resume FOLDER.",
+                advice="Make one with: ziggurat dataset create. An unfinished one goes on by: ziggurat resume JOB.",
             ) from None
 
     @classmethod

@@ -207,7 +207,7 @@ def open_model(folder: Path, *, threads: int = 1, keys: Sequence[Any] | None = N
     if content["format"] != "onnx":
         raise ConfigurationError(
             f"`{folder}` has the format {content['format']}; only ONNX exports are served.",
-            advice="Export it again with: ziggurat export FOLDER --format onnx.",
+            advice="Export it again with: ziggurat export JOB --format onnx.",
         )
     model = ServedModel(folder, _session(folder / content["file"], threads), found.provenance)
     model.test()

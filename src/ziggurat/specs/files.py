@@ -69,7 +69,7 @@ def load_train_spec(path: Path) -> TrainSpec:
     if not isinstance(spec, TrainSpec):
         raise SpecError(
             f"{path} is a job of kind {spec.kind}; a trained network is in the folder of a training job.",
-            advice="Name the folder that was given to: ziggurat train --out FOLDER.",
+            advice="Name the folder, the id or the name of a training.",
         )
     return spec
 

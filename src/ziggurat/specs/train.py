@@ -351,9 +351,9 @@ class TrainSpec(SpecModel):
         return content
 
     @property
-    def processes(self) -> int:
-        """Processes that train together, one for each device; 1 for a training on one node."""
-        return self.nodes * max(1, self.gpus_per_node) if self.nodes > 1 else 1
+    def towers(self) -> int:
+        """Devices that share each batch, over all nodes; 1 where the choice is left open."""
+        return self.nodes * max(1, self.gpus_per_node) if self.nodes > 1 else max(1, len(self.devices))
 
     @field_validator("learning_rate")
     @classmethod
@@ -397,7 +397,7 @@ class TrainSpec(SpecModel):
             rule = {
                 "field": "gpus_per_node",
                 "rule": "must be left out of a training on one node",
-                "received": str(self.gpus_per_node),
+                "received": self.gpus_per_node,
                 "advice": "Name its `devices`, such as gpu:0 and gpu:1, or give `nodes`.",
             }
             raise PydanticCustomError("rule", "rule", rule)
@@ -405,7 +405,7 @@ class TrainSpec(SpecModel):
 
     @model_validator(mode="after")
     def _batches_divide(self) -> TrainSpec:
-        towers = len(self.devices) if self.nodes == 1 else self.processes
+        towers = self.towers
         kind = "towers" if self.nodes == 1 else "processes"
         if towers > 1 and self.batch_size % towers:
             below = self.batch_size // towers * towers

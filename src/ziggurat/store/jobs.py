@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Select
 
 from ziggurat.entities import JOB_STATES, RUN_KINDS, Job, JobChange, JobFilter, JobPage, JobTotals, NewJob, SweepSummary
+from ziggurat.entities.best_checkpoint import primary_metric, primary_tags
 from ziggurat.errors import UnknownNameError
 from ziggurat.specs import known_paths
 from ziggurat.store.database import Database
@@ -371,7 +372,10 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "~": lambda column, text: position_in(sa.func.lower(column), text.lower()) > 0,
 }
 _NUMBERS: Final = ("priority", "created", "started", "ended", "attempt", "epoch", "global_step", "steps_per_s")
-_TEXTS: Final = ("kind", "name", "id", "project", "owner", "framework", "network", "group", "parent")
+_TEXTS: Final = (
+    *("kind", "name", "id", "project", "owner", "framework", "network", "group", "parent"),
+    *("reason", "host"),
+)
 _GROUPS: Final = ("project", "group")
 _NEVER_MISSING: Final = frozenset(
     {"state", "outcome", "priority", "created", "attempt", "epoch", "global_step", *_TEXTS}
@@ -424,7 +428,7 @@ def in_order(connection: Connection, query: Select[Any], wanted: JobFilter, now:
         together = bytewise(jobs.c[wanted.group_by])
         query = query.order_by(together == "", together)  # false, where there is one, stands before true
     name = clean_text(wanted.sort)
-    own = _own_value(name, now)
+    own = best_column(connection) if name == "best" else _own_value(name, now)
     if own is None:
         query, values = _with_stored_values(connection, query, name)
     else:
@@ -466,6 +470,8 @@ def _meanings(connection: Connection, name: str) -> tuple[bool, bool, bool]:
 
 
 def _own_value(name: str, now: float) -> ColumnElement[Any] | None:
+    if name == "used_by":
+        return sa.select(sa.func.count()).where(dependencies.c.needed_id == jobs.c.id).scalar_subquery()
     if name == "elapsed":
         return sa.func.coalesce(jobs.c.ended, now) - jobs.c.started
     if name == "state":
@@ -491,12 +497,12 @@ def _condition(connection: Connection, name: str, comparison: str, value: Any, n
     wanted = _comparable(value)
     if wanted is None or (comparison == "~" and not isinstance(wanted, str)):
         return sa.false()
-    if name == "dataset":
-        return _on_dataset(comparison, wanted) if isinstance(wanted, str) else sa.false()
+    if name in _RELATED:
+        return _RELATED[name](comparison, wanted) if isinstance(wanted, str) else sa.false()
     if name in ("state", "outcome") or name in _TEXTS:
         column = outcome_column() if name == "outcome" else bytewise(jobs.c[name])
         return compare(column, wanted) if isinstance(wanted, str) else sa.false()
-    own = _own_value(name, now)
+    own = best_column(connection) if name == "best" else _own_value(name, now)
     if own is not None:
         return compare(own, wanted) if isinstance(wanted, float) else sa.false()
     in_specs, _, is_curve = _meanings(connection, name)
@@ -514,14 +520,74 @@ def _condition(connection: Connection, name: str, comparison: str, value: Any, n
 def _on_dataset(comparison: str, wanted: str) -> ColumnElement[bool]:
     """Return whether a job was made from a dataset of a name; one without a job has the last name of its path."""
     compare = _COMPARISONS["=" if comparison == "!=" else comparison]
-    sets = jobs.alias()
-    named = sa.select(dependencies.c.job_key).join(sets, sets.c.id == dependencies.c.needed_id)
-    named = named.where(sets.c.kind == "dataset", compare(bytewise(sets.c.name), wanted))
     source = spec_values.c.text
     is_path = sa.or_(compare(bytewise(source), wanted), source.endswith(f"/{wanted}", autoescape=True))
     by_path = sa.select(spec_values.c.job_key).where(spec_values.c.name.in_(known_paths("data.source")), is_path)
-    found = jobs.c.key.in_(named) | jobs.c.key.in_(by_path)
+    found = _needs("dataset", compare, wanted) | jobs.c.key.in_(by_path)
     return ~found if comparison == "!=" else found
+
+
+def _on_model(comparison: str, wanted: str) -> ColumnElement[bool]:
+    """Return whether a job uses a model of a name, as evaluations do, or trains a network of that name."""
+    compare = _COMPARISONS["=" if comparison == "!=" else comparison]
+    found = _needs("train", compare, wanted) | compare(bytewise(jobs.c.network), wanted)
+    return ~found if comparison == "!=" else found
+
+
+def _needs(kind: str, compare: Callable[[Any, Any], Any], wanted: str) -> ColumnElement[bool]:
+    """Return whether a job needs another one of a kind that has a name or an id."""
+    needed = jobs.alias()
+    named = sa.select(dependencies.c.job_key).join(needed, needed.c.id == dependencies.c.needed_id)
+    is_it = compare(bytewise(needed.c.name), wanted) | compare(bytewise(needed.c.id), wanted)
+    return jobs.c.key.in_(named.where(needed.c.kind == kind, is_it))
+
+
+def _on_parent(comparison: str, wanted: str) -> ColumnElement[bool]:
+    """Return whether a job is a clone of one that has a name or an id."""
+    compare = _COMPARISONS["=" if comparison == "!=" else comparison]
+    parents = jobs.alias()
+    named = sa.select(parents.c.id).where(compare(bytewise(parents.c.name), wanted))
+    found = compare(bytewise(jobs.c.parent), wanted) | jobs.c.parent.in_(named)
+    return ~found if comparison == "!=" else found
+
+
+def _on_tags(comparison: str, wanted: str) -> ColumnElement[bool]:
+    """Return whether any tag of a job fits; of ``!=``, whether none is equal."""
+    compare = _COMPARISONS["=" if comparison == "!=" else comparison]
+    found = jobs.c.key.in_(sa.select(job_tags.c.job_key).where(compare(bytewise(job_tags.c.tag), wanted)))
+    return ~found if comparison == "!=" else found
+
+
+def _on_notes(comparison: str, wanted: str) -> ColumnElement[bool]:
+    compare = _COMPARISONS[comparison]
+    notes = sa.select(job_contents.c.job_key).where(compare(bytewise(job_contents.c.notes), wanted))
+    return jobs.c.key.in_(notes)
+
+
+_RELATED: Final[dict[str, Callable[[str, str], ColumnElement[bool]]]] = {
+    "dataset": _on_dataset,
+    "model": _on_model,
+    "parent": _on_parent,
+    "tags": _on_tags,
+    "notes": _on_notes,
+}
+"""Name → condition on rows of other tables."""
+
+
+def best_column(connection: Connection) -> ColumnElement[Any]:
+    """Return the best value of the metric that each job is judged by; NULL without one.
+
+    Args:
+        connection: to look up which of these metrics any job has.
+    """
+    known = connection.execute(sa.select(curves.c.tag).where(curves.c.tag.in_(primary_tags())).distinct()).scalars()
+    tags, values = set(known), list[ColumnElement[Any]]()
+    while (metric := primary_metric(tags)) is not None:
+        tag, mode = metric
+        extreme = curves.c.minimum if mode == "min" else curves.c.maximum
+        values.append(sa.select(extreme).where(curves.c.job_key == jobs.c.key, curves.c.tag == tag).scalar_subquery())
+        tags.remove(tag)
+    return sa.func.coalesce(*values, sa.null()) if values else sa.null()
 
 
 def _comparable(value: Any) -> float | str | None:

@@ -21,7 +21,9 @@ __all__ = ["follow_training"]
 _LOG: Final = logging.getLogger(__name__)
 
 
-def follow_training(spec: TrainSpec, folder: JobFolder, clock: StepClock, settings: Settings, place: ProcessPlace) -> str:
+def follow_training(
+    spec: TrainSpec, folder: JobFolder, clock: StepClock, settings: Settings, place: ProcessPlace
+) -> str:
     """Take part in a training until rank 0 ends it or is gone; return which, as a sentence.
 
     Nothing is validated or saved here. A request to stop is left to rank 0, which gets it as well.

@@ -218,12 +218,11 @@ class _Attempt:
         spec = self._settled(load_spec(self._folder.spec))
         clock = StepClock()
         place = place_of_process(spec, os.environ) if isinstance(spec, TrainSpec) else None
-        follows = place is not None and place.rank > 0  # then it waits for rank 0, which may validate for long
-        with closing(self._heartbeat(spec, clock, math.inf if follows else spec.hung_after_s)) as heartbeat:
+        if isinstance(spec, TrainSpec) and place is not None and place.rank:
+            return self._follow(spec, clock, settings, place)
+        with closing(self._heartbeat(spec, clock, spec.hung_after_s)) as heartbeat:
             self._heartbeat_thread = heartbeat
             heartbeat.start()
-            if follows and isinstance(spec, TrainSpec):
-                return self._follow(spec, clock, settings, place)
             if isinstance(spec, ProgramSpec):
                 with closing(self._load_thread(spec)):
                     return self._run_program(spec, clock, settings)
@@ -234,9 +233,11 @@ class _Attempt:
         return self._end()
 
     def _follow(self, spec: TrainSpec, clock: StepClock, settings: Settings, place: ProcessPlace) -> int:
+        """Take part in the training of rank 0, whose validations may take long: a step is never said to be hung."""
         say_start(self._events, 1 + _attempts(self._folder))
-        reason = follow_training(spec, self._folder, clock, settings, place)
-        self._end_heartbeat()
+        with closing(self._heartbeat(spec, clock, math.inf)) as heartbeat:
+            heartbeat.start()
+            reason = follow_training(spec, self._folder, clock, settings, place)
         return say_end(self._events, 0, "done", EXIT_DONE, reason)
 
     def _settled(self, spec: Spec) -> Spec:

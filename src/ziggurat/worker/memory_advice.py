@@ -40,7 +40,7 @@ def with_memory_advice(
     asked = error.details.get("asked_bytes")
     if not isinstance(asked, int) or asked <= 0:
         return error
-    free, towers = free_bytes(error.details.get("is_gpu") is True), max(1, len(spec.devices))
+    free, towers = free_bytes(error.details.get("is_gpu") is True), spec.towers
     batch = spec.batch_size
     suggested = batch // 2
     while suggested and asked * suggested > free * batch:

@@ -33,9 +33,9 @@ def place_of_process(spec: TrainSpec, environment: Mapping[str, str]) -> Process
             advice="Submit it with `ziggurat job train`, or set `nodes` to 1.",
         )
     rank, size, port = (_number(name, environment) for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
-    if size != spec.processes or not 0 <= rank < size:
+    if size != spec.towers or not 0 <= rank < size:
         raise ConfigurationError(
-            f"RANK and WORLD_SIZE do not fit a training of {spec.processes} processes.",
+            f"RANK and WORLD_SIZE do not fit a training of {spec.towers} processes.",
             received=f"{rank} of {size}",
             advice="Let the studio start it.",
         )

@@ -222,7 +222,7 @@ def _rows(dataset: Dataset, samples: Iterable[str]) -> dict[str, list[int]]:
             raise UsageError(
                 "A sample is named as SPLIT/ROW or by its key.",
                 received=f"`{name}`{_rows_of(dataset, split)}",
-                advice="`ziggurat dataset explore FOLDER --text …` finds samples by a part of their key.",
+                advice="`ziggurat dataset explore DATASET --text …` finds samples by a part of their key.",
             )
         found.setdefault(entry.split, []).append(entry.row)
     return found

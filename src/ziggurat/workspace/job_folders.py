@@ -21,7 +21,7 @@ from ziggurat.entities.job_history import JobHistory, read_history
 from ziggurat.entities.jobs import divergence_after, outcome_of
 from ziggurat.entities.pretrained_weights import WeightsUser
 from ziggurat.entities.processes import start_worker
-from ziggurat.errors import JobError, SpecError
+from ziggurat.errors import ConfigurationError, JobError, SpecError
 from ziggurat.layout import DATASETS_FOLDER, JOBS_FOLDER, JobFolder, job_folders
 from ziggurat.records.manifest import MANIFEST_NAME
 from ziggurat.settings import Settings
@@ -157,6 +157,11 @@ class JobFolders:
             StorageError: where the folder cannot be written.
         """
         if isinstance(spec, TrainSpec):
+            if spec.nodes > 1:
+                raise ConfigurationError(
+                    f"A training on {spec.nodes} nodes needs a studio with a Ray cluster; here is one machine.",
+                    advice="Submit it with `ziggurat job train`, or leave `nodes` out.",
+                )
             obstacle = obstacle_of(spec, workspace=self._settings.workspace.expanduser())
             if obstacle is not None:
                 raise obstacle
@@ -327,7 +332,7 @@ def open_job(path: Path) -> JobFolder:
             f"`{path}` is not the folder of a job: it has no spec.json."
             if path.exists()
             else f"`{path}` does not exist.",
-            advice="Name the folder that was given to: ziggurat train --out FOLDER.",
+            advice="Name its folder, or the id or name of a job of the workspace.",
         )
     return folder
 

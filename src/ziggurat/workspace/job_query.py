@@ -27,6 +27,7 @@ _OR: Final = re.compile(r"\"[^\"]*\"|'[^']*'|(\|)")
 """A quoted text, or an ``and`` outside of one; likewise a ``|``."""
 _TAKES_SEVERAL: Final = ("=", "!=", "~")
 _PERCENT: Final = re.compile(r"(-?\d+(?:\.\d+)?)\s*%")
+_TEXTS: Final = ("name", "id", "project", "owner", "dataset", "model", "parent", "group", "tag", "tags", "notes")
 _WORDS: Final = {"true": True, "false": False}
 _EXAMPLE: Final = "As in `learning_rate > 0.01 and accuracy > 0.98`, or `name ~ lenet and state = finished | diverged`."
 
@@ -186,7 +187,8 @@ def _condition(text: str) -> Condition:
             "Conditions are joined by `and`; several values of one name by `|`.", received=f"`{text}`", advice=_EXAMPLE
         )
     operator = "=" if operator == "==" else operator
-    parse = _plain if operator == "~" else _value
+    # A name of digits is no number, and keeps its zeros.
+    parse = _plain if operator == "~" or name.lower() in _TEXTS else _value
     values = _split(value, _OR) if operator in _TAKES_SEVERAL else [value]
     if not all(values):
         raise UsageError(f"A value is missing beside `|` in `{text.strip()}`.", advice=_EXAMPLE)

@@ -226,6 +226,9 @@ def train_needs(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:
     """
     if not isinstance(spec, TrainSpec):
         raise SpecError(f"The spec is of kind {spec.kind}, and a training has one of kind train.")
+    if spec.nodes > 1:
+        slot = "device" if spec.gpus_per_node else "cpu"
+        return ResourceRequest(devices=spec.gpus_per_node, slot=slot, nodes=spec.nodes)
     info = backend_infos().get(spec.backend)
     if accelerators and not spec.devices and info is not None and info.accelerators:
         # The spec leaves the choice open: one accelerator, whichever is free first.
@@ -256,11 +259,14 @@ def dataset_needs(_spec: Spec) -> ResourceRequest:
 
 
 def model_needs(spec: EvaluateSpec | InferSpec | EmbedSpec, *, accelerators: int = 0) -> ResourceRequest:
-    """Return what using a model needs: what its training needs, as far as the spec of that can be read."""
+    """Return what using a model needs: what its training needs on one node, as far as the spec of that can be read."""
     try:
-        return train_needs(load_train_spec(JobFolder(Path(spec.model)).spec), accelerators=accelerators)
+        trained = load_train_spec(JobFolder(Path(spec.model)).spec)
     except SpecError:
         return ResourceRequest(slot="cpu")
+    if trained.nodes > 1:
+        return ResourceRequest(devices=1, slot="device") if trained.gpus_per_node else ResourceRequest(slot="cpu")
+    return train_needs(trained, accelerators=accelerators)
 
 
 def needs_of(spec: Spec, *, accelerators: int = 0) -> ResourceRequest:

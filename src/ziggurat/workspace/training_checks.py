@@ -36,7 +36,7 @@ from ziggurat.records.schema import KINDS, Schema
 from ziggurat.specs import FileNetwork, TrainSpec, load_spec
 from ziggurat.specs.dataset import Split
 from ziggurat.tasks import AUTO_TASK, Task, task, tasks, tasks_for
-from ziggurat.zoo.backends import AUTO, backend_for, check_backend
+from ziggurat.zoo.backends import AUTO, backend_for, check_backend, with_backend
 from ziggurat.zoo.data import DATASET_OPTIONS, SOURCE_OPTIONS
 from ziggurat.zoo.network_task import file_task, why_not_learned
 from ziggurat.zoo.public_weights import PublicWeights, weights_to_add
@@ -342,6 +342,8 @@ def _problems(
 ) -> Iterator[tuple[str, ZigguratError]]:
     """Yield each thing that is wrong, with its field."""
     yield from _network_problems(spec)
+    if spec.nodes > 1:
+        yield from _node_problems(spec)
     data = None
     if "data" not in pending:
         try:
@@ -365,6 +367,22 @@ def _problems(
         yield "pretrained", problem
     if spec.fine_tuning is not None and spec.pretrained is None:
         yield "fine_tuning", no_model_to_tune()
+
+
+def _node_problems(spec: TrainSpec) -> Iterator[tuple[str, ZigguratError]]:
+    """Yield why the backend would not train on several nodes; what is wrong with the network is told elsewhere."""
+    with suppress(ZigguratError):
+        name = with_backend(spec).backend
+        if not backend_infos()[name].trains_on_nodes:
+            able = [f"`{each}`" for each, info in backend_infos().items() if info.trains_on_nodes]
+            yield (
+                "nodes",
+                ConfigurationError(
+                    f"The backend `{name}` does not train on several nodes.",
+                    received=f"{spec.nodes} nodes",
+                    advice=f"Use the backend {' or '.join(able)}, or one node.",
+                ),
+            )
 
 
 def _no_checkpoint(spec: TrainSpec) -> ZigguratError:

@@ -132,7 +132,7 @@ def facts_of(described: Mapping[str, Any]) -> NetworkFacts:
 
 def network_size(facts: NetworkFacts, spec: TrainSpec) -> NetworkSize:
     """Return the size of a network while it is trained by a spec."""
-    samples = math.ceil(spec.batch_size / max(1, len(spec.devices)))
+    samples = math.ceil(spec.batch_size / spec.towers)
     bytes_each = _NUMBER_BYTES if spec.precision == "float32" else _NUMBER_BYTES // 2
     return NetworkSize(
         parameters=facts.parameters,
@@ -286,6 +286,8 @@ def earlier_jobs(jobs: Iterable[Job], spec: TrainSpec, network: str, epoch_sampl
 def _is_like(job: Job, spec: TrainSpec, network: str, epoch_samples: int | None) -> bool:
     content = job.spec
     if job.network != network or job.framework != spec.backend or list(content.get("devices", [])) != spec.devices:
+        return False
+    if (content.get("nodes", 1), content.get("gpus_per_node", 0)) != (spec.nodes, spec.gpus_per_node):
         return False
     if _passes(content, job.max_epoch) != (_fits_head(spec), _fits_head(spec) and spec.epochs == 1):
         return False

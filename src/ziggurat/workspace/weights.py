@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from ziggurat.atomic import storage_errors
 from ziggurat.entities.pretrained_weights import PretrainedWeights, WeightsUser, weights_name
+from ziggurat.entities.trash import WEIGHTS, Trash, not_in_trash
 from ziggurat.errors import CheckpointError, JobError, UnknownNameError, UsageError
-from ziggurat.jobs.trash import WEIGHTS, Trash, not_in_trash
 from ziggurat.layout import FEATURES_FOLDER, WEIGHTS_FOLDER, WeightsFiles
 from ziggurat.net.ssrf import AllowedAddresses
 from ziggurat.settings import Settings
@@ -102,7 +102,7 @@ class Weights:
         public: Sequence[PublicWeights] = PUBLIC_WEIGHTS,
     ) -> None:
         root = settings.workspace.expanduser()
-        self._trash = Trash(root)
+        self._root = root
         self._is_kept = settings.trash_days > 0
         self.public = tuple(public)
         self.folder = WeightsFolder(root / WEIGHTS_FOLDER)
@@ -241,7 +241,7 @@ class Weights:
             StorageError: if they cannot be moved.
         """
         if forever and not os.path.lexists(self.folder.path / name):
-            self._trash.remove(self._trash.find(WEIGHTS, name))
+            Trash(self._root).remove(Trash(self._root).find(WEIGHTS, name))
             return ""
         users = self._jobs.weights_users(f"weights:{name}", _IN_USE)
         if users and self.folder.has(name):
@@ -255,7 +255,7 @@ class Weights:
         if forever or not self._is_kept:
             self.folder.remove(name)
             return ""
-        gone = self._trash.discard(
+        gone = Trash(self._root).discard(
             self.folder.path_of(name), "", self._clock(), kind=WEIGHTS, name=name, size_bytes=self._size_bytes(name)
         )
         return "" if gone is None else gone.id  # None: another process removed them
@@ -271,14 +271,14 @@ class Weights:
             UsageError: if there are others of the name now, or several deleted ones of it.
             StorageError: if they cannot be moved.
         """
-        deleted = self._trash.find(WEIGHTS, text)
+        deleted = Trash(self._root).find(WEIGHTS, text)
         if os.path.lexists(self.folder.path / deleted.name):
             raise UsageError(
                 f"There are other pretrained weights of the name `{deleted.name}` now.",
                 advice=f"Remove those first, then restore {deleted.id}.",
                 details={"id": deleted.id, "name": deleted.name},
             )
-        if not self._trash.restore(deleted):
+        if not Trash(self._root).restore(deleted):
             raise not_in_trash(WEIGHTS, text)
         return self.folder.get(deleted.name)
 

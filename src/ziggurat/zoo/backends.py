@@ -52,11 +52,12 @@ def check_backend(backend: str, network: str = "") -> None:
         raise UnknownNameError(f"standard network of the backend {backend}", network, info.network_names)
 
 
-def backend_for(network: str = "") -> str:
+def backend_for(network: str = "", *, on_nodes: bool = False) -> str:
     """Return the first installed backend that knows a network.
 
     Args:
         network: name of a standard network; empty for a file, which needs a framework.
+        on_nodes: whether those that train on several nodes come first.
 
     Raises:
         UnknownNameError: where no backend has a network of the name.
@@ -69,6 +70,8 @@ def backend_for(network: str = "") -> str:
     if not knowing:
         known = [each for info in infos.values() for each in info.network_names]
         raise UnknownNameError("standard network", network, known)
+    if on_nodes:
+        knowing.sort(key=lambda name: not infos[name].trains_on_nodes)
     problems = {name: why_not_usable(name) for name in knowing}
     for name, problem in problems.items():
         if problem is None:
@@ -83,7 +86,10 @@ def with_backend(spec: TrainSpec) -> TrainSpec:
     if spec.backend != AUTO:
         return spec
     network = spec.network
-    found = file_backend(network) if isinstance(network, FileNetwork) else backend_for(network.name)
+    if isinstance(network, FileNetwork):
+        found = file_backend(network)
+    else:
+        found = backend_for(network.name, on_nodes=spec.nodes > 1)
     return spec.model_copy(update={"backend": found})
 
 

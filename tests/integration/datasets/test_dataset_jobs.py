@@ -61,7 +61,7 @@ def test_a_failure_is_said_and_listed_as_unfinished(ziggurat, pets, tmp_path):
     assert ziggurat.json("status", tmp_path / "sets/bad")["state"] == "failed"
     assert ziggurat.json("dataset", "list", tmp_path / "sets")[0]["state"] == "unfinished"
     assert ziggurat("dataset", "show", tmp_path / "sets/bad") == 4
-    assert "An unfinished one goes on by: ziggurat resume FOLDER." in ziggurat.said
+    assert "An unfinished one goes on by: ziggurat resume JOB." in ziggurat.said
 
 
 @pytest.fixture

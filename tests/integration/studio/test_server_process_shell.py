@@ -133,7 +133,7 @@ def test_a_name_stands_in_the_place_of_an_id(ziggurat, studio, known):
     answer = ziggurat("job", "show", "secnd", "--json")
     assert answer.returncode == 10
     assert json.loads(answer.stdout)["advice"] == f"Did you mean `{studio.ids[1]}` (second)?"
-    assert "List them with: ziggurat job list" in ziggurat("job", "show", "zzz").stderr
+    assert "Look at the list of jobs" in ziggurat("job", "show", "zzz").stderr
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
-"""REST of what a training recorded: machine load, sample predictions, timeline, early stopping."""
+"""REST of what a training recorded: machine load, sample predictions, last batches, timeline, early stopping."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -46,10 +47,29 @@ def test_sample_predictions_have_samples_and_records(ask, recorded):
     assert ask("GET", f"/api/v1/jobs/{recorded}/sample-predictions/9/image").status_code == 422
 
 
+def test_last_batches_have_steps_and_rows(ask, train):
+    job = train()
+    folder = JobFolder(Path(job["folder"])).black_box
+    folder.mkdir(parents=True)
+    image = {"shape": [2, 8, 8, 1], "dtype": "float32", "finite": False, "least": 0.0, "largest": 1.0}
+    step = {"file": "x", "step": 4, "epoch": 1, "keys": [], "values": {"cost": "NaN"}, "arrays": {"batch/0": image}}
+    batch = {"split": "train", "rows": [3, 1], "inputs": "image-classification", "classes": 10}
+    content = {"step": 4, "tag": "cost", "steps": [step], "batch": batch}
+    (folder / "black_box.json").write_text(json.dumps(content))
+
+    found = ask("GET", f"/api/v1/jobs/{job['id']}/last-batches").json()
+
+    assert found == {
+        "steps": [{"step": 4, "epoch": 1, "values": {"cost": "NaN"}, "arrays": {"batch/0": image}}],
+        **batch,
+    }
+
+
 def test_an_old_job_has_empty_records(ask, train):
     job = train()["id"]
     assert ask("GET", f"/api/v1/jobs/{job}/machine-load").json()["curves"] == []
     assert ask("GET", f"/api/v1/jobs/{job}/sample-predictions").json()["records"] == []
+    assert ask("GET", f"/api/v1/jobs/{job}/last-batches").json()["steps"] == []
     assert ask("GET", f"/api/v1/jobs/{job}/timeline").json() == []
     assert ask("GET", f"/api/v1/jobs/{job}/early-stopping").json() is None
 
@@ -59,6 +79,6 @@ def test_early_stopping_stands_at_zero_before_the_start(ask, recorded):
     assert (state["tag"], state["waited"], state["patience"]) == ("validation_accuracy", 0, 5)
 
 
-@pytest.mark.parametrize("part", ["machine-load", "sample-predictions", "timeline", "early-stopping"])
+@pytest.mark.parametrize("part", ["machine-load", "sample-predictions", "last-batches", "timeline", "early-stopping"])
 def test_a_job_that_is_not_there_is_not_found(ask, part):
     assert ask("GET", f"/api/v1/jobs/20200101-000000-abcd/{part}").status_code == 404

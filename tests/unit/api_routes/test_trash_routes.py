@@ -6,9 +6,9 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.unit.weights.weight_samples import add_entry
+from ziggurat.entities.trash import Trash
 from ziggurat.events import AttemptEnded, AttemptStarted, EventFile
 from ziggurat.jobs.disk import Retention, what_to_empty
-from ziggurat.jobs.trash import Trash
 from ziggurat.layout import JobFolder
 from ziggurat.workspace.studio.uploads import Uploads
 

@@ -203,7 +203,7 @@ def test_a_kind_that_nothing_has_names_those_that_there_are(ziggurat, folder):
     text = ziggurat("dataset", "problems", folder, "--kind", "unredable").out
     assert text == "(none)\nnone of 0\nKinds of problems here: unreadable.\n"
     left_out = ziggurat("dataset", "explore", folder, "--problem", "unreadable").out
-    assert left_out.endswith("Samples that were left out are listed by: ziggurat dataset problems FOLDER\n")
+    assert left_out.endswith("Samples that were left out are listed by: ziggurat dataset problems DATASET\n")
 
 
 def test_check_says_what_may_spoil_a_training(ziggurat, folder):

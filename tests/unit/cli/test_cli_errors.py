@@ -20,7 +20,7 @@ def test_an_error_is_text_without_traceback(ziggurat, tmp_path):
     assert answer.out == ""
     assert answer.err == (
         f"Error: `{tmp_path / 'nowhere'}` does not exist. "
-        "Name the folder that was given to: ziggurat train --out FOLDER.\n"
+        "Name its folder, or the id or name of a job of the workspace.\n"
     )
 
 
@@ -40,7 +40,7 @@ def test_with_json_an_error_is_one_document(ziggurat, tmp_path):
 def test_debug_shows_the_traceback(ziggurat, tmp_path, monkeypatch):
     answer = ziggurat("--debug", "status", tmp_path / "nowhere")
     assert "Traceback (most recent call last):" in answer.err
-    assert answer.err.splitlines()[-1].endswith("ziggurat train --out FOLDER.")
+    assert answer.err.splitlines()[-1].endswith("the id or name of a job of the workspace.")
     assert "Traceback" in ziggurat("status", tmp_path / "nowhere", "--debug").err
     monkeypatch.setenv("ZIGGURAT_DEBUG", "1")
     assert "Traceback" in ziggurat("status", tmp_path / "nowhere").err

@@ -103,7 +103,7 @@ def test_a_word_for_the_same_is_taken(ziggurat, words, path):
             "`--learning-rat` is not an option of `ziggurat train`. Did you mean `--learn",
         ),
         (("--colour", "never", "version"), "`--colour` is not an option of `ziggurat`. Did you mean `--color`?"),
-        (("events",), "Missing argument 'FOLDER'. See: ziggurat events --help"),
+        (("events",), "Missing argument 'JOB'. See: ziggurat events --help"),
         (("train", "--data"), "Option '--data' requires an argument. See: ziggurat train --help"),
         (("version", "now"), "Got unexpected extra argument (now). See: ziggurat version --help"),
     ],

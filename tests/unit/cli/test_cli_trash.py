@@ -20,7 +20,9 @@ TRASH = [
 
 
 def answer(method: str, path: str) -> tuple[int, Any]:
-    return (200, TRASH) if (method, path) == ("GET", "/trash") else (200, {"id": "x", "state": "stopped"})
+    if path == "/trash":
+        return 200, TRASH if method == "GET" else [each["id"] for each in TRASH]
+    return 200, {"id": "x", "state": "stopped"}
 
 
 def test_the_trash_is_listed_with_sizes(ziggurat: Any) -> None:
@@ -60,10 +62,11 @@ def test_a_name_of_several_or_none_is_told(ziggurat: Any) -> None:
 
 def test_the_trash_is_emptied_by_its_routes(ziggurat: Any) -> None:
     with studio_stand_in(answer) as (address, asked):
-        refused = ziggurat("--server", address, "trash", "delete")
-        done = ziggurat("--server", address, "trash", "delete", "--all")
-    assert (refused.code, done.code) == (2, 0), done.out
-    assert [path.partition("?")[0] for method, path, _ in asked if method == "DELETE"] == [
+        done = ziggurat("--server", address, "trash", "delete", *(each["id"] for each in TRASH))
+        emptied = ziggurat("--server", address, "trash", "empty")
+    assert done.code == 0, done.out
+    assert emptied.out == "6 items removed from the disk.\n"
+    assert [path.partition("?")[0] for method, path, _ in asked if method == "DELETE"][:-1] == [
         "/jobs/20260101-000000-aaaaaaaa",
         "/jobs/20260101-000000-bbbbbbbb",
         "/weights/weights-1",
@@ -71,4 +74,5 @@ def test_the_trash_is_emptied_by_its_routes(ziggurat: Any) -> None:
         "/saved/view/view-1",
         "/saved/preset/preset-1",
     ]
-    assert all("forever=true" in path for method, path, _ in asked if method == "DELETE")
+    assert all("forever=true" in path for method, path, _ in asked[:-1] if method == "DELETE")
+    assert asked[-1][:2] == ("DELETE", "/trash")

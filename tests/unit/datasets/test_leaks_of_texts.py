@@ -26,7 +26,7 @@ def test_texts_in_two_splits_are_a_warning_of_the_dataset(texts):
         (warning,) = dataset.catalogue.note("warnings")
         report = check_dataset(dataset)
     assert "of the validation samples have the same text as a sample in training" in warning
-    assert "`ziggurat dataset exclude FOLDER --problem duplicate --out NEW`" in warning
+    assert "`ziggurat dataset exclude DATASET --problem duplicate --out NEW`" in warning
     assert "cluster" not in warning
     assert report["duplicate-across-splits"].advice == (
         "Leave out those in training: results on known samples look better than they are."

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jobs_doubles import a_job, new_job
 
 from ziggurat.entities import Checkpoint, JobChange, Share, WorkerRef
+from ziggurat.entities.trash import Trash
 from ziggurat.errors import JobError, StorageError
 from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, EventFile
 from ziggurat.jobs.disk import Retention, free_bytes, remove_checkpoints, what_to_empty, what_to_remove
@@ -24,7 +25,6 @@ from ziggurat.jobs.job_file import (
 )
 from ziggurat.jobs.outcome import LOST_REASON, last_events, outcome_of
 from ziggurat.jobs.supervisor import SupervisorLock
-from ziggurat.jobs.trash import Trash
 from ziggurat.layout import JobFolder
 
 # ---- job.json

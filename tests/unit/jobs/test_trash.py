@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 
+from tests.unit.weights.weight_samples import add_entry
+from ziggurat.entities.trash import WEIGHTS, Trash
 from ziggurat.errors import JobError, MissingEntryError, UsageError
-from ziggurat.jobs.trash import WEIGHTS, Trash
+from ziggurat.settings import load_settings
+from ziggurat.workspace.workspace import open_folders
 
 
 @pytest.fixture
@@ -151,3 +155,22 @@ def test_what_is_being_removed_is_in_the_trash_no_more(trash, tmp_path):
     assert trash.remove(item)
     is_on.clear()
     assert listed == [[]]
+
+
+def test_weights_on_another_disk_stay_there_and_come_back(tmp_path):
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second disk")
+    with tempfile.TemporaryDirectory(dir=memory) as other:
+        (tmp_path / "weights").symlink_to(other)
+        add_entry(tmp_path)
+        weights = open_folders(load_settings({"ZIGGURAT_WORKSPACE": str(tmp_path), "HOME": str(tmp_path)})).weights
+        before = weights.get("small")
+        item_id = weights.remove("small")
+        assert [name.startswith(f".trash-{item_id}.") for name in os.listdir(other)] == [True]
+        assert weights.all() == []
+        assert Trash(tmp_path).size_bytes(Trash(tmp_path).content()[0]) == before.size_bytes
+        assert weights.restore("small") == before
+        weights.remove("small")
+        assert weights.remove("small", forever=True) == ""
+        assert os.listdir(other) == os.listdir(tmp_path / ".trash") == []

@@ -329,7 +329,7 @@ def test_classes_without_samples_are_not_counted() -> None:
 def test_facets_count_and_lead_to_their_samples(visit: Any, pets: str) -> None:
     page = html_of(visit.get(f"/datasets/{pets}/explore?split=train"))
     rows = [row.text for row in page.all(".facet-row")]
-    assert rows == ["train 8", "val 2", "cat 4", "dog 4"]
+    assert rows == ["Training 8", "Validation 2", "cat 4", "dog 4"]
     assert page.one('.facet-row[aria-current="true"]')["href"] == f"/datasets/{pets}/explore"
     dog = page.all(".facet-row")[3]["href"]
     assert html_of(visit.get(dog)).one("#found-title").text == "4 of 10 samples"

@@ -73,7 +73,10 @@ def test_the_overview_tells_what_it_is(visit: Any, pets: str) -> None:
     html = settled(visit, f"/datasets/{pets}", '#dataset-charts [role="status"]')
     assert ">pets</h1>" in html
     facts = [each.text for each in html_of(html).all("dd")]
-    assert {"Image classification", "30 × 20 px"} <= set(facts)
+    assert {"Image classification", "30 × 20 px", "Class folders"} <= set(facts)
+    names = [each.text for each in html_of(html).all("dt")]
+    assert {"Training", "Validation"} <= set(names)
+    assert not {"train", "val", "Kind"} & set(names), "one word on all pages, and nothing twice"
     page = html_of(html)
     assert page.one(f'[aria-labelledby="splits-title"] a[href="/datasets/{pets}/explore?split=train"]').text == "8"
     rows = [row.text for row in page.all("#class-bars tbody tr")]

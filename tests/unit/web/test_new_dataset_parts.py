@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ziggurat.entities.trash import Trash
 from ziggurat.errors import MissingEntryError, SpecError
-from ziggurat.jobs.trash import Trash
 from ziggurat.specs import DatasetSpec
 from ziggurat.web.pages.new_dataset.form import (
     given_options,

@@ -553,3 +553,12 @@ def test_devices_name_the_machines_with_a_gpu(visit: Any, studio: Any, monkeypat
     monkeypatch.setattr(studio.jobs, "nodes", lambda: [own, node])
     text = visit.get("/models/new").text
     assert "None selected: the job waits for a free GPU of node-b; with CPU only, it needs none." in text
+
+
+def test_nodes_are_asked_for_where_there_is_a_cluster(visit: Any, studio: Any, monkeypatch: Any) -> None:
+    assert 'name="nodes"' not in visit.get("/models/new").text
+    own = studio.jobs.nodes()[0]
+    monkeypatch.setattr(studio.jobs, "nodes", lambda: [own, NodeResources(name="node-b", executor="ray")])
+    page = visit.get("/models/new").text
+    assert 'name="nodes"' in page
+    assert 'name="gpus_per_node"' in page

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.web.html_page import html_of
 from ziggurat.entities import Share
-from ziggurat.events import AttemptEnded, ErrorRaised, ScalarLogged
+from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, ScalarLogged
 from ziggurat.layout import JobFolder
 from ziggurat.store import Store
 
@@ -190,6 +190,30 @@ def test_the_clone_of_a_failed_program_shows_error_and_line(visit, studio):
     note = html_of(visit.get(f"/programs/new?clone={job.id}&line=2")).one("#network-problem")
     assert note["data-line"] == "2"
     assert "Line 2: ZeroDivisionError: division by zero" in note.text
+
+
+def test_a_failed_program_says_its_error_once(visit, studio):
+    visit.post("/programs/new", data={"origin": "text", "text": "x = 1\ny = x / 0\n"})
+    job = only_job(studio)
+    error = {
+        "rule": "ZeroDivisionError: division by zero.",
+        "advice": "Correct the program in a clone; the whole traceback is in log.txt of the job.",
+        "details": {"file": job.spec["script"], "line": 2},
+    }
+    reason = "ZeroDivisionError: division by zero. Correct the program in a clone."
+    end = AttemptEnded(time=14.0, outcome="failed", exit_code=1, reason=reason, global_step=0, epoch=0)
+    begin = AttemptStarted(time=10.0, attempt=1, pid=7, host="here", backend="", release="1")
+    with Store.open(studio.root / "studio.db") as store:
+        assert store.jobs.move(job.id, ("queued",), "running", started=10.0, health="alive")
+        said = [begin, ErrorRaised(time=14.0, error=error, traceback="Traceback: …"), end]
+        assert store.events.take(job.id, 0, 1, said)
+        assert store.jobs.move(job.id, ("running",), "failed", reason=reason, ended=14.0)
+    page = html_of(visit.get(f"/jobs/{job.id}"))
+    assert page.one("#failure-title").text == "ZeroDivisionError: division by zero."
+    assert page.one(".job-failure .advice").text == "Correct the program in a clone.", "the traceback is below"
+    assert page.has("#job-trace")
+    failed = [each.text for each in page.all("#job-events .event-text") if each.text.startswith("Failed")]
+    assert failed == ["Failed"]
 
 
 def test_a_script_is_checked_while_it_is_typed(visit):

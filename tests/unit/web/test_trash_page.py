@@ -109,11 +109,22 @@ def test_other_deletions_are_taken_back_too(visit, studio, train, make, path, fi
     assert not html_of(visit.get("/trash")).has("tbody tr")
 
     visit.post(path.format(made), data=fields)
-    emptied = visit.post(
-        "/trash/remove", data={"ids": html_of(visit.get("/trash")).one('form.actions [name="ids"]')["value"]}
-    )
+    again = html_of(visit.get("/trash")).one('[name="ids"]')["value"]
+    emptied = visit.post("/trash/remove", data={"ids": again})
     assert "Removed for good." in visit.get(emptied.headers["location"]).text
     assert not list((studio.root / ".trash").iterdir())
+
+
+def test_all_is_removed_at_once(visit, studio, train):
+    some_weights(studio)
+    studio.weights.remove("small")
+    visit.post(f"/jobs/{train().id}/delete")
+    studio.saved.put("other", "view", "Theirs", {})
+    studio.saved.delete("other", "view", "Theirs")
+    assert html_of(visit.get("/trash")).one("form.actions")["action"] == "/trash/empty"
+    said = visit.post("/trash/empty").headers["location"]
+    assert "2 items removed for good." in visit.get(said).text
+    assert [each.name for each in studio.deleted.list("other")] == ["Theirs"]
 
 
 def test_a_preset_is_taken_back_from_its_message(visit, studio):

@@ -1,4 +1,4 @@
-"""Routes for records of a training: machine load, sample predictions, timeline, early stopping."""
+"""Routes for records of a training: machine load, sample predictions, last batches, timeline, early stopping."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Path, Response
 
 from ziggurat.api.responses import answer
+from ziggurat.entities.black_box import LastBatch
 from ziggurat.entities.machine_load import MachineLoad
 from ziggurat.entities.sample_predictions import MOST_SAMPLES, SamplePredictions
 from ziggurat.server.dependencies import StudioDep, ViewerUser
@@ -44,6 +45,16 @@ def sample_image(
 ) -> Response:
     """Return the image of one of these samples as PNG, if it is in no dataset of the studio."""
     return Response(studio.outputs.sample_image(job_id, number), media_type="image/png")
+
+
+@router.get("/jobs/{job_id}/last-batches", response_model=LastBatch)
+def last_batches(studio: StudioDep, _who: ViewerUser, job_id: str) -> Response:
+    """Return the last steps before a loss became NaN or infinite, and the samples of the last batch.
+
+    ``steps`` has ``step``, ``epoch``, ``values`` and facts on the ``arrays`` of each batch, the oldest first; ``rows``
+    are those of the last batch in its ``split``, empty if they are not known. Everything is empty for other jobs.
+    """
+    return answer(studio.outputs.last_batches(job_id))
 
 
 @router.get("/jobs/{job_id}/timeline", response_model=list[TimelineEvent])

@@ -121,6 +121,7 @@ def change_job(studio: StudioDep, who: TrainerUser, job_id: str, body: ChangeBod
 
 add_operation(router, jobs.delete_job, status=204)
 add_operation(router, jobs.restore_job, shape=JobShape)
+add_operation(router, jobs.empty_trash, shape=list[str])
 add_operation(router, jobs.stop_job, shape=JobShape)
 add_operation(router, jobs.pause_job, shape=JobShape)
 add_operation(router, jobs.resume_job, shape=JobShape)

@@ -192,7 +192,7 @@ def _unpacked(data: torch.Tensor) -> tuple[dict[str, Any], dict[str, np.ndarray]
     for name, kind, shape in content["arrays"]:
         dtype = np.dtype(kind)
         end = start + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-        arrays[name] = np.frombuffer(data[start:end].numpy().tobytes(), dtype).reshape(shape)
+        arrays[name] = np.frombuffer(bytearray(data[start:end].numpy()), dtype).reshape(shape)
         start = end
     return content["message"], arrays
 

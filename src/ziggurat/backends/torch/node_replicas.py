@@ -173,6 +173,7 @@ def follow_rank_0(
         line.report(str(error) if isinstance(error, ZigguratError) else f"{type(error).__name__}: {error}")
         raise
     finally:
+        program.group.close()  # so that rank 0 notices at once, whatever this process still does
         line.close()
         batches.close()
 

@@ -146,7 +146,7 @@ def _text(of_val: float, of_test: float, by_reason: list[int], equal: str) -> st
         return (
             f"This split leaks: {' and '.join(shares)} have {equal} as a sample in training, so that results will look "
             "better than they are. Leave out what is there twice, on the page Check or by `ziggurat dataset exclude "
-            "FOLDER --problem duplicate --out NEW`."
+            "DATASET --problem duplicate --out NEW`."
         )
     method = "by visual similarity (`cluster`)" if near >= mates else "by group (`group`)"
     what = {(True, False): "a near duplicate", (False, True): "a sample of the same group"}.get(

@@ -18,13 +18,13 @@ from ziggurat.atomic import storage_errors
 from ziggurat.entities import NewJob
 from ziggurat.entities.job_history import read_history
 from ziggurat.entities.leftovers import remove_leftovers
+from ziggurat.entities.trash import Trash
 from ziggurat.errors import JobError
 from ziggurat.jobs import Executor, ExecutorOptions, Retention, SeveralExecutors, StopGrace, Supervisor
 from ziggurat.jobs.executor import worker_fields
 from ziggurat.jobs.job_file import JobRecord, StartedAttempt, read_attempt, read_job_file
 from ziggurat.jobs.local_executor import LOCAL
 from ziggurat.jobs.outcome import last_events
-from ziggurat.jobs.trash import Trash
 from ziggurat.jobs.worker_monitor import stop_reason
 from ziggurat.layout import WEIGHTS_FOLDER, JobFolder
 from ziggurat.plugins import load

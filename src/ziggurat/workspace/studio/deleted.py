@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from ziggurat.entities import Job
+from ziggurat.entities.trash import Discarded, Trash
 from ziggurat.errors import MissingEntryError, UsageError
 from ziggurat.jobs import Supervisor
-from ziggurat.jobs.trash import Discarded, Trash
 from ziggurat.store import JobOnDisk, Store
 
 __all__ = ["Deleted", "DeletedItem"]
@@ -55,7 +56,7 @@ class Deleted:
         self._read_job = read_job
         self._trash = trash
 
-    def list(self, owner: str) -> list[DeletedItem]:
+    def list(self, owner: str) -> builtins.list[DeletedItem]:
         """Return what a user can restore, the newest first; saved items are only their own."""
         found = (each for each in reversed(self._trash.content()) if each.owner in ("", owner))
         return [self._shown(each) for each in found if each.can_be_restored]
@@ -104,6 +105,11 @@ class Deleted:
             JobError: where it is not deleted, or is removed already.
         """
         self._supervisor.remove_now(self._id_of(text))
+
+    def empty(self, owner: str) -> builtins.list[str]:
+        """Remove from the disk what a user can restore, and what nobody can; return the ids."""
+        found = [each for each in self._trash.content() if each.owner in ("", owner)]
+        return [each.id for each in found if self._trash.remove(each)]
 
     def _id_of(self, text: str) -> str:
         """Return the id of the deleted job of an id or a name; the text itself where there is none."""

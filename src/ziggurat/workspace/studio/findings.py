@@ -337,6 +337,10 @@ def device_finding(spec: TrainSpec, machine: Mapping[str, Any], accelerators: Ma
         machine: as the strip of a page shows it.
         accelerators: node → how many accelerators it has for jobs.
     """
+    if spec.nodes > 1:
+        what = plural(spec.gpus_per_node, "GPU") if spec.gpus_per_node else "the CPU"
+        text = f"It trains on {spec.nodes} nodes with {what} of each, and waits until all of them are free."
+        return finding("device", "ok", text, value=f"{spec.nodes} nodes", field="nodes", devices=[])
     wanted = [device for device in spec.devices if "gpu" in device.lower()]
     numbers = {"field": "devices", "devices": list(spec.devices)}
     info = backend_infos().get(spec.backend)

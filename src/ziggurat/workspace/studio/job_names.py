@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Final, Protocol
 
 from ziggurat.entities import JOB_KINDS, JOB_STATES, JobFilter
-from ziggurat.entities.best_checkpoint import metric_title
+from ziggurat.entities.best_checkpoint import metric_title, primary_metric
 from ziggurat.entities.jobs import DIVERGED, JOB_OUTCOMES
 from ziggurat.errors import UsageError, nearest_names
 from ziggurat.formatting import as_number
@@ -30,14 +30,25 @@ _NUMBERS: Final = {
     "epoch": "epoch that it is in",
     "global_step": "steps done",
     "steps_per_s": "steps a second",
+    "best": "best value of the metric that a job is judged by",
+    "used_by": "number of jobs that need it",
 }
 _TEXTS: Final = (
     *("name", "id", "kind", "state", "outcome", "project", "dataset"),
-    *("owner", "framework", "network", "group", "parent"),
+    *("owner", "framework", "network", "group", "parent", "model", "tags", "notes", "reason", "host"),
 )
 _TIMES: Final = ("created", "started", "ended")
 _COLUMNS: Final = {
     "duration": "elapsed",
+    "status": "state",
+    "user": "owner",
+    "sweep": "group",
+    "tag": "tags",
+    "node": "host",
+    "step": "global_step",
+    "steps": "global_step",
+    "progress": "global_step",
+    "used by": "used_by",
     "epochs done": "epoch",
     "data": "facts.kind",
     "samples": "facts.samples",
@@ -47,17 +58,24 @@ _COLUMNS: Final = {
 }
 """Heading of a column, in small letters, that is no setting and no metric → name of what it shows."""
 
-_OF_ROWS: Final = ("best", "result", "metric", "validation")
+_OF_ROWS: Final = ("result", "metric", "validation")
+_FACTS: Final = tuple(f"facts.{each}" for each in ("kind", "samples", "classes", "split", "step", "accuracy", "count"))
 _DAY_S: Final = 86400.0
 _UNITS: Final = {
     **dict.fromkeys(("s", "sec", "second"), 1.0),
     **dict.fromkeys(("m", "min", "minute"), 60.0),
     **dict.fromkeys(("h", "hour"), 3600.0),
     **dict.fromkeys(("d", "day"), _DAY_S),
-    "week": 7 * _DAY_S,
+    **dict.fromkeys(("w", "week"), 7 * _DAY_S),
+    "month": 30 * _DAY_S,
+    "year": 365 * _DAY_S,
 }
-_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?(\s+ago)?", re.IGNORECASE)
-"""A number of units of time."""
+_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w|[a-z]+?)s?(?=\s|\d|$)", re.IGNORECASE)
+"""A number of a unit of time; several stand behind each other."""
+_CLOCK: Final = re.compile(r"(?:(\d+):)?(\d+):(\d\d)")
+_SIZE: Final = re.compile(r"(-?\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?", re.IGNORECASE)
+_FACTORS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+"""First letter of a unit → power of 1000, or of 1024 with ``i``."""
 _CHOICES: Final[dict[str, tuple[str, ...]]] = {"state": JOB_STATES, "outcome": JOB_OUTCOMES, "kind": JOB_KINDS}
 _LISTED: Final = ("project", "owner", "framework", "network")
 _STATES: Final = {
@@ -72,6 +90,9 @@ _STATES: Final = {
     "paused": "stopped",
     "canceled": "stopped",
 }
+_KINDS: Final = {"training": "train", "evaluation": "evaluate", "prediction": "infer", "map": "embed"}
+"""Words of the pages for kinds of jobs → their names."""
+
 _SHORT: Final = {
     "lr": "learning_rate",
     "rate": "learning_rate",
@@ -195,12 +216,16 @@ class JobNames:
             raise UsageError(rule, received=f"`{name} ~ {value}`", advice="Compare it by `=`, `<` or `>`.")
         if name == "state" and any(str(each).lower() == DIVERGED for each in values):
             name = "outcome"  # pages show it as a state
-        if name in _TIMES and len(values) == 1:
+        if name in _TIMES:
+            if len(values) > 1:
+                raise UsageError(
+                    f"`{name}` is compared with one time, not with several.", received=f"`{name} {operator} …`"
+                )
             return _times(name, operator, values[0], self._now())
         if name in _CHOICES:
             found = tuple(_choice(name, each) for each in values)
         elif name in _TEXTS:
-            found = tuple(str(each) for each in values) if name == "dataset" else values
+            found = tuple(str(each) for each in values)
         elif name == "elapsed":
             found = tuple(_span(each) for each in values)
         elif name in _NUMBERS:
@@ -208,7 +233,8 @@ class JobNames:
         elif self._is_number(name):
             found = tuple(_number(name, _YES.get(each, each) if isinstance(each, str) else each) for each in values)
         else:
-            found = values
+            is_ordered = operator not in ("=", "!=", "~")
+            found = tuple(_sized(each) if is_ordered else each for each in values)
         return [(name, operator, found if isinstance(value, tuple) else found[0])]
 
     def _is_number(self, name: str) -> bool:
@@ -253,14 +279,20 @@ class JobNames:
             found.setdefault(title.lower(), name)
         return found
 
+    def _example(self) -> str:
+        """Return the name of a metric that any job has, as pages show it."""
+        metric = primary_metric(self._names.all())
+        return _without_split(metric[0]) if metric is not None else "accuracy"
+
     def _unknown(self, name: str) -> UsageError:
         known = [*_NUMBERS, *_TEXTS, *_declared(), *self._names.all(), *_METRICS]
         if name.lower() in _OF_ROWS:
+            metric = self._example()
             raise UsageError(
                 f"The column `{name}` shows another metric in each row.",
                 received=f"`{name}`",
-                advice="Name the metric, as in `accuracy > 0.9`.",
-                details={"name": name, "suggestion": "accuracy"},
+                advice=f"Name the metric, as in `{metric} > 0.9`, or `best > 0.9` for the one that a job is judged by.",
+                details={"name": name, "suggestion": metric},
             )
         nearest = [_SHORT[name.lower()]] if name.lower() in _SHORT else nearest_names(name, known, at_most=1)
         details = {"name": name, **({"suggestion": nearest[0]} if nearest else {})}
@@ -294,8 +326,8 @@ _OFTEN: Final = ("learning_rate", "accuracy", "state", "network", "batch_size", 
 
 @cache
 def _declared() -> tuple[str, ...]:
-    """Return the paths of all fields of a training, and the metrics that every training may have."""
-    return (*dict.fromkeys(field.path for field in describe_fields(TrainSpec)), *_METRICS)
+    """Return the paths of all fields of a training, and the metrics and facts that columns may show."""
+    return (*dict.fromkeys(field.path for field in describe_fields(TrainSpec)), *_METRICS, *_FACTS)
 
 
 def _candidate(name: str, values: NameRange | None, before: str) -> NameCandidate:
@@ -317,7 +349,7 @@ def _candidate(name: str, values: NameRange | None, before: str) -> NameCandidat
 
 def _choice(name: str, value: Any) -> str:
     wanted = str(value).lower()
-    wanted = _STATES.get(wanted, wanted) if name in ("state", "outcome") else wanted
+    wanted = (_KINDS if name == "kind" else _STATES).get(wanted, wanted)
     if wanted in _CHOICES[name]:
         return wanted
     nearest = nearest_names(wanted, _CHOICES[name], at_most=1)
@@ -336,10 +368,21 @@ def _is_training(tag: str) -> bool:
 
 
 def _span(value: Any) -> Any:
-    """Return seconds for ``5 min``; a number stays."""
-    found = _SPAN.fullmatch(value) if isinstance(value, str) else None
-    unit = None if found is None or found[3] else _UNITS.get(found[2].lower())
-    return _number("elapsed", value) if found is None or unit is None else float(found[1]) * unit
+    """Return seconds for ``5 min``, ``1 h 30 min`` or ``1:30:00``; a number stays."""
+    seconds = _seconds(value) if isinstance(value, str) else None
+    return _number("elapsed", value) if seconds is None else seconds
+
+
+def _seconds(text: str) -> float | None:
+    """Return the seconds of a duration as text; None if it is none."""
+    clock = _CLOCK.fullmatch(text.strip())
+    if clock is not None:
+        hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        return hours * 3600.0 + minutes * 60.0 + seconds
+    parts = [(float(found[1]), _UNITS.get(found[2].lower())) for found in _SPAN.finditer(text)]
+    if not parts or _SPAN.sub("", text).strip() or any(unit is None for _, unit in parts):
+        return None
+    return sum(count * unit for count, unit in parts if unit is not None)
 
 
 def _times(name: str, operator: str, value: Any, now: datetime) -> list[Condition]:
@@ -349,10 +392,13 @@ def _times(name: str, operator: str, value: Any, now: datetime) -> list[Conditio
     """
     if not isinstance(value, str):
         return [(name, operator, value)]
-    ago = _SPAN.fullmatch(value)
-    if ago is not None and ago[2].lower() in _UNITS:
+    last = re.fullmatch(r"last\s+(\w+)", value, re.IGNORECASE)
+    ago_s = _UNITS.get(last[1].lower()) if last is not None else None
+    if ago_s is None and ":" not in value:
+        ago_s = _seconds(re.sub(r"\s+ago$", "", value, flags=re.IGNORECASE))
+    if ago_s is not None:
         # Full minutes: equal filters within one have an answer that is kept.
-        moment = now.replace(second=0, microsecond=0) - timedelta(seconds=float(ago[1]) * _UNITS[ago[2].lower()])
+        moment = now.replace(second=0, microsecond=0) - timedelta(seconds=ago_s)
         return [(name, operator, moment.timestamp())]
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     days = {"today": today, "yesterday": today - timedelta(days=1)}
@@ -383,12 +429,21 @@ def _times(name: str, operator: str, value: Any, now: datetime) -> list[Conditio
 def _number(name: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
+    size = _sized(value)
+    if not isinstance(size, str):
+        return size
     details: dict[str, Any] = {"name": value}
     advice = "Write it as in `0.01` or `1e-4`."
     if re.fullmatch(r"-?\d+,\d+", value):
         details["suggestion"] = value.replace(",", ".")
         advice = f"Did you mean `{details['suggestion']}`?"
     raise UsageError(f"`{name}` is a number.", received=f"`{value}`", advice=advice, details=details)
+
+
+def _sized(value: Any) -> Any:
+    """Return the number of ``2k``, ``1.5 GB`` or ``4 MiB``; anything else as it is."""
+    size = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    return value if size is None else float(size[1]) * (1024 if size[3] else 1000) ** _FACTORS[size[2].lower()]
 
 
 def _quoted(value: str) -> str:

@@ -133,7 +133,9 @@ class Preflight:
         """Return a guess of the time on the CPU; None on an accelerator, whose speed is unknown."""
         info = backend_infos().get(spec.backend)
         may_accelerate = info is not None and bool(info.accelerators) and bool(self.accelerators())
-        on_device = any("gpu" in each.lower() for each in spec.devices) or (not spec.devices and may_accelerate)
+        is_open = not spec.devices and spec.nodes == 1
+        on_device = any("gpu" in each.lower() for each in spec.devices) or (is_open and may_accelerate)
+        on_device = on_device or spec.gpus_per_node > 0
         if facts is None or steps is None or on_device:
             return None
         return rough_time_s(facts, spec, steps, data.sizes.get("val", 0), self.machine.multiply_adds_per_s)

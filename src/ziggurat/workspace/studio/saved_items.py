@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from ziggurat.entities import SAVED_KINDS, SavedItem
 from ziggurat.entities.names import check_name
+from ziggurat.entities.trash import SAVED, Trash
 from ziggurat.errors import MissingEntryError, UnknownNameError, UsageError
 from ziggurat.formatting import as_bytes
-from ziggurat.jobs.trash import SAVED, Trash
 from ziggurat.store import Store
 
 __all__ = ["MOST_BYTES", "SavedItems"]

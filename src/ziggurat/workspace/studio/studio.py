@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from ziggurat.entities.trash import Trash
 from ziggurat.jobs import Supervisor
-from ziggurat.jobs.trash import Trash
 from ziggurat.services.inference_pool import InferencePool
 from ziggurat.services.model_servers import ModelServers
 from ziggurat.services.tensorboard import TensorBoards

@@ -15,8 +15,8 @@ from typing import IO, Final, Self
 from ziggurat.atomic import storage_errors
 from ziggurat.datasets.sources.archives import is_archive
 from ziggurat.datasets.sources.cache import member_path
+from ziggurat.entities.trash import UPLOAD, Trash, not_in_trash
 from ziggurat.errors import DataError, MissingEntryError
-from ziggurat.jobs.trash import UPLOAD, Trash, not_in_trash
 
 __all__ = ["Incoming", "Upload", "Uploads", "is_archive"]
 

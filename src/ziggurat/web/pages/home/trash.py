@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import Form, Query, Request, Response
 
 from ziggurat.entities import Identity
+from ziggurat.entities.trash import SAVED, UPLOAD, WEIGHTS
 from ziggurat.errors import ZigguratError
+from ziggurat.formatting import plural
 from ziggurat.operations import jobs, weights
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser, ViewerWriteUser
 from ziggurat.server.permissions import new_router
@@ -25,7 +27,6 @@ router = new_router()
 _Ids = Annotated[list[str], Form(max_length=1000)]
 _Said = Annotated[str, Query(max_length=100)]
 _SHOWN = 10
-_SAVED: Final = ("view", "preset")
 
 
 @router.get("/trash", include_in_schema=False)
@@ -38,7 +39,7 @@ def trash(request: Request, studio: StudioDep, who: ViewerUser, said: _Said = ""
         "home/trash.html",
         deleted=deleted,
         total_bytes=sum(each.size_bytes for each in deleted),
-        saved_kinds=_SAVED,
+        saved_kinds=SAVED,
         outcome=outcome,
         days=studio.settings.trash_days,
     )
@@ -83,6 +84,14 @@ def remove(request: Request, studio: StudioDep, who: ViewerWriteUser, ids: _Ids)
     return see_other(request, "/trash", {"said": flash_messages(request).add(outcome)})
 
 
+@router.post("/trash/empty", include_in_schema=False)
+def empty(request: Request, studio: StudioDep, who: TrainerUser) -> Response:
+    """Remove everything that was deleted from the disk."""
+    removed = jobs.empty_trash(studio, who)
+    outcome = Outcome(text=f"{plural(len(removed), 'item')} removed for good.")
+    return see_other(request, "/trash", {"said": flash_messages(request).add(outcome)})
+
+
 @router.get("/uploads", include_in_schema=False)
 def uploads(request: Request, studio: StudioDep, _who: TrainerUser, said: _Said = "") -> Response:
     """Return the page of uploads that wait to become datasets."""
@@ -103,12 +112,12 @@ def delete_upload(request: Request, studio: StudioDep, _who: TrainerUser, upload
 
 def _restored(studio: Studio, who: Identity, item: DeletedItem) -> str:
     """Put an item back and return its name."""
-    if item.kind == "weights":
+    if item.kind == WEIGHTS:
         return weights.restore(studio, who, item.id).title
-    if item.kind == "upload":
+    if item.kind == UPLOAD:
         check_permission(who, "trainer", "write")
         studio.uploads.restore(item.id)
-    elif item.kind in _SAVED:
+    elif item.kind in SAVED:
         studio.saved.restore(who.name, item.kind, item.id)
     else:
         return jobs.restore_job(studio, who, item.id).name
@@ -116,12 +125,12 @@ def _restored(studio: Studio, who: Identity, item: DeletedItem) -> str:
 
 
 def _remove(studio: Studio, who: Identity, item: DeletedItem) -> None:
-    if item.kind == "weights":
+    if item.kind == WEIGHTS:
         weights.remove(studio, who, item.id, forever=True)
-    elif item.kind == "upload":
+    elif item.kind == UPLOAD:
         check_permission(who, "trainer", "write")
         studio.uploads.remove(item.id)
-    elif item.kind in _SAVED:
+    elif item.kind in SAVED:
         studio.saved.delete(who.name, item.kind, item.id, forever=True)
     else:
         jobs.delete_job(studio, who, item.id, forever=True)

@@ -217,6 +217,15 @@ class Results:
     name_problem: str = ""
     model: Job | None = None
 
+    @property
+    def example(self) -> str:
+        """A condition that some of the rows fulfill, of the metric that they are judged by."""
+        best = next((row.best for row in self.rows if row.best is not None), None)
+        if best is None:
+            return "learning_rate > 0.01 and accuracy > 0.9"
+        metric = re.sub(r"^val(idation)?[_/]", "", best.tag)
+        return f"learning_rate > 0.001 and {metric} {'<' if best.word == 'lowest' else '>'} {best.value:.2g}"
+
 
 def results_of(studio: Studio, query: HomeQuery) -> Results:
     """Return what the part with the table shows; the number of questions to the store does not grow with the rows.

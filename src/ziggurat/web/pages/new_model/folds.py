@@ -18,6 +18,7 @@ from ziggurat.workspace.training_checks import KnownData
 __all__ = ["Fold", "folds_of"]
 
 _UPDATE: Final = ("weight_decay", "gradient_clip", "gradient_accumulation_steps", "ema_decay", "precision")
+_NODES: Final = ("nodes", "gpus_per_node")
 _LOADING: Final = ("loading-workers", "loading-worker_kind", "loading-prefetch", "loading-decode")
 _DATA: Final = (
     "validation-every_epochs", "sample_predictions", "steps_per_epoch", "shuffle", "oversample_below", "class_weights",
@@ -71,7 +72,7 @@ def folds_of(form: ModelForm, problems: Mapping[str, str], data: KnownData | Non
         ("preprocessing", "Preprocessing", _below("preprocessing"), _preprocessing(form, input_form(data))),
         ("early_stopping", "Early stopping", _below("early_stopping"), _early_stopping(form, learned_by(form, data))),
         ("checkpoints", "Checkpoints", _below("checkpoints"), _checkpoints(form, learned_by(form, data))),
-        ("devices", "Devices, loading", ("device", "threads", *_LOADING), _devices(form, unused)),
+        ("devices", "Devices, loading", ("device", *_NODES, "threads", *_LOADING), _devices(form, unused)),
         ("data", "Validation, samples", _DATA, _data(form, unused)),
         ("process", "Process, plug-ins", _others(), _process(form)),
         ("notes", "Project, tags, notes", _NOTES, _notes(form)),
@@ -215,6 +216,10 @@ def _checkpoints(form: ModelForm, learned: Task | None) -> str:
 def _devices(form: ModelForm, unused: Set[str]) -> str:
     shown = {"cpu:0": "CPU only"}
     names = ", ".join(shown.get(each, each.replace("gpu:", "GPU ")) for each in form.devices)
+    nodes, gpus = form["nodes"].strip(), form["gpus_per_node"].strip()
+    if nodes not in ("", "1"):
+        each = "the CPU" if gpus in ("", "0") else "1 GPU" if gpus == "1" else f"{gpus} GPUs"
+        names = f"{nodes} nodes with {each} each"
     return ", ".join(
         [
             names or "A free GPU, else the CPU",
@@ -246,7 +251,7 @@ def _others() -> tuple[str, ...]:
         "early_stopping.",
         "checkpoints.",
     )
-    placed = {*_BASICS, *_UPDATE, *_LOADING, *_DATA, "threads", "schedule", "optimizer"}
+    placed = {*_BASICS, *_UPDATE, *_LOADING, *_NODES, *_DATA, "threads", "schedule", "optimizer"}
     return tuple(
         name for name, each in model_fields().items() if name not in placed and not each.path.startswith(owners)
     )

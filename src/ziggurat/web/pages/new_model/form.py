@@ -446,6 +446,8 @@ def _spec_values(spec: Mapping[str, Any]) -> dict[str, str]:
             continue
         if shown.owner and value_below(spec, shown.owner) is None:
             continue  # a part of what is left out
+        if not shown.owner and "." not in shown.path and shown.path not in spec:
+            continue  # a spec leaves it out where it has its default
         values[shown.id] = text_of(shown, value_below(spec, shown.path))
     return values
 

@@ -52,6 +52,7 @@ class Choices:
         shown: backend whose standard networks are shown.
         devices: (value, text) of each.
         elsewhere: names of the other machines that have GPUs.
+        has_cluster: whether there are nodes that can train together.
         projects: names.
         folds: sections with the others.
     """
@@ -67,6 +68,7 @@ class Choices:
     shown: str
     devices: list[tuple[str, str]]
     elsewhere: list[str]
+    has_cluster: bool
     projects: list[str]
     folds: tuple[Fold, ...]
 
@@ -127,6 +129,7 @@ def choices_of(
             for node in studio.jobs.nodes()
             if node.executor != "local" and any(device.usable for device in node.devices)
         ],
+        has_cluster=any(node.executor != "local" and not node.has_queue for node in studio.jobs.nodes()),
         projects=studio.projects.names(),
         folds=folds_of(form, problems, data),
     )

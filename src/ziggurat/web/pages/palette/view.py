@@ -102,6 +102,7 @@ _COMMANDS: Final = (
     _Command(item=Item(title="Switch theme", icon="sun", act="theme"), words="dark light system"),
     _Command(item=Item(title="Keyboard shortcuts", icon="question", act="shortcuts", hint="?"), words="keys help"),
     _Command(item=Item(title="Machines", path="/machines", icon="server"), words="nodes cluster Ray GPUs queue"),
+    _Command(item=Item(title="Go to the trash", path="/trash", icon="trash"), words="deleted restore undo"),
     _Command(item=Item(title="About this studio", path="/about", icon="info"), words="version diagnostics machine"),
     _Command(item=Item(title="REST API", path="/api/v1/docs", icon="bolt"), words="openapi program"),
 )

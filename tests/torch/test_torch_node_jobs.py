@@ -1,0 +1,123 @@
+"""Jobs over several nodes, as their workers are started there: curves and weights are those of devices of one machine."""
+
+import json
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from test_torch_devices_ends import Workers, arrays_of, job, wait_for_step
+
+from ziggurat.errors import ConfigurationError
+from ziggurat.events import AttemptEnded, effective_scalars, read_events
+from ziggurat.layout import JobFolder
+
+pytestmark = pytest.mark.usefixtures("cold_starts")
+
+OF_NODES: dict[str, Any] = {"devices": [], "nodes": 2, "threads": 1}
+OF_DEVICES: dict[str, Any] = {"threads": 1}
+MEASURED = ("Throughput", "StepTime")
+
+
+@pytest.fixture
+def workers(tmp_path: Path) -> Iterator[Workers]:
+    found = Workers(tmp_path)
+    yield found
+    found.close()
+
+
+def start(workers: Workers, *folders: JobFolder) -> list[subprocess.Popen[bytes]]:
+    """Start the worker of each rank as the bridge to a cluster does."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+    common = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    return [workers.start(folder, RANK=str(rank), **common) for rank, folder in enumerate(folders)]
+
+
+def curves_of(folder: JobFolder) -> list[tuple[str, int, float]]:
+    points = effective_scalars(read_events(folder.events)[0])
+    return sorted((each.tag, each.step, each.value) for each in points if not each.tag.startswith(MEASURED))
+
+
+def end_of(folder: JobFolder) -> AttemptEnded | None:
+    return next((each for each in read_events(folder.events)[0] if isinstance(each, AttemptEnded)), None)
+
+
+def test_two_nodes_give_the_curves_of_two_devices(workers, tmp_path):
+    ranks = [job(tmp_path / f"rank{rank}", **OF_NODES) for rank in range(2)]
+    processes = start(workers, *ranks)
+    workers.run(job(tmp_path / "alone", **OF_DEVICES))
+    assert [each.wait(120) for each in processes] == [0, 0]
+    expected = curves_of(JobFolder(tmp_path / "alone"))
+    assert any(tag == "validation_cost" for tag, _, _ in expected)
+    assert curves_of(ranks[0]) == expected
+    assert curves_of(ranks[1]) == []
+    assert not ranks[1].checkpoints.exists()
+    words = end_of(ranks[1])
+    assert words is not None
+    assert words.reason == "rank 0 has ended the training"
+    recorded = [each for each in map(json.loads, ranks[0].events.read_text().splitlines()) if each["type"] == "arithmetic"]
+    assert recorded[0]["values"]["devices"] == "2 × cpu"
+
+
+@pytest.mark.nightly
+def test_a_training_resumes_bit_for_bit_when_a_process_was_killed(workers, tmp_path):
+    workers.run(job(tmp_path / "alone", **OF_DEVICES))
+    step = int(np.random.default_rng().integers(4, 18))
+    ranks = [job(tmp_path / f"rank{rank}", "threading.Event().wait(0.1)", **OF_NODES) for rank in range(2)]
+    first, other = start(workers, *ranks)
+    wait_for_step(ranks[0], step)
+    other.kill()
+    with pytest.raises(subprocess.TimeoutExpired):
+        first.wait(3)  # it does not call the job failed: whoever started it decides
+    assert end_of(ranks[0]) is None
+    first.kill()
+    first.wait()
+    # A new attempt of another rank begins with what rank 0 had saved.
+    shutil.rmtree(ranks[1].path)
+    shutil.copytree(ranks[0].path, ranks[1].path, ignore=shutil.ignore_patterns("events.jsonl", "log.txt"))
+    assert [each.wait(120) for each in start(workers, *ranks)] == [0, 0]
+    alone = JobFolder(tmp_path / "alone")
+    assert curves_of(ranks[0]) == curves_of(alone), f"killed at step {step} or later"
+    expected = arrays_of(alone)
+    for name, values in arrays_of(ranks[0]).items():
+        assert np.array_equal(values, expected[name]), f"{name}, killed at step {step} or later"
+
+
+@pytest.mark.nightly
+def test_rank_1_ends_in_order_when_rank_0_is_killed(workers, tmp_path):
+    ranks = [job(tmp_path / f"rank{rank}", "threading.Event().wait(0.05)", **OF_NODES) for rank in range(2)]
+    first, other = start(workers, *ranks)
+    wait_for_step(ranks[0], 2)
+    first.kill()
+    assert other.wait(60) == 0
+    words = end_of(ranks[1])
+    assert words is not None
+    assert words.reason == "rank 0 has ended, or cannot be reached"
+
+
+@pytest.mark.nightly
+def test_an_error_of_a_rank_names_it(workers, tmp_path):
+    other = "__import__('os').environ['RANK'] == '1'"
+    step = f"if {other} and self.norm.num_batches_tracked == 3:\n                1 / 0"
+    ranks = [job(tmp_path / f"rank{rank}", step, **OF_NODES) for rank in range(2)]
+    processes = start(workers, *ranks)
+    assert all(each.wait(120) for each in processes)
+    words = [end_of(folder) for folder in ranks]
+    assert words[0] is not None and words[0].reason.startswith("Rank 1 failed: ")
+    assert words[1] is not None and "division by zero" in words[1].reason
+
+
+@pytest.mark.nightly
+def test_a_worker_without_a_launcher_refuses(workers, tmp_path):
+    folder = job(tmp_path / "job", **OF_NODES)
+    assert workers.start(folder).wait(60) == ConfigurationError.exit_code
+    words = end_of(folder)
+    assert words is not None and "is started by a studio with a Ray cluster" in words.reason
