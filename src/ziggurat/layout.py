@@ -4,7 +4,7 @@ A job folder::
 
     JOB/
       spec.json          configuration (written once, before the worker starts)
-      job.json           name, notes, tags and place in the studio, as users set them
+      job.json           name, notes, tags and place in the studio, as users set them, and what it needs of a machine
       attempt.json       where the studio started its newest worker, and what finds it again
       events.jsonl       events (append-only; one JSON object per line)
       last_words.json    outcome of the newest attempt: space that is reserved in case the disk is full
