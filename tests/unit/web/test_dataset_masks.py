@@ -94,7 +94,8 @@ def test_samples_are_chosen_by_the_classes_in_their_masks(visit: Any, studio: An
     chosen = visit.get(explore + "?class_name=2")
     assert len(html_of(chosen).all("#found .tile")) == 2
     within = counts("?class_name=2")
-    assert sum(int(within[split].split()[0]) for split in ("Training", "Validation")) == 2, "other facets count what is left"
+    of_splits = (int(within[split].split()[0]) for split in ("Training", "Validation"))
+    assert sum(of_splits) == 2, "other facets count what is left"
     assert within["class 1"] == "8", "a facet does not narrow itself"
 
 
