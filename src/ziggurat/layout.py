@@ -17,6 +17,7 @@ A job folder::
       log.txt            for people; never parsed
       classes.json       names of the classes, by number
       task.json          what is learned: the task, and the schema of the data
+      threads.json       how many threads the first attempt chose; every resume takes as many
       network.py         the standard network that is trained, as it was when the job began; it fits the checkpoints
       baselines.json     what simple models reach on the validation split of a finished training, and its own value
       data/              of a job that trains on a bare folder: which files it found there, and the split of each
