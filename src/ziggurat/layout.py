@@ -4,7 +4,7 @@ A job folder::
 
     JOB/
       spec.json          configuration (written once, before the worker starts)
-      job.json           name, notes, tags and place in the studio, as users set them
+      job.json           name, notes, tags and place in the studio, as users set them, and what it needs of a machine
       attempt.json       where the studio started its newest worker, and what finds it again
       events.jsonl       events (append-only; one JSON object per line)
       last_words.json    outcome of the newest attempt: space that is reserved in case the disk is full
@@ -220,6 +220,11 @@ class JobFolder:
     def task(self) -> Path:
         """The task, the schema of the data, and what was fitted on the training split (JSON)."""
         return self.path / "task.json"
+
+    @property
+    def threads(self) -> Path:
+        """The number of threads that the first attempt chose (JSON); a node's spec does not travel back."""
+        return self.path / "threads.json"
 
     @property
     def network(self) -> Path:

@@ -13,12 +13,13 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
+import torch
 from test_torch_devices import NORMS, PIXELS, PLAIN, TWO_LOSSES, request
 from torch_networks import TOWER, batches
 
 from tests.waiting import PROCESS_S
 from ziggurat.backends.torch.backend import TorchBackend
-from ziggurat.backends.torch.device_group import LostProcessError
+from ziggurat.backends.torch.device_group import DeviceGroup, LostProcessError
 from ziggurat.backends.torch.node_line import NodeLine
 from ziggurat.backends.torch.node_replicas import NodeReplicas
 from ziggurat.engine.backend import ProcessPlace
@@ -128,10 +129,14 @@ def test_other_samples_on_a_node_end_the_training():
 
 
 def test_rank_1_ends_in_order_when_rank_0_is_lost():
-    with two_nodes(batches(2, 32)) as (program, feed, other):
-        program.step(feed.next(), ())
-        program._end(within_s=0.0)  # as an error of a step does
-        assert other.end() is False
+    places = [ProcessPlace(rank, 2, "127.0.0.1", port) for port in (free_port(),) for rank in range(2)]
+    line = NodeLine(places[0])
+    group = DeviceGroup(0, 2, torch.device("cpu"), 60.0, line.interface)
+    other = Rank1(replace(request(PLAIN, 1), place=places[1]), batches(2, 32))
+    group.meet(line.meet())
+    group.close()
+    line.close()
+    assert other.end() is False
 
 
 def test_rank_0_waits_to_be_ended_when_another_is_lost():

@@ -81,6 +81,15 @@ def test_threads_are_chosen_once_and_a_resume_keeps_them(tmp_path: Path):
     assert [each["text"] for each in said(job, "arithmetic")] == ["", "Exact: same state, data and arithmetic."]
 
 
+def test_a_resume_on_another_node_keeps_the_threads(tmp_path: Path):
+    job = new_job(tmp_path / "job")
+    train(job)
+    # What a worker writes into the spec stays on its node; the studio sends its own.
+    change(job, epochs=2, threads=None)
+    train(job, OMP_NUM_THREADS=str(CORES))
+    assert [each["values"]["threads"] for each in said(job, "arithmetic")] == [1, 1]
+
+
 def test_other_threads_at_a_resume_are_told(tmp_path: Path):
     job = new_job(tmp_path / "job", threads=1)
     train(job)
@@ -99,6 +108,7 @@ def test_a_job_that_began_without_threads_keeps_the_default(tmp_path: Path):
     job = new_job(tmp_path / "job")
     train(job)
     change(job, epochs=2, threads=None)
+    job.threads.unlink()
     train(job, OMP_NUM_THREADS=str(CORES))
     assert "threads" not in spec_of(job)
     assert said(job, "arithmetic")[1]["values"]["threads"] == CORES

@@ -34,6 +34,7 @@ VERBS: Final = (
     Verb("submit", "ziggurat.cli.submit:submit", "Run a program of your own as a job of the studio.", _TRAIN),
     Verb("demo", "ziggurat.cli.server:demo", "Start a studio and train LeNet on handwritten digits in it.", _TRAIN),
     Verb("dataset", "ziggurat.cli.dataset:dataset", "Create, explore, check, change and export datasets.", _DATA),
+    Verb("uploads", "ziggurat.cli.uploads:uploads", "List and delete files that wait to become datasets.", _DATA),
     Verb("up", "ziggurat.cli.server:up", "Serve the studio of the workspace.", _STUDIO),
     Verb("down", "ziggurat.cli.server:down", "End the studio; jobs go on.", _STUDIO),
     Verb("job", "ziggurat.cli.job:job", "Make, list, show, stop jobs of the studio, ask models.", _STUDIO),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ziggurat.client.connection import Connection, given
-from ziggurat.workspace.programs import check_program, packed, program_at
+from ziggurat.workspace.programs import check_program, packed, program_at, program_origin
 
 __all__ = ["ProgramClient"]
 
@@ -33,7 +33,8 @@ class ProgramClient:
     ) -> dict[str, Any]:
         """Send a program of this machine, and put it into the queue; return the job.
 
-        It is read and checked here first: nothing is sent of one that Python cannot read.
+        It is read and checked here first: nothing is sent of one that Python cannot read. Its path, and the commit of
+        its Git repository, are noted in the spec as ``origin``.
 
         Args:
             program: a Python file, a zip archive or a folder.
@@ -50,6 +51,7 @@ class ProgramClient:
         check_program(files)
         content = {"kind": "program", "version": 1, **(spec or {})}
         content |= {"script": files.script, "arguments": [str(each) for each in arguments]}
+        content.setdefault("origin", program_origin(Path(program))[:2000])
         name = f"{Path(program).resolve().stem or 'program'}.zip"
         upload = self._connection.ask("POST", "/uploads", params={"name": name}, content=packed(files))
         try:

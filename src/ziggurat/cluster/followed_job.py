@@ -20,7 +20,7 @@ from ziggurat.errors import StorageError, ZigguratError
 from ziggurat.formatting import as_bytes, as_percent, as_rough_duration
 from ziggurat.layout import TEST_OPENINGS_FILE, JobFolder
 
-__all__ = ["FollowedJob", "Place", "RemoteWorker", "UnreachableError"]
+__all__ = ["FollowedJob", "GoneError", "Place", "RemoteWorker", "UnreachableError"]
 
 _PART_BYTES: Final = 1 << 20
 _START_PATIENCE_S: Final = 60.0
@@ -32,6 +32,10 @@ _SLACK_S: Final = 2.0
 
 class UnreachableError(Exception):
     """The node, or the process there that holds the worker, did not answer."""
+
+
+class GoneError(UnreachableError):
+    """What holds the worker is gone for good; a worker that it has started may be alive."""
 
 
 class RemoteWorker(Protocol):
@@ -155,7 +159,7 @@ class FollowedJob:
         self.attempt = attempt
         self.worker = worker
         self._place = place
-        self._is_begun = False
+        self._is_begun = self._may_run = False
         self._lease_s = lease_s
         self._clock = clock
         self._mirror: Mirror | None = None
@@ -248,6 +252,7 @@ class FollowedJob:
 
     def _start(self, devices: Sequence[int], environment: Mapping[str, str]) -> None:
         self._check_requests()
+        self._may_run = True
         self._insist(self.worker.start, devices, environment)
         self.state = {"state": "running"}
 
@@ -405,7 +410,9 @@ class FollowedJob:
                 answer = act(*values)
                 self._answered = self._clock()
                 return answer
-            except UnreachableError:
+            except UnreachableError as error:
+                if isinstance(error, GoneError) and not self._may_run:
+                    raise  # there is no lease to wait for
                 is_over = self._clock() > self._answered + _START_PATIENCE_S
                 if is_over or self._closing.wait(_AGAIN_S):
                     raise

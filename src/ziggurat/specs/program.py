@@ -32,6 +32,13 @@ class ProgramSpec(SpecModel):
     arguments: list[str] = spec_field(
         factory=list, title="Arguments", help="What follows the script on its command line.", group=_PROGRAM
     )
+    origin: str = spec_field(
+        "",
+        title="Origin",
+        help="Folder that its files were copied from, with the commit of its Git repository; for people to read.",
+        group=_PROGRAM,
+        max_length=2000,
+    )
     seed: int = spec_field(
         0,
         title="Seed",

@@ -304,7 +304,8 @@ class TrainSpec(SpecModel):
     nodes: int = spec_field(
         1,
         title="Nodes",
-        help="Machines of a Ray cluster that train together, of each batch an equal part by each process; default 1.",
+        help="Machines of a Ray cluster that train together on PyTorch, each process on an equal part of every batch; "
+        "default 1.",
         unit="nodes",
         group="Devices",
         ge=1,
@@ -314,7 +315,6 @@ class TrainSpec(SpecModel):
         0,
         title="GPUs per node",
         help="With several nodes: GPUs of each, with a process for each; 0 for one process on the CPU of each node.",
-        unit="GPUs",
         group="Devices",
         ge=0,
         le=64,

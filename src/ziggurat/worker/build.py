@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import json
 import linecache
 import os
 import sys
@@ -18,6 +19,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from ziggurat.atomic import atomic_write_text
 from ziggurat.dataflow.preprocessing import Augmentation
 from ziggurat.engine.arithmetic import usable_cores
 from ziggurat.engine.backend import Backend, ProcessPlace, ProgramRequest
@@ -138,7 +140,10 @@ def build_job(
         if is_new and spec.threads is None:
             spec = spec.model_copy(update={"threads": choose_threads(request, backend, settings)})
             save_spec(spec, folder.spec)
+            atomic_write_text(folder.threads, json.dumps(spec.threads), "The threads of a job")
             request = replace(request, threads=spec.threads or 0)
+        elif spec.threads is None:
+            request = replace(request, threads=_chosen_before(folder))
         program = backend.build(request)
     steps = spec.steps_per_epoch or len(data.train)
     monitors, shows = _monitors(spec, settings)
@@ -148,6 +153,15 @@ def build_job(
     trainer = Trainer(program, data.train, callbacks=callbacks, monitors=monitors, steps_per_epoch=steps)
     trainer.batches.may_run_apart = data.decodes
     return BuiltJob(trainer, store, data, request.threads)
+
+
+def _chosen_before(folder: JobFolder) -> int:
+    """Return the threads that the first attempt chose, on whatever node; 0 where it left them to the backend."""
+    try:
+        found = json.loads(folder.threads.read_text())
+    except (OSError, ValueError):
+        return 0  # of an earlier release, or of a killed worker that had not chosen yet
+    return found if isinstance(found, int) else 0
 
 
 def prepare_job(

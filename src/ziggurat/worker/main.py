@@ -217,7 +217,7 @@ class _Attempt:
         """Do the job, and say how it ended; return the exit code."""
         spec = self._settled(load_spec(self._folder.spec))
         clock = StepClock()
-        place = place_of_process(spec, os.environ) if isinstance(spec, TrainSpec) else None
+        place = place_of_process(spec, os.environ) if isinstance(spec, TrainSpec) and spec.nodes > 1 else None
         if isinstance(spec, TrainSpec) and place is not None and place.rank:
             return self._follow(spec, clock, settings, place)
         with closing(self._heartbeat(spec, clock, spec.hung_after_s)) as heartbeat:

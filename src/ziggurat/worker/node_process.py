@@ -13,18 +13,16 @@ __all__ = ["device_of_process", "place_of_process"]
 _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
-def place_of_process(spec: TrainSpec, environment: Mapping[str, str]) -> ProcessPlace | None:
-    """Return the place of this process; None for a training on one node, whatever the variables are.
+def place_of_process(spec: TrainSpec, environment: Mapping[str, str]) -> ProcessPlace:
+    """Return the place of this process.
 
     Args:
-        spec: of the training.
+        spec: of the training, on several nodes: on one, the variables are another launcher's.
         environment: variables of the process.
 
     Raises:
         ConfigurationError: if the variables do not say where it is, or fit another number of processes.
     """
-    if spec.nodes == 1:
-        return None
     missing = [name for name in _VARIABLES if not environment.get(name, "").strip()]
     if missing:
         raise ConfigurationError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import io
 import json
+import os
+import subprocess
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +29,7 @@ __all__ = [
     "program_at",
     "program_of_job",
     "program_of_text",
+    "program_origin",
     "unpacked",
     "write_program",
 ]
@@ -38,6 +41,7 @@ _MOST_FILES: Final = 5000
 _LEFT_OUT: Final = frozenset({"__pycache__", "__MACOSX", "node_modules", "venv", "Thumbs.db", "desktop.ini"})
 _USUAL: Final = ("main.py", "train.py", "__main__.py")
 _SHOWN: Final = 10
+_GIT_S: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,38 @@ def program_at(place: Path, script: str = "") -> ProgramFiles:
         f"{place} is no Python file, zip archive or folder." if place.exists() else f"{place} does not exist.",
         advice="Name the script, as in: ziggurat submit train.py -- --epochs 10.",
     )
+
+
+def program_origin(place: Path) -> str:
+    """Return where the files of a program come from, for people: its path, and its commit if it is in a Git repository.
+
+    Such as ``/home/ann/digits, commit 4f1c2a9d0b1e, clean`` or ``…, with changes``. Git is asked for 5 seconds at most.
+
+    Args:
+        place: the file or folder.
+    """
+    path = place.resolve()
+    folder = path if path.is_dir() else path.parent
+    commit = _git(folder, "rev-parse", "--short=12", "HEAD")
+    if not commit:
+        return str(path)
+    changes = _git(folder, "status", "--porcelain", "--", ".")
+    state = "" if changes is None else ", with changes" if changes else ", clean"
+    return f"{path}, commit {commit}{state}"
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """Return what Git answers; None where there is no Git, no repository, or no answer in time."""
+    # A monitor of the file system, which a repository may name, is a program of its own.
+    command = ["git", "-C", str(folder), "-c", "core.fsmonitor=false", *words]
+    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_GIT_S, check=False, env=environment
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else None
 
 
 def unpacked(content: bytes, script: str = "") -> ProgramFiles:

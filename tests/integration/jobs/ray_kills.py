@@ -1,4 +1,4 @@
-"""Random kills on a real Ray cluster of this machine: ``python ray_kills.py [--seed N] [--kills N]``.
+"""Random kills on a real Ray cluster of this machine; ``--help`` lists seed and number of kills.
 
 Trainings of PyTorch run on two nodes while an actor, a raylet, a worker, the bridge or the studio is killed again and
 again, at random moments. Then each job is compared with an undisturbed twin, and its folder is searched for what a
@@ -39,7 +39,7 @@ KINDS: Final = ("actor", "raylet", "worker", "bridge", "studio")
 AT_ONCE: Final = 2
 """Jobs that are not done, as long as there are kills to come."""
 
-LONGEST_PAUSE_S: Final = 12.0
+LONGEST_PAUSE_S: Final = 20.0
 """Between two kills. A lease and the start of the next attempt take longer, so some kills hit a recovery."""
 
 END_S: Final = 600.0

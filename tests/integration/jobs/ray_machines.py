@@ -18,12 +18,15 @@ from ziggurat.cluster.ray.__main__ import prepare_token
 from ziggurat.cluster.ray.executor import ray_executor
 from ziggurat.entities import NodeResources
 from ziggurat.jobs import Executor, ExecutorOptions, LocalExecutor, SeveralExecutors
+from ziggurat.layout import RAY_TOKEN_FILE
 
 # Not by an import: Ray reads its variables then.
 is_missing = importlib.util.find_spec("ray") is None
 ON_RAY = [pytest.mark.nightly, pytest.mark.skipif(is_missing, reason="the extra `ray` is not installed")]
 
 CLUSTER_S = 3 * PROCESS_S
+
+_tokens: list[str] = []
 
 
 @dataclass
@@ -74,6 +77,15 @@ class RayStudio(Studio):
         return wait_until(there, CLUSTER_S, what=lambda: repr(self.job(job_id)))
 
 
+def _token_of(workspace: Path) -> Path:
+    """Return the file of a token that is the same for all clusters of this process: Ray reads it once."""
+    path = workspace / RAY_TOKEN_FILE
+    if _tokens:
+        path.write_text(_tokens[0])
+    _tokens.append(prepare_token(workspace).read_text())
+    return path
+
+
 @contextmanager
 def cluster_of(folder: Path, names: Sequence[str], cpus: int = 2) -> Iterator[Machines]:
     """Start a cluster with a head without places, and nodes with one place each."""
@@ -82,7 +94,7 @@ def cluster_of(folder: Path, names: Sequence[str], cpus: int = 2) -> Iterator[Ma
     before = dict(os.environ)
     os.environ |= {
         "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN_PATH": str(prepare_token(workspace)),
+        "RAY_AUTH_TOKEN_PATH": str(_token_of(workspace)),
         "RAY_USAGE_STATS_ENABLED": "0",
         # Else they are at 15, and get no time beside the other tests of a busy machine.
         "RAY_worker_niceness": "0",

@@ -1,4 +1,4 @@
-"""Some kills at random moments on a real Ray cluster; ``python ray_kills.py --kills 20`` does as many as one likes."""
+"""Some kills at random moments on a real Ray cluster; ``ray_kills.py --kills 20`` does as many as one likes."""
 
 from __future__ import annotations
 

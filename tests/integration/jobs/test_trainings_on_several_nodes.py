@@ -40,7 +40,6 @@ def spec_of(workspace: Any, **changes: Any) -> TrainSpec:
         "backend": "torch",
         "backend_options": {},
         "network": {"source": "file", "path": "net.py", "text": NETWORK},
-        "threads": 1,
         **changes,
     }
     found = parse_spec(tiny_spec(workspace, **fields))

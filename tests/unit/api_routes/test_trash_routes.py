@@ -6,9 +6,11 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.unit.weights.weight_samples import add_entry
+from ziggurat.entities import WorkerRef
 from ziggurat.entities.trash import Trash
 from ziggurat.events import AttemptEnded, AttemptStarted, EventFile
 from ziggurat.jobs.disk import Retention, what_to_empty
+from ziggurat.jobs.job_file import StartedAttempt, write_attempt
 from ziggurat.layout import JobFolder
 from ziggurat.workspace.studio.uploads import Uploads
 
@@ -47,6 +49,17 @@ def test_what_used_a_dataset_works_after_it_is_restored(ask, train, studio, pets
     assert ask("GET", f"/api/v1/datasets/{pets}/samples").status_code == 200
     assert ask("GET", f"/api/v1/jobs/{job['id']}").json()["depends_on"] == [pets]
     assert ask("DELETE", f"/api/v1/jobs/{pets}").status_code == 409
+
+
+def test_a_job_that_ran_on_a_cluster_comes_back_stopped(ask, train, studio):
+    job_id = train()["id"]
+    folder = Path(studio.jobs.get(job_id).folder)
+    worker = WorkerRef(executor="ray", node="there", attempt=1, opaque={"folder": str(folder), "name": "gone"})
+    write_attempt(folder, StartedAttempt(worker, (), studio.clock()))  # its worker was killed before it was deleted
+    deleted(ask, job_id)
+    restored = ask("POST", f"/api/v1/trash/{job_id}/restore").json()
+    assert (restored["state"], restored["reason"]) == ("stopped", "restored")
+    assert studio.jobs.get(job_id).worker is None
 
 
 def test_forever_is_at_once(ask, train, studio):

@@ -76,3 +76,15 @@ def test_the_trash_is_emptied_by_its_routes(ziggurat: Any) -> None:
     ]
     assert all("forever=true" in path for method, path, _ in asked[:-1] if method == "DELETE")
     assert asked[-1][:2] == ("DELETE", "/trash")
+
+
+def test_uploads_are_listed_and_deleted(ziggurat: Any) -> None:
+    upload = {"id": "1700000000-aaaaaaaaaaaaaaaa", "name": "pets", "source": "/x", "files": 2, "size_bytes": 5}
+    with studio_stand_in(lambda method, _path: (200, [upload] if method == "GET" else None)) as (address, asked):
+        lines = ziggurat("--server", address, "uploads", "list").out.splitlines()
+        deleted = ziggurat("--server", address, "uploads", "delete", upload["id"])
+        gone = ziggurat("--server", address, "uploads", "delete", upload["id"], "--forever")
+    assert lines[-1].split() == [upload["id"], "pets", "2", "5", "bytes"]
+    assert deleted.out.endswith(f"Bring it back with: ziggurat restore {upload['id']}\n")
+    assert gone.out == f"{upload['id']} was removed.\n"
+    assert [path.partition("=")[2] for _, path, _ in asked[1:]] == ["false", "true"]

@@ -14,7 +14,7 @@ import pytest
 from tests.waiting import PROCESS_S, wait_until
 from ziggurat.cluster.bridge import Bridge
 from ziggurat.cluster.followed_group import ranks_of
-from ziggurat.cluster.followed_job import Place, UnreachableError
+from ziggurat.cluster.followed_job import GoneError, Place, UnreachableError
 from ziggurat.cluster.node_cache import NodeCache
 from ziggurat.cluster.node_worker import NodeWorker, cache_of
 from ziggurat.entities import Share
@@ -54,6 +54,8 @@ class Remote:
                 self.cluster.gates[name].pass_through(self.node)
             if self.node in self.cluster.silent:
                 raise UnreachableError(f"node {self.node} does not answer")
+            if (self.node, name) in self.cluster.gone:
+                raise GoneError(f"node {self.node} is gone")
             self.is_removed |= name == "remove"
             answer = getattr(self.worker, name)(*values)
             if f"{name} answered" in self.cluster.gates:
@@ -68,7 +70,7 @@ class Machines:
 
     def __init__(self, folder):
         self.folder, self.silent, self.made = folder, set(), {}
-        self.gates, self.released = {}, []
+        self.gates, self.released, self.gone = {}, [], set()
         self.sees_workspace, self.cache_bytes = True, 1 << 30
         script = folder / "stand_in.py"
         script.write_text(STAND_IN)
@@ -235,6 +237,25 @@ def test_a_start_on_a_node_that_never_answers_is_lost(bridge, machines, clock, j
     machines.silent.add("a")
     start(made, folder)
     clock.now += 61.0
+    wait_for(made, "lost")
+
+
+def test_a_start_on_a_node_that_is_gone_is_lost_at_once(bridge, machines, job):
+    folder, made = job(), bridge()
+    machines.gone.add(("a", "receive"))
+    start(made, folder)
+    wait_for(made, "lost")
+
+
+def test_a_worker_that_may_have_begun_has_its_lease(bridge, machines, clock, job):
+    folder, made = job(), bridge()
+    gate = machines.hold("start", free=1)
+    machines.gone.add(("a", "start"))
+    start(made, folder)
+    wait_until(lambda: gate.calls == 2, PROCESS_S)
+    assert state(made) == {"state": "running"}
+    clock.now += 61.0
+    gate.open()
     wait_for(made, "lost")
 
 

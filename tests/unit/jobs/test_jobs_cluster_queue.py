@@ -57,6 +57,7 @@ def test_a_job_whose_node_is_taken_back_goes_on(studio):
     job = finish(studio, outcome="stopped", code=EXIT_STOPPED, said="received SIGTERM", goes_on=True)
     assert (job.state, job.worker.attempt, len(studio.executor.started)) == ("running", 2, 2)
     assert (job.reason, job.exit_code) == ("", None)
+    assert studio.store.jobs.moved == [("j", "running"), ("j", "queued"), ("j", "running")], "it is never stopped"
 
 
 def test_a_job_that_was_ended_without_a_word_goes_on_too(studio):

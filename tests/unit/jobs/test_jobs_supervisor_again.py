@@ -8,6 +8,7 @@ from ziggurat.entities import Heartbeat, ResourceRequest, write_heartbeat
 from ziggurat.errors import JobError, StorageError
 from ziggurat.events import CheckpointRemoved
 from ziggurat.jobs import Retention
+from ziggurat.jobs.job_file import read_attempt
 from ziggurat.layout import JobFolder
 
 # ---- a new supervisor
@@ -250,3 +251,13 @@ def test_the_thread_works_on_where_a_tick_fails(studio):
             break
         studio.supervisor.wait_for_change(version, timeout_s=0.02)
     assert studio.job("a").state == "running"
+
+
+def test_a_worker_that_was_killed_is_not_looked_for_in_a_restored_folder(studio):
+    studio.submit("a")
+    studio.tick()
+    started = read_attempt(studio.folder("a"))
+    assert (started.worker.attempt, bool(started.worker.opaque)) == (1, True)
+    studio.supervisor.delete("a", force=True)
+    ended = read_attempt(studio.supervisor.restore("a"))
+    assert (ended.worker.attempt, ended.worker.opaque) == (1, {})

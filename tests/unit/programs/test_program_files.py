@@ -1,6 +1,9 @@
 """Files of a program: which script runs, what is left out, and what is refused before there is a job."""
 
 import io
+import re
+import shutil
+import subprocess
 import zipfile
 
 import pytest
@@ -14,6 +17,7 @@ from ziggurat.workspace.programs import (
     program_at,
     program_of_job,
     program_of_text,
+    program_origin,
     unpacked,
     write_program,
 )
@@ -155,3 +159,28 @@ def test_a_job_keeps_the_files_that_came_and_no_others(tmp_path, folder):
     write_program(program.files, job)
     (job.program / "output.bin").write_bytes(b"made while it ran")
     assert program_of_job(job, "main.py") == program
+
+
+def _git(folder, *words):
+    named = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", str(folder), *named, *words], check=True, capture_output=True)
+
+
+def test_the_origin_of_a_program_is_its_path(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert program_origin(tmp_path / "train.py") == str(tmp_path / "train.py")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program_origin(tmp_path) == str(tmp_path), "there is no Git"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs Git")
+def test_the_origin_of_a_program_has_its_commit(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("print(1)\n", encoding="utf-8")
+    _git(tmp_path, "init")
+    assert program_origin(script) == str(script), "nothing is committed yet"
+    _git(tmp_path, "add", ".")
+    _git(tmp_path, "commit", "-m", "First")
+    assert re.fullmatch(rf"{re.escape(str(script))}, commit [0-9a-f]{{12}}, clean", program_origin(script))
+    script.write_text("print(2)\n", encoding="utf-8")
+    assert program_origin(tmp_path).endswith(", with changes")

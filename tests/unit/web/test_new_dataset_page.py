@@ -468,6 +468,8 @@ def test_the_preview_lays_masks_on_their_pictures(visit: Any, tmp_path: Path) ->
         (root / name / "1.png").write_bytes(cv2.imencode(".png", content)[1].tobytes())
     asked = {"source": str(root), "format": "masks"}
     html = visit.post(f"{PAGE}/preview", data=asked, headers=HTMX).text
+    names = [each.text for each in html_of(html).all("#class-bars .cut")]
+    assert names == ["class 0", "class 1"], "as the explorer calls classes without names"
     found = re.search(r'<img class="mask" src="(/datasets/new/pictures/[^"]+/0\?mask=true)" alt=""', html)
     assert found, html
     sent = cv2.imdecode(np.frombuffer(visit.get(found.group(1)).content, np.uint8), cv2.IMREAD_UNCHANGED)

@@ -11,6 +11,7 @@ from ziggurat.entities import Share
 from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, ScalarLogged
 from ziggurat.layout import JobFolder
 from ziggurat.store import Store
+from ziggurat.workspace.new_jobs import JobRequest
 
 SCRIPT = "import sys\nprint(sys.argv)\n"
 
@@ -145,12 +146,20 @@ def test_a_program_with_curves_shows_values_and_start(visit, studio):
     }
     assert [each["title"] for each in page.all(".logged-values td[title]")] == ["step 10", "step 10"]
     assert page.one("#started-command").text == "python program.py --name 'a b'"
+    assert "From" not in page.one("#job-started").text, "a browser does not say where a file was"
     facts = page.one("#job-started dl").text.split()
     assert facts == ["Code", "1", "file", "Capture", "off", "Seed", "0", "GPUs", "none"]
 
     live = visit.part(f"/jobs/{job.id}", "job-live").text
     assert 'id="job-values"' in live
     assert "temperature" in live
+
+
+def test_a_program_says_its_folder_and_commit(visit, studio):
+    spec = {"script": "train.py", "origin": "/home/ann/digits, commit 4f1c2a9d0b1e, clean"}
+    job = studio.programs.create(JobRequest(spec=spec), text=SCRIPT)
+    started = html_of(visit.get(f"/jobs/{job.id}")).one("#job-started")
+    assert spec["origin"] in started.text
 
 
 def test_the_processes_of_several_nodes_have_logs_of_their_own(visit, studio):

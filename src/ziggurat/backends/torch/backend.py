@@ -115,9 +115,9 @@ class TorchBackend:
     def follow(self, request: ProgramRequest, batches: BatchCycle, after_step: Callable[[], None]) -> bool:
         """Compute the rows of this process in every step of rank 0; see ``TrainsOnNodes``."""
         assert request.place is not None
+        line = NodeLine(request.place)
         request = replace(request, ema_decay=None)  # rank 0 has the averages
         options = _options(request)
-        line = NodeLine(request.place)
         network, is_frozen, _ = _made(request)
         group = _node_group(request, options, network, line)
         program = ReplicaProgram(network, request, options, is_frozen, group)

@@ -78,7 +78,7 @@ class OtherProcesses(Protocol):
         """Wait until they have built their programs, and find them."""
         ...
 
-    def connect(self, position: Any) -> None:
+    def connect(self, position: Any, /) -> None:
         """Let the next step have the first batch behind a position of the data."""
         ...
 
@@ -86,7 +86,7 @@ class OtherProcesses(Protocol):
         """Give them the state of the program."""
         ...
 
-    def hand_out(self, batch: Sequence[Any], ranges: Sequence[Sequence[tuple[int, int]]], share: Any) -> None:
+    def hand_out(self, batch: Sequence[Any], ranges: Sequence[Sequence[tuple[int, int]]], share: Any, /) -> None:
         """Let them take a step on their rows of a batch; ``share`` is a ``Share``."""
         ...
 

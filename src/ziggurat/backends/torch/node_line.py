@@ -146,10 +146,12 @@ class NodeLine:
 
     def errors(self) -> dict[int, str]:
         """Return rank → error of each process that has reported one to this one, which is rank 0."""
-        found = {}
-        for rank in range(1, self._place.size if self._store is not None else 1):
-            if self._store.check([_ERROR.format(rank)]):
-                found[rank] = self._store.get(_ERROR.format(rank)).decode("utf-8", "replace")
+        store, found = self._store, dict[int, str]()
+        if store is None:
+            return found
+        for rank in range(1, self._place.size):
+            if store.check([_ERROR.format(rank)]):
+                found[rank] = store.get(_ERROR.format(rank)).decode("utf-8", "replace")
         return found
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from ziggurat import __version__
 from ziggurat.atomic import atomic_write_text
 from ziggurat.cluster.bridge import NOT_NOW
 from ziggurat.cluster.followed_group import ranks_of
-from ziggurat.cluster.followed_job import Place, RemoteWorker, UnreachableError
+from ziggurat.cluster.followed_job import GoneError, Place, RemoteWorker, UnreachableError
 from ziggurat.cluster.ray.actor import RayWorker, describe_node
 from ziggurat.entities import Share
 from ziggurat.errors import JobError, ZigguratError
@@ -43,9 +43,10 @@ class RayCluster:
 
     def __init__(self, address: str, workspace: Path, cache_bytes: int) -> None:
         import ray
-        from ray.exceptions import GetTimeoutError, RayError
+        from ray.exceptions import ActorDiedError, ActorUnschedulableError, GetTimeoutError, RayError
 
         self._ray, self._lost = ray, (GetTimeoutError, RayError)
+        self._gone = (ActorDiedError, ActorUnschedulableError)
         ray.init(address=address, namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
         self._workspace, self._cache_bytes = os.path.abspath(workspace), cache_bytes
         self._seeing: set[str] = set()
@@ -171,7 +172,7 @@ class RayCluster:
             self._ray.kill(actor, no_restart=True)
 
     def _translated(self) -> _Translated:
-        return _Translated(self._lost)
+        return _Translated(self._lost, self._gone)
 
     def _on(self, node_id: str) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -182,8 +183,8 @@ class RayCluster:
 class _Translated:
     """Turns what Ray raises into what the bridge knows; errors of Ziggurat in an actor come out as they were."""
 
-    def __init__(self, lost: tuple[type[BaseException], ...]) -> None:
-        self._lost = lost
+    def __init__(self, lost: tuple[type[BaseException], ...], gone: tuple[type[BaseException], ...]) -> None:
+        self._lost, self._gone = lost, gone
 
     def __enter__(self) -> None:
         pass
@@ -192,6 +193,8 @@ class _Translated:
         cause = getattr(error, "cause", None)
         if isinstance(cause, ZigguratError | OSError):
             raise cause from None
+        if isinstance(error, self._gone):
+            raise GoneError(f"{type(error).__name__}: {str(error)[:200]}") from error
         if isinstance(error, self._lost):
             raise UnreachableError(f"{type(error).__name__}: {str(error)[:200]}") from error
 

@@ -273,7 +273,7 @@ def _divided(seen: _Seen, catalogue: Catalogue, asked: CreationRequest) -> tuple
 
 def _classes(schema: Schema, catalogue: Catalogue, shown: SamplePreviews) -> list[dict[str, Any]]:
     counts = shown.classes if shown.masks else catalogue.class_counts()
-    names = schema.class_names or tuple(str(number) for number in range(max(counts, default=-1) + 1))
+    names = schema.class_names or tuple(f"class {number}" for number in range(max(counts, default=-1) + 1))
     return [
         {"name": name, "count": counts.get(number, 0) if counts else None}
         for number, name in enumerate(names[:_CLASSES])

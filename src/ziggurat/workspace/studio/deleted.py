@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from ziggurat.entities import Job
+from ziggurat.entities import ENDED_STATES, Job
 from ziggurat.entities.trash import Discarded, Trash
 from ziggurat.errors import MissingEntryError, UsageError
 from ziggurat.jobs import Supervisor
@@ -88,8 +88,10 @@ class Deleted:
         """
         folder = self._supervisor.restore(self._id_of(text))
         on_disk = self._read_job(folder)
-        if on_disk.state == "queued":  # it never began: to be put back must not mean to be started
-            on_disk = replace(on_disk, state="stopped", fields={**on_disk.fields, "reason": "restored"})
+        if on_disk.state not in ENDED_STATES:
+            # It never began, and being put back must not start it; or its worker was killed as it was deleted.
+            stopped = {**on_disk.fields, "reason": "restored", "pid": None}
+            on_disk = replace(on_disk, state="stopped", fields=stopped, placed={})
         self._store.take_in(on_disk)
         self._supervisor.hub.publish("jobs", "added", folder.name)
         return self._store.jobs.get(folder.name)
