@@ -71,7 +71,9 @@ class Group(click.Group):
 
     def unknown(self, ctx: click.Context, name: str, known: Sequence[str]) -> UsageError:
         """Return the error for a word that is no command here."""
-        nearest = " or ".join(f"`{ctx.command_path} {each}`" for each in nearest_names(name, known))
+        usual = {word: each for words in _SAME_WORDS for each in words if each in known for word in words}
+        near = dict.fromkeys(usual.get(each, each) for each in nearest_names(name, {*known, *usual}))
+        nearest = " or ".join(f"`{ctx.command_path} {each}`" for each in near)
         advice = f"Did you mean {nearest}?" if nearest else f"Known: {', '.join(known)}."
         return UsageError(f"`{ctx.command_path} {name}` is not a command.", advice=advice)
 
