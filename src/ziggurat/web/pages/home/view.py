@@ -218,7 +218,7 @@ class Results:
     model: Job | None = None
 
     @property
-    def example(self) -> str:
+    def suggested_filter(self) -> str:
         """A condition that some of the rows fulfill, of the metric that they are judged by."""
         best = next((row.best for row in self.rows if row.best is not None), None)
         if best is None:
