@@ -292,7 +292,7 @@ def test_a_node_that_is_silent_for_a_lease_loses_its_job(bridge, machines, clock
     assert state(made)["state"] == "lost"
 
 
-def test_a_lease_ends_while_a_call_hangs_and_what_that_returns_is_not_heard(bridge, machines, clock, job):
+def test_a_lease_ends_while_a_call_hangs(bridge, machines, clock, job):
     folder, made = job(for_s=LONG_S), bridge()
     start(made, folder)
     wait_until((folder / "said.json").exists, PROCESS_S)
@@ -308,7 +308,7 @@ def test_a_lease_ends_while_a_call_hangs_and_what_that_returns_is_not_heard(brid
     assert state(made) == {"state": "lost"}
 
 
-def test_a_request_to_a_silent_node_is_carried_out_when_it_answers(bridge, machines, job):
+def test_a_silent_node_gets_the_request_when_it_answers(bridge, machines, job):
     folder, made = job(for_s=LONG_S), bridge()
     fields = start(made, folder)
     wait_until((folder / "said.json").exists, PROCESS_S)

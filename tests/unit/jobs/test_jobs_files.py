@@ -62,7 +62,7 @@ def test_a_file_that_somebody_edited_says_what_can_be_used(tmp_path):
     assert read_job_file(tmp_path) == JobRecord(notes="n", tags=("a",), created=5.0)
 
 
-def test_an_attempt_comes_back_and_one_that_somebody_edited_does_not(tmp_path):
+def test_an_attempt_comes_back_but_an_edited_one_does_not(tmp_path):
     worker = WorkerRef(executor="ray", node="b", attempt=3, opaque={"folder": "/jobs/a", "births": [1.5, None]})
     attempt = StartedAttempt(worker, (Share("b", (0, 1), (0, 1)), Share("c", (2,), (2,))), 900.5)
     assert read_attempt(tmp_path) is None

@@ -80,7 +80,7 @@ def test_a_worker_of_an_executor_that_is_gone_is_an_error(both):
 
 @pytest.mark.parametrize("opaque", [{"actor": "j-1"}, {}], ids=["lost", "ended"])
 @pytest.mark.parametrize("names", [("local", "ray"), ("local",)])
-def test_a_superseded_worker_of_a_cluster_on_this_machine_is_not_adopted(both, tmp_path, opaque, names):
+def test_a_superseded_worker_of_a_cluster_is_not_adopted(both, tmp_path, opaque, names):
     local = LocalExecutor(("python", "-m", "worker"), {})
     executors = {"local": local, "ray": both[1]}
     several = SeveralExecutors({name: executors[name] for name in names})

@@ -253,7 +253,7 @@ def test_the_thread_works_on_where_a_tick_fails(studio):
     assert studio.job("a").state == "running"
 
 
-def test_a_worker_that_was_killed_is_not_looked_for_in_a_restored_folder(studio):
+def test_a_killed_worker_is_not_sought_in_a_restored_folder(studio):
     studio.submit("a")
     studio.tick()
     started = read_attempt(studio.folder("a"))
