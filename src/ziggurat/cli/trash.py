@@ -11,12 +11,13 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Command, Group
 from ziggurat.cli.job_requests import reaches_studio, studio_client
 from ziggurat.cli.output import table
+from ziggurat.cli.value_completion import complete_deleted
 from ziggurat.errors import MissingEntryError, UsageError, ZigguratError
 from ziggurat.formatting import as_ago, as_bytes, as_job_kind, plural
 
 __all__ = ["restore", "trash"]
 
-_ITEMS = click.argument("items", nargs=-1, required=True, metavar="ITEM...")
+_ITEMS = click.argument("items", nargs=-1, required=True, metavar="ITEM...", shell_complete=complete_deleted)
 
 
 @click.group(cls=Group)

@@ -10,6 +10,7 @@ from ziggurat.cli.application import Application
 from ziggurat.cli.commands import Group
 from ziggurat.cli.job_requests import reaches_studio, studio_client
 from ziggurat.cli.output import table
+from ziggurat.cli.value_completion import complete_upload
 from ziggurat.formatting import as_bytes
 
 __all__ = ["uploads"]
@@ -32,7 +33,7 @@ def uploads_list(application: Application, **studio: Any) -> None:
 
 
 @uploads.command("delete")
-@click.argument("upload_id", metavar="UPLOAD")
+@click.argument("upload_id", metavar="UPLOAD", shell_complete=complete_upload)
 @click.option("--forever", is_flag=True, help="Removes it from the disk at once, also a deleted one.")
 @reaches_studio
 @click.pass_obj

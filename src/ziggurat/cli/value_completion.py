@@ -7,7 +7,7 @@ asked completes to nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -31,6 +31,7 @@ __all__ = [
     "complete_condition",
     "complete_curve",
     "complete_data",
+    "complete_deleted",
     "complete_field",
     "complete_folder",
     "complete_format",
@@ -39,6 +40,7 @@ __all__ = [
     "complete_network",
     "complete_of_jobs",
     "complete_sort",
+    "complete_upload",
 ]
 
 
@@ -53,6 +55,17 @@ def complete_field(path: str, choices: Sequence[str]) -> Complete | None:
     if path in _FIELDS:
         return _FIELDS[path]
     return complete_among(lambda: choices) if choices else None
+
+
+def complete_deleted(context: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return ids and names of what is in the trash that begin with a text."""
+    return _matching(_asked(context, lambda client: client.trash()), incomplete)
+
+
+def complete_upload(context: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return ids of the uploads that begin with a text, with their names beside them."""
+    uploads = _asked(context, lambda client: client.datasets.uploads())
+    return [CompletionItem(each["id"], help=each["name"]) for each in uploads if each["id"].startswith(incomplete)]
 
 
 def complete_job(context: click.Context, incomplete: str, kind: str = "") -> list[CompletionItem]:
@@ -200,6 +213,11 @@ def _matching(jobs: Iterable[Mapping[str, Any]], incomplete: str) -> list[Comple
 
 def _jobs(context: click.Context, **those: str) -> list[Mapping[str, Any]]:
     """Return the newest jobs of the studio that is asked in this place; none where none can be asked."""
+    return _asked(context, lambda client: client.jobs(limit=_LISTED, **those))
+
+
+def _asked(context: click.Context, ask: Callable[[Any], Iterable[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+    """Return what a client of the studio answers that is asked in this place; nothing where none can be asked."""
     with suppress(ZigguratError, OSError, ImportError):
         settings = load_settings(flags={"workspace": given_workspace(context)})
         state = running_server(settings.workspace)
@@ -209,5 +227,5 @@ def _jobs(context: click.Context, **those: str) -> list[Mapping[str, Any]]:
         if not address:
             return []
         with studio_module("ziggurat.client").Client(address, settings.token_for(address), timeout_s=_WAIT_S) as client:
-            return list(islice(client.jobs(limit=_LISTED, **those), _LISTED))
+            return list(islice(ask(client), _LISTED))
     return []

@@ -32,7 +32,7 @@ FREE = {
     "user_name", "weights", "feeds", "inputs", "input_name", "input_shape", "output", "output_names", "until", "meta",
     "fields", "rest", "database", "picture_hosts", "source_hosts", "allowed_hosts", "ray", "capture", "rows", "color",
     "grad_cam_class", "grad_cam_layer", "image_folder", "images", "files", "path", "sample", "samples", "class_name",
-    "problem", "kind", "folder", "SCRIPT", "arguments", "alias", "classes", "hosts", "shape", "tags", "items",
+    "problem", "kind", "folder", "SCRIPT", "arguments", "alias", "classes", "hosts", "shape", "tags",
 }  # fmt: skip
 """Parameters of free text."""
 

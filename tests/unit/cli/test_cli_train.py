@@ -50,7 +50,7 @@ def test_several_nodes_are_for_a_studio(ziggurat, tmp_path):
     answer = ziggurat("train", *FLAGS, "--framework", "torch", "--nodes", "2", "--out", tmp_path / "job")
     assert (answer.code, (tmp_path / "job").exists()) == (3, False)
     assert "A training on 2 nodes needs a studio with a Ray cluster; here is one machine." in answer.err
-    assert "Submit it with `ziggurat job train`" in answer.err
+    assert "Submit it with `ziggurat train --studio`" in answer.err
 
 
 def test_a_dry_run_prints_the_spec(ziggurat, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from studio_stand_in import studio_stand_in
 
 TRASH = [
@@ -88,3 +89,28 @@ def test_uploads_are_listed_and_deleted(ziggurat: Any) -> None:
     assert deleted.out.endswith(f"Bring it back with: ziggurat restore {upload['id']}\n")
     assert gone.out == f"{upload['id']} was removed.\n"
     assert [path.partition("=")[2] for _, path, _ in asked[1:]] == ["false", "true"]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("restore v", "plain,val\nplain,view-1"),
+        ("trash delete M", "plain,Mine"),
+        ("uploads delete 1", "plain,1700000000-bbbbbbbbbbbbbbbb"),
+    ],
+)
+def test_items_of_the_trash_and_uploads_are_completed(
+    ziggurat: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], words: str, found: str
+) -> None:
+    uploads = [{"id": "1700000000-bbbbbbbbbbbbbbbb", "name": "pets.zip"}]
+    monkeypatch.setenv("_ZIGGURAT_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"ziggurat {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+    with studio_stand_in(lambda method, path: (200, uploads) if path == "/uploads" else answer(method, path)) as (
+        address,
+        _,
+    ):
+        monkeypatch.setenv("ZIGGURAT_SERVER", address)
+        with pytest.raises(SystemExit):
+            ziggurat()
+    assert capfd.readouterr().out.strip() == found
