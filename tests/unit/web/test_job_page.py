@@ -14,7 +14,7 @@ import pytest
 from tests.unit.checkpoint_samples import write_checkpoint
 from tests.unit.web.html_page import html_of
 from ziggurat.cli.job import nodes_text
-from ziggurat.entities import JobFilter, NewJob, Share, WorkerRef
+from ziggurat.entities import JobFilter, NewJob, ResourceRequest, Share, WorkerRef
 from ziggurat.events import (
     ArithmeticRecorded,
     AttemptEnded,
@@ -90,6 +90,17 @@ def test_a_job_that_waits_says_so_and_what_can_be_done(visit, train):
         assert part in text
     assert re.search(r"learning_rate 0\.5 0\.01", text), "what differs from the default"
     assert f"tensorboard --logdir {job.folder}/tb/ " in _text(visit.get(f"/models/{job.id}?tab=system"))
+
+
+def test_a_queued_job_says_the_devices_and_nodes_that_it_waits_for(visit, train, store):
+    job = train()
+    for needs, said in (
+        (ResourceRequest(devices=4, nodes=2, slot="device"), "Devices waits for 4 GPUs on each of 2 nodes "),
+        (ResourceRequest(devices=1, slot="device"), "Devices waits for 1 GPU "),
+        (ResourceRequest(nodes=2), "Devices CPU only, 2 nodes "),
+    ):
+        store.jobs.note(job.id, needs=needs)
+        assert said in _text(visit.get(f"/models/{job.id}?tab=system"))
 
 
 def test_the_nodes_of_a_job_are_on_its_page_and_in_its_text(visit, train, store):
