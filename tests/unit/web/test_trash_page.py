@@ -150,3 +150,10 @@ def test_a_viewer_takes_back_only_own_views(visit_as, studio):
     viewer.post("/trash/restore", data={"ids": ids})
     assert [each.name for each in studio.saved.list(name, "view")] == [f"of {name}"]
     assert [each.name for each in studio.deleted.list("first")] == ["small", "of first"]
+
+
+def test_the_page_of_uploads_says_how_long_they_are_kept(visit, studio):
+    an_upload(studio)
+    assert "Each is removed 7 days after it was sent" in html_of(visit.get("/uploads")).one("main").text
+    studio.limits.choose({"uploads_kept_s": 5400})
+    assert "Each is removed 1 h 30 min after it was sent" in html_of(visit.get("/uploads")).one("main").text

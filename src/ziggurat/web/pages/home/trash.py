@@ -96,7 +96,8 @@ def empty(request: Request, studio: StudioDep, who: TrainerUser) -> Response:
 def uploads(request: Request, studio: StudioDep, _who: TrainerUser, said: _Said = "") -> Response:
     """Return the page of uploads that wait to become datasets."""
     outcome = flash_messages(request).take(said) if said else None
-    return page(request, "home/uploads.html", uploads=studio.uploads.all(), outcome=outcome)
+    kept_s = next(each.value for each in studio.limits.all() if each.name == "uploads_kept_s")
+    return page(request, "home/uploads.html", uploads=studio.uploads.all(), kept_s=kept_s, outcome=outcome)
 
 
 @router.post("/uploads/{upload_id}/delete", include_in_schema=False)
