@@ -84,10 +84,11 @@ def _asks_studio(context: click.Context, here: Collection[str], there: Collectio
     typed = [name for name, source in sources.items() if source is ParameterSource.COMMANDLINE]
     asked = [name for name in typed if name in (*there, *_SERVER)]
     wrong = [name for name in typed if name in here]
-    is_asked = bool(context.params["studio"])
+    named = context.obj.settings.origins.get("server") == "--server"  # before the command
+    is_asked = bool(context.params["studio"]) or named
     if wrong and (asked or is_asked):
         flags = {param.name: param.opts[0] for param in context.command.params}
-        other = flags[asked[0]] if asked else "--studio"
+        other = flags[asked[0]] if asked else "--server" if named else "--studio"
         raise UsageError(
             f"`{flags[wrong[0]]}` is for this machine, and `{other}` asks a studio.", advice="Leave one of them out."
         )

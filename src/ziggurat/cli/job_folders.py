@@ -125,6 +125,7 @@ def execute(application: Application, folder: Path, *, detach: bool = False) -> 
         pid = jobs.detach(str(folder))
         output.document({"folder": str(folder), "pid": pid}, f"Process {pid} works in {folder}")
         return 0
+    jobs.get(str(folder))  # an error of a folder that is no job comes before any other word
     output.note(f"Job folder: {folder}")
     # Standard output is for the JSON document alone.
     extra: dict[str, Any] = {"output": sys.stderr} if application.as_json else {}

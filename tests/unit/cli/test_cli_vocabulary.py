@@ -72,7 +72,8 @@ def test_a_studio_is_asked_where_it_is_meant(ziggurat):
         for words in (("stop", "--studio", "--server", address), ("job", "stop", "--server", address)):
             assert ziggurat(*words, "My run").code == 0
         assert ziggurat("resume", "My run", "--server", address).out == "My run is stopped now.\n"
-    assert [path for _, path, _ in asked] == ["/jobs/My%20run/stop"] * 2 + ["/jobs/My%20run/resume"]
+        assert ziggurat("--server", address, "resume", "My run").out == "My run is stopped now.\n"
+    assert [path for _, path, _ in asked] == ["/jobs/My%20run/stop"] * 2 + ["/jobs/My%20run/resume"] * 2
 
 
 def test_a_folder_stands_for_its_id_in_the_studio(ziggurat, job):
@@ -89,6 +90,7 @@ def test_a_folder_stands_for_its_id_in_the_studio(ziggurat, job):
         (("predict", "a", "--count", "1", "--url", "http://b"), ("--count", "--url")),
         (("evaluate", "a", "--time-limit", "1", "--wait"), ("--time-limit", "--wait")),
         (("resume", "a", "--detach", "--studio"), ("--detach", "--studio")),
+        (("--server", "http://b", "resume", "a", "--detach"), ("--detach", "--server")),
     ],
 )
 def test_options_of_both_faces_exclude_each_other(ziggurat, words, flags):
