@@ -147,7 +147,8 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
         repeats = field.default == []
         text = f"{field.description} Repeatable." if repeats else field.description
         complete = _COMPLETIONS.get(name)
-        command = click.option(f"--{name}", multiple=repeats, shell_complete=complete, help=text)(command)
+        flags = ("--where", "--filter") if name == "where" else (f"--{name}",)
+        command = click.option(*flags, name, multiple=repeats, shell_complete=complete, help=text)(command)
     return command
 
 

@@ -20,6 +20,7 @@ def test_shell_and_home_page_have_every_field_of_the_query():
     typed = {"text": "q", "where": "q"}  # the page has one box for both
     address = {typed.get(name, "states" if name == "state" else name) for name in FIELDS}
     assert options >= FIELDS - {"offset"}
+    assert next(each.opts for each in job.commands["list"].params if each.name == "where") == ["--where", "--filter"]
     assert {each.name for each in fields(HomeQuery)} >= address
 
 
