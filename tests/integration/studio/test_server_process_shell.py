@@ -139,7 +139,7 @@ def test_a_name_stands_in_the_place_of_an_id(ziggurat, studio, known):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("job", "mov"), "Did you mean `ziggurat job move`?"),
+        (("job", "mov"), "Did you mean `ziggurat job move`"),
         (("job", "downlod"), "Did you mean `ziggurat job download`?"),
         (("--servr", "x", "job", "list"), "Did you mean `--server`"),
         (("job", "move", "a", "--befor", "b"), "Did you mean `--before`?"),
