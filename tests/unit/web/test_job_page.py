@@ -92,7 +92,7 @@ def test_a_job_that_waits_says_so_and_what_can_be_done(visit, train):
     assert f"tensorboard --logdir {job.folder}/tb/ " in _text(visit.get(f"/models/{job.id}?tab=system"))
 
 
-def test_a_queued_job_says_the_devices_and_nodes_that_it_waits_for(visit, train, store):
+def test_a_queued_job_says_what_devices_it_waits_for(visit, train, store):
     job = train()
     for needs, said in (
         (ResourceRequest(devices=4, nodes=2, slot="device"), "Devices waits for 4 GPUs on each of 2 nodes "),
