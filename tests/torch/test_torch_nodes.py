@@ -18,6 +18,7 @@ from test_torch_devices import NORMS, PIXELS, PLAIN, TWO_LOSSES, request
 from torch_networks import TOWER, batches
 
 from tests.waiting import PROCESS_S
+from ziggurat.backends.torch import batch_sums
 from ziggurat.backends.torch.backend import TorchBackend
 from ziggurat.backends.torch.device_group import DeviceGroup, LostProcessError
 from ziggurat.backends.torch.node_line import NodeLine
@@ -25,6 +26,39 @@ from ziggurat.backends.torch.node_replicas import NodeReplicas
 from ziggurat.engine.backend import ProcessPlace
 from ziggurat.engine.feed import BatchCycle
 from ziggurat.errors import ConfigurationError, DataError, TrainingError
+
+
+class PerThread:
+    """A stack of each thread in the place of one of the process."""
+
+    def __init__(self, *first):
+        self._first, self._local = first, threading.local()
+
+    @property
+    def _stack(self):
+        if not hasattr(self._local, "stack"):
+            self._local.stack = list(self._first)
+        return self._local.stack
+
+    def append(self, each):
+        self._stack.append(each)
+
+    def pop(self):
+        return self._stack.pop()
+
+    def __getitem__(self, place):
+        return self._stack[place]
+
+    def __len__(self):
+        return len(self._stack)
+
+
+@pytest.fixture(autouse=True)
+def each_rank_sums_alone(monkeypatch):
+    """Keep apart what the losses of rank 0 and 1 are divided by, as in two processes."""
+    monkeypatch.setattr(batch_sums, "_add_up", PerThread(None))
+    monkeypatch.setattr(batch_sums, "_noted", PerThread([]))
+    monkeypatch.setattr(batch_sums, "_leaves", PerThread())
 
 
 def free_port():
