@@ -233,7 +233,7 @@ class Walk:
         page.wait_for_url("**/evaluations/2*")
         expect(page.locator(self._journey.seen).first).to_be_visible(timeout=LONG_MS)
         self._check_page(page)
-        if page.locator("#threshold-form").count():
+        if page.locator("#field-confidence").count():
             self._choose_samples()
 
     def _choose_samples(self) -> None:
