@@ -128,7 +128,7 @@ def test_an_impossible_histogram_is_said_and_training_goes_on(tmp_path: Path) ->
     said = [each["text"] for each in found if each["type"] == "message" and each["level"] == "warning"]
     (told,) = [each for each in said if each.startswith("Summaries are left out.")]
     line = text[: text.index("tf.summary.histogram('hidden'")].count("\n") + 1
-    assert f"mine.py, line {line}: tf.summary.histogram('hidden'" in told
+    assert f"mine.py, line {line}, `tf.summary.histogram('hidden'" in told
 
 
 def costs(folder: Path) -> list[float]:
