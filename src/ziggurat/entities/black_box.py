@@ -80,7 +80,7 @@ def read_last_batches(folder: Path) -> LastBatch:
             split=str(about.get("split", "")),
             rows=tuple(int(row) for row in about.get("rows") or ()),
             inputs=str(about.get("inputs", "")),
-            classes=about.get("classes"),
+            classes=None if about.get("classes") is None else int(about["classes"]),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return LastBatch()
@@ -92,5 +92,10 @@ def _step(content: Mapping[str, Any]) -> LastStep:
         step=int(content["step"]),
         epoch=int(content["epoch"]),
         values={name: _NUMBERS[value] if value in _NUMBERS else float(value) for name, value in values},
-        arrays={name: ArrayFacts(**{**each, "shape": tuple(each["shape"])}) for name, each in arrays},
+        arrays={name: _array(each) for name, each in arrays},
     )
+
+
+def _array(content: Mapping[str, Any]) -> ArrayFacts:
+    numbers = {name: None if content.get(name) is None else float(content[name]) for name in ("least", "largest")}
+    return ArrayFacts(**{**content, **numbers, "shape": tuple(content["shape"])})

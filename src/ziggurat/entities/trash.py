@@ -56,7 +56,7 @@ class Discarded:
         place: where its folder lay; None where nothing is known of it, or it had none.
         owner: the only user who sees it; empty where all do.
         content: JSON value that was kept instead of a folder.
-        size_bytes: of its files; None where nobody counted.
+        size_bytes: of its files; None if they were not counted.
     """
 
     path: Path
@@ -144,9 +144,8 @@ class Trash:
         except FileNotFoundError:
             return None
         except OSError as error:
-            what = "What" if kind in (WEIGHTS, UPLOAD) else "A job that"
             raise StorageError(
-                f"{what} is deleted is moved from {path} to {self.folder}.",
+                f"{path} could not be moved into the trash, {self.folder}.",
                 received=f"{error.strerror} (errno {error.errno})",
                 advice="Mend the rights of both folders, then delete it again.",
             ) from error
@@ -156,7 +155,7 @@ class Trash:
 
         Args:
             kind: one of ``SAVED``.
-            name: of it.
+            name: of the saved item.
             content: JSON value, which brings it back.
             now: seconds since 1970.
             owner: the only user who sees it.
@@ -199,6 +198,8 @@ class Trash:
             if not os.path.lexists(item.path):
                 return False
             if os.path.lexists(place):
+                if not os.path.lexists(_present(item.path, self._workspace)):  # another process has just restored it
+                    return False
                 raise _occupied(item, place)
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
@@ -225,7 +226,7 @@ class Trash:
         Args:
             kind: ``WEIGHTS``, ``UPLOAD`` or one of ``SAVED``.
             text: its id or, where no other has it, its name.
-            owner: whose it must be.
+            owner: the only user who sees it; empty for what all see.
 
         Raises:
             MissingEntryError: where there is nothing of that name: it was not deleted, or is removed from the disk.
@@ -282,7 +283,7 @@ class Trash:
         doomed = self.folder / f"{_DOOMED}{item.path.name}-{secrets.token_hex(_ID_BYTES)}"
         with self._changing:
             try:
-                item.path.rename(doomed)  # first, so that nobody restores half of it
+                item.path.rename(doomed)  # first, so that half of it cannot be restored
             except OSError:  # restored or removed meanwhile, or the disk refuses
                 return False
             _label(item.path).unlink(missing_ok=True)

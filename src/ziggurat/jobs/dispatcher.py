@@ -145,7 +145,7 @@ class Dispatcher:
             planned = WorkerRef(executor=executor, node=placement[0].node, attempt=number)
             fields = {**_NEW_ATTEMPT, **worker_fields(planned), "host": self._host, "started": now}
             fields |= {"devices": placement[0].devices, "placement": placement}
-            # Its number is on the disk before any worker has it: whoever finds the folder counts on from there.
+            # Its number is on the disk before any worker has it, so that the next attempt always has a higher one.
             write_attempt(folder.path, StartedAttempt(planned, placement, now))
             if not self._changes.apply(job, "start", **fields):
                 return  # stopped or deleted in between

@@ -63,7 +63,7 @@ def see_deleted(request: Request, path: str, name: str, item_id: str) -> Respons
         request: of the deletion.
         path: of the list, such as ``/datasets``.
         name: of what was deleted.
-        item_id: of it in the trash; empty where it cannot be restored.
+        item_id: by which the trash has it; empty if it cannot be restored.
     """
     is_kept = item_id and request.app.state.studio.settings.trash_days
     outcome = Outcome(text=f"{name} was deleted.", deleted=(item_id,) if is_kept else ())

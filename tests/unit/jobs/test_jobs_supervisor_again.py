@@ -164,7 +164,7 @@ def test_killed_in_the_middle_of_a_deletion(studio):
 def test_a_folder_that_cannot_be_moved_keeps_its_job(studio):
     studio.submit("a")
     (studio.workspace / ".trash").write_text("")
-    with pytest.raises(StorageError, match="A job that is deleted is moved from"):
+    with pytest.raises(StorageError, match="could not be moved into the trash"):
         studio.supervisor.delete("a")
     assert studio.folder("a").exists()
     assert studio.job("a").state == "queued"

@@ -678,7 +678,15 @@ def test_samples_of_the_last_batch_lead_to_their_pages(visit, store, begun, pets
     assert "step 4, 4 images" in page.one("#job-last-batch").text
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"steps": [{}]}', '{"steps": 1}'])
+def _damaged(least, classes):
+    array = {"shape": [4], "dtype": "int64", "finite": True, "least": least, "largest": 3}
+    step = {"step": 4, "epoch": 1, "values": {"cost": 2.5}, "arrays": {"batch/1": array}}
+    return json.dumps({"steps": [step], "batch": {"classes": classes}})
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"steps": [{}]}', '{"steps": 1}', _damaged("low", 10), _damaged(0, "ten")]
+)
 def test_a_diverged_run_of_before_has_no_last_batch(visit, diverged, text):
     folder = Path(diverged.folder, "black_box")
     folder.mkdir()

@@ -82,7 +82,7 @@ class DeviceGroup:
         """Find the others; all processes call it.
 
         Args:
-            store: of PyTorch, which all of them reach; a port of this machine for the one of its ``Meeting``.
+            store: PyTorch store that all processes reach; or the port, on this machine, of the store of a ``Meeting``.
 
         Raises:
             LostProcessError: where not all come.
@@ -159,7 +159,7 @@ def gloo_processes(store: Any, rank: int, size: int, patience: timedelta, interf
     """Return PyTorch's group of processes that reach each other by gloo.
 
     Args:
-        store: which all of them reach.
+        store: PyTorch store that all processes reach.
         rank: number of this process.
         size: number of processes.
         patience: how long one waits for the others.

@@ -143,7 +143,7 @@ class NodeReplicas:
             try:
                 self._line.tell({"kind": "end"})
             except LostProcessError:
-                pass  # there is nobody left to be told
+                pass  # no other process is left
         self._is_there = False
         self._line.close()
 

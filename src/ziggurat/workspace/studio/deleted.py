@@ -109,7 +109,7 @@ class Deleted:
         self._supervisor.remove_now(self._id_of(text))
 
     def empty(self, owner: str) -> builtins.list[str]:
-        """Remove from the disk what a user can restore, and what nobody can; return the ids."""
+        """Remove from the disk what a user can restore, and what cannot be restored; return the ids."""
         found = [each for each in self._trash.content() if each.owner in ("", owner)]
         return [each.id for each in found if self._trash.remove(each)]
 
