@@ -14,20 +14,19 @@ catchUp();
 startLive();
 pageStarted();
 
-// Palette, single keys and notifications come when the page itself is at work. A press of Ctrl K until then waits for them.
+// Palette, single keys and notifications come when the page itself is at work. What is pressed until then waits for them.
 const whenIdle = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 200));
 if (document.querySelector("[data-palette]")) {
-  let isAwaited = false;
+  const pressed = [];
   const early = (event) => {
-    if (!isPaletteKey(event)) return;
-    event.preventDefault();
-    isAwaited = true;
+    if (isPaletteKey(event)) event.preventDefault();
+    pressed.push(event);
   };
   document.addEventListener("keydown", early);
   const commands = async () => {
     const { mount } = await built.commands();
     document.removeEventListener("keydown", early);
-    mount(isAwaited);
+    mount(pressed);
   };
   whenIdle(commands);
 }

@@ -220,3 +220,14 @@ def test_the_palette_opens_though_its_script_comes_later(page: Page, server: Run
     page.keyboard.press("Control+k")
     scripts.let_go()
     expect(page.locator("#palette-text")).to_be_focused()
+
+
+def test_a_single_key_acts_though_its_script_comes_later(
+    page: Page, server: RunningStudio, held_scripts: Hold
+) -> None:
+    scripts = held_scripts("**/vendor/parts/commands-*")
+    scripts.open(f"{server.address}/datasets")
+    expect(page.locator("body")).to_have_attribute("data-live", "on")
+    page.keyboard.press("/")
+    scripts.let_go()
+    expect(page.locator("[data-search]").first).to_be_focused()

@@ -91,7 +91,8 @@ function pressed(event) {
   if (act?.()) event.preventDefault();
 }
 
-export function startShortcuts() {
+export function startShortcuts(early) {
+  early.forEach(pressed);
   document.addEventListener("keydown", pressed);
   document.addEventListener("ziggurat:shortcuts", showHelp);
 }
