@@ -46,7 +46,12 @@ OUTPUT_IS_LOG_VARIABLE: Final = "ZIGGURAT_OUTPUT_IS_LOG"
 THREADS_VARIABLE: Final = "ZIGGURAT_MOST_THREADS"
 """Told to the worker of a studio: the most threads that a training may choose; users do not set it."""
 
-_INTERNAL: Final = (_FILE_VARIABLE, _OTHERS_VARIABLE, FOLDERS_VARIABLE, OUTPUT_IS_LOG_VARIABLE, THREADS_VARIABLE)
+RESUMED_ON_VARIABLE: Final = "ZIGGURAT_RESUMED_ON"
+"""Told to the workers of a training that resumes on fewer processes than its spec asks for: a sentence that says on how
+many and why. Users do not set it."""
+
+_OF_WORKERS: Final = (OUTPUT_IS_LOG_VARIABLE, THREADS_VARIABLE, RESUMED_ON_VARIABLE)
+_INTERNAL: Final = (_FILE_VARIABLE, _OTHERS_VARIABLE, FOLDERS_VARIABLE, *_OF_WORKERS)
 """Variables that are no settings."""
 
 WORKER_VARIABLES: Final = (
@@ -385,7 +390,7 @@ def child_environment(
     if settings.is_for_others and not with_secrets:
         named = settings.worker_environment.split(",")
         variables = {name: value for name, value in variables.items() if _is_for_workers(name, value, named, patterns)}
-    for name in (OUTPUT_IS_LOG_VARIABLE, THREADS_VARIABLE):
+    for name in _OF_WORKERS:
         variables.pop(name, None)
     for setting in describe_settings():
         if setting.kind is Secret and not with_secrets:

@@ -3,7 +3,7 @@
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from test_torch_devices_ends import Workers, arrays_of, job, wait_for_step
 
+from ziggurat.engine.checkpoints import CheckpointStore
 from ziggurat.errors import ConfigurationError
-from ziggurat.events import ArithmeticRecorded, AttemptEnded, effective_scalars, read_events
+from ziggurat.events import ArithmeticRecorded, AttemptEnded, Message, effective_scalars, read_events
 from ziggurat.layout import JobFolder
 
 pytestmark = pytest.mark.usefixtures("cold_starts")
@@ -32,12 +33,15 @@ def workers(tmp_path: Path) -> Iterator[Workers]:
     found.close()
 
 
-def start(workers: Workers, *folders: JobFolder) -> list[subprocess.Popen[bytes]]:
+def start(
+    workers: Workers, *folders: JobFolder, of_each: Sequence[Mapping[str, str]] = ({}, {}), **variables: str
+) -> list[subprocess.Popen[bytes]]:
     """Start the worker of each rank as the bridge to a cluster does."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
-    common = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    return [workers.start(folder, RANK=str(rank), **common) for rank, folder in enumerate(folders)]
+    common = {"LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **variables}
+    common["WORLD_SIZE"] = str(len(folders))
+    return [workers.start(folder, RANK=str(rank), **common, **of_each[rank]) for rank, folder in enumerate(folders)]
 
 
 def curves_of(folder: JobFolder) -> list[tuple[str, int, float]]:
@@ -87,6 +91,60 @@ def test_a_killed_process_leaves_an_exact_resume(workers, tmp_path):
     expected = arrays_of(alone)
     for name, values in arrays_of(ranks[0]).items():
         assert np.array_equal(values, expected[name]), f"{name}, killed at step {step} or later"
+
+
+SEEN = """
+class UserModel(nn.Module):
+    def __init__(self, nclasses, input_shape):
+        super().__init__()
+        self.fc1 = nn.Linear(input_shape[1] * input_shape[2], 16)
+        self.fc2 = nn.Linear(16, nclasses)
+
+    def forward(self, x):
+        if self.training and x.device.type == "cpu":
+            threading.Event().wait(float(os.environ.get("PAUSE_S", "0")))
+            with open(os.environ["SEEN"], "a") as file:
+                print(*[int(row.sum()) for row in x], file=file)
+        return self.fc2(F.relu(self.fc1((x * 0.0125).flatten(1))))
+"""
+"""A network that writes down the samples of each step, by the sums of their pixels."""
+
+
+def samples_of(*files: Path) -> list[list[str]]:
+    """Return the samples of each step, those of all ranks."""
+    steps = zip(*(file.read_text().splitlines() for file in files), strict=False)
+    return [" ".join(parts).split() for parts in steps]
+
+
+def test_a_resume_on_fewer_processes_has_the_same_samples(workers, tmp_path):
+    network = {"path": "net.py", "source": "file", "text": f"import os, threading\n{SEEN}"}
+    names = ("twin0", "twin1", "rank0", "rank1")
+    folders = [job(tmp_path / name, network=network, epochs=1, **OF_NODES) for name in names]
+    seen = [tmp_path / f"{name}.txt" for name in (*names, "alone")]
+    files = [{"SEEN": str(path)} for path in seen]
+    assert [each.wait(120) for each in start(workers, *folders[:2], of_each=files[:2])] == [0, 0]
+    twin, lost = folders[0], folders[2]
+    processes = start(workers, *folders[2:], of_each=files[2:], PAUSE_S="0.1")
+    wait_for_step(lost, 7)
+    for each in reversed(processes):
+        each.kill()
+        each.wait()
+    saved = CheckpointStore(lost.checkpoints).list()[-1].step
+    note = "Resumed on 1 of 2 processes: node b is gone."
+    (alone,) = start(workers, lost, of_each=files[4:], ZIGGURAT_RESUMED_ON=note)
+    assert alone.wait(120) == 0, end_of(lost)
+    assert samples_of(seen[4]) == samples_of(*seen[:2])[saved:]
+    expected, found = curves_of(twin), curves_of(lost)
+    assert [each[:2] for each in found] == [each[:2] for each in expected]
+    before = [each for each in found if each[1] <= saved]
+    assert before == [each for each in expected if each[1] <= saved], "bit for bit up to the checkpoint"
+    assert before, "some steps are those of two processes"
+    assert np.allclose([each[2] for each in found], [each[2] for each in expected], rtol=1e-3, atol=1e-4)
+    events = read_events(lost.events)[0]
+    recorded = [each for each in events if isinstance(each, ArithmeticRecorded)][-1]
+    assert recorded.text == f"{note} Same state and data, other arithmetic: devices 2 × cpu → cpu."
+    assert recorded.text in [each.text for each in events if isinstance(each, Message)]
+    assert recorded.text in lost.log.read_text()
 
 
 @pytest.mark.nightly

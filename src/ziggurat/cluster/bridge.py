@@ -18,6 +18,7 @@ from ziggurat.cluster.followed_group import FollowedGroup, ranks_of
 from ziggurat.cluster.followed_job import FollowedJob, Place, RemoteWorker, UnreachableError
 from ziggurat.entities import Share
 from ziggurat.errors import JobError, UnknownNameError, ZigguratError
+from ziggurat.settings import RESUMED_ON_VARIABLE
 
 __all__ = ["NOT_NOW", "Bridge", "Cluster"]
 
@@ -128,7 +129,14 @@ class Bridge:
     def _start(self, request: Mapping[str, Any]) -> None:
         folder, attempt = Path(request["folder"]), request["attempt"]
         shares = _shares(request)
-        job = self._followed(folder, attempt, shares, self._cluster.create(folder.name, attempt, shares))
+        job = self._followed(
+            folder,
+            attempt,
+            shares,
+            self._cluster.create(folder.name, attempt, shares),
+            # Also of one process, if it resumes on fewer than it had.
+            is_group=RESUMED_ON_VARIABLE in request["environment"],
+        )
         devices = shares[0].devices
         key = (folder.name, attempt)
         with self._lock:
@@ -156,14 +164,22 @@ class Bridge:
         return {"is_there": True}
 
     def _followed(
-        self, folder: Path, attempt: int, shares: Sequence[Share], workers: Sequence[RemoteWorker]
+        self,
+        folder: Path,
+        attempt: int,
+        shares: Sequence[Share],
+        workers: Sequence[RemoteWorker],
+        *,
+        is_group: bool = False,
     ) -> FollowedJob | FollowedGroup:
         common = (self._lease_s, self._clock, self._closing)
         members = [
             FollowedJob(folder, attempt, worker, replace(self._cluster.place(share.node), rank=rank), *common)
             for (rank, share), worker in zip(ranks_of(shares), workers, strict=True)
         ]
-        return members[0] if len(members) == 1 else FollowedGroup(folder, members, shares, self._clock)
+        if len(members) == 1 and not is_group:
+            return members[0]
+        return FollowedGroup(folder, members, shares, self._clock)
 
     def _states(self, _request: Mapping[str, Any]) -> dict[str, Any]:
         with self._lock:

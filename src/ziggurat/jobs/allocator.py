@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ziggurat.entities import Job, NodeResources, ResourceRequest, Share
+from ziggurat.jobs.fewer_processes import Fewer, ReducedRequest, fewer_processes
 from ziggurat.jobs.node_room import NEVER, NodeRoom, Shortage, device_count, slot_of
 
 __all__ = ["Allocator", "Waiting"]
@@ -102,6 +103,10 @@ class Allocator:
             return self._wait(job, answers)
         return answers.refusal
 
+    def fewer(self, job: Job) -> Fewer | None:
+        """Return on how many processes a job of several nodes can resume; None if those that it asks for can be had."""
+        return fewer_processes(job, self._numbers, lambda needs: len(self._possible_for(self._rounded(needs))))
+
     def _asked(self, job: Job) -> _Answers:
         """Return what the nodes say to a job now; only those that have changed since are asked again."""
         end = NEVER if job.remaining_s is None else self._now + job.remaining_s
@@ -147,7 +152,8 @@ class Allocator:
     def _start(self, job: Job, free: Mapping[int, tuple[int, ...]]) -> tuple[Share, ...]:
         chosen = sorted(free, key=lambda number: (*_preference(self._rooms[number], job), number))[: job.needs.nodes]
         # On one node a single process has all accelerators; over several nodes there is one for each.
-        each = max(1, device_count(job.needs)) if len(chosen) > 1 else 1
+        has_processes = len(chosen) > 1 or isinstance(job.needs, ReducedRequest)
+        each = max(1, device_count(job.needs)) if has_processes else 1
         ranks = [tuple(range(first * each, (first + 1) * each)) for first in range(len(chosen))]
         shares = tuple(
             Share(self._rooms[number].node.name, free[number], mine) for number, mine in zip(chosen, ranks, strict=True)

@@ -17,6 +17,7 @@ __all__ = [
     "Retention",
     "apply_retention",
     "free_bytes",
+    "has_checkpoint",
     "remove_checkpoints",
     "what_to_empty",
     "what_to_remove",
@@ -94,6 +95,11 @@ def apply_retention(folder: JobFolder, rules: Retention, now: float) -> list[str
         with closing(EventFile(folder.events)) as events:
             events.write(*(CheckpointRemoved(time=now, name=name, reason=rule) for name in removed))
     return removed
+
+
+def has_checkpoint(folder: JobFolder) -> bool:
+    """Return whether a job has a checkpoint to resume from."""
+    return bool(_checkpoints_in(folder))
 
 
 def _checkpoints_in(folder: JobFolder) -> list[Checkpoint]:

@@ -9,15 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from ziggurat.entities import ACTIVE_STATES, Job, NodeResources, Share, WorkerRef, read_heartbeat
+from ziggurat.entities import ACTIVE_STATES, Job, NodeResources, WorkerRef, read_heartbeat
 from ziggurat.errors import ZigguratError
+from ziggurat.jobs.disk import has_checkpoint
 from ziggurat.jobs.executor import Executor, NotNowError, worker_fields
+from ziggurat.jobs.fewer_processes import SETTLED_S
 from ziggurat.jobs.job_file import StartedAttempt, write_attempt
 from ziggurat.jobs.plan import Fail, Start, Waiting, plan
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.state_machine import JobTransitions
 from ziggurat.jobs.worker_monitor import WorkerMonitor
 from ziggurat.layout import JobFolder
+from ziggurat.settings import RESUMED_ON_VARIABLE
 
 __all__ = ["Dispatcher"]
 
@@ -70,6 +73,8 @@ class Dispatcher:
         self._lock = lock
         self.waiting: Mapping[str, Waiting] = {}
         self._asked = threading.Event()
+        self._nodes: object = None
+        self._nodes_since = 0.0
         self._planned_for: object = None
         self._planned_at = 0.0
 
@@ -84,8 +89,10 @@ class Dispatcher:
             nodes: the machines, the studio's own first.
             now: seconds since 1970.
         """
+        self._note_nodes(nodes, now)
         # Before the jobs are read: what changes meanwhile is another plan's.
-        basis = (self._changes.moves, [_for_plans(node) for node in nodes])
+        are_settled = now - self._nodes_since >= SETTLED_S
+        basis = (self._changes.moves, [_for_plans(node) for node in nodes], are_settled)
         is_asked = self._asked.is_set()
         self._asked.clear()
         if not is_asked and basis == self._planned_for and 0 <= now - self._planned_at < _PLAN_HOLDS_S:
@@ -94,6 +101,12 @@ class Dispatcher:
         if self._plan_and_do(nodes, now):
             self._planned_for = basis
 
+    def _note_nodes(self, nodes: Sequence[NodeResources], now: float) -> None:
+        """Note since when the nodes have been the same ones."""
+        found = sorted((node.name, sum(device.usable for device in node.devices)) for node in nodes)
+        if found != self._nodes or now < self._nodes_since:
+            self._nodes, self._nodes_since = found, now
+
     def _plan_and_do(self, nodes: Sequence[NodeResources], now: float) -> bool:
         """Return whether nothing was to be done but to wait, and all of that succeeded."""
         queued = {job.id: job for job in self._store.jobs.in_states(("queued",))}
@@ -101,7 +114,9 @@ class Dispatcher:
             self.waiting = {}
             return True
         running = self._store.jobs.in_states(ACTIVE_STATES)
-        made = plan([*queued.values(), *self._dependencies(queued, running)], running, nodes, now)
+        jobs = [*queued.values(), *self._dependencies(queued, running)]
+        resumable = {job.id for job in queued.values() if _is_resumable(job)}
+        made = plan(jobs, running, nodes, now, resumable=resumable, nodes_since=self._nodes_since)
         self.waiting = made.waiting
         for action in made.actions:
             self._guarded(queued[action.job_id], action, nodes, now)
@@ -113,7 +128,7 @@ class Dispatcher:
         try:
             if isinstance(action, Start):
                 executor = next(node.executor for node in nodes if node.name == action.placement[0].node)
-                self._start(job, action.placement, executor, now)
+                self._start(job, action, executor, now)
             elif isinstance(action, Fail):
                 self._changes.apply(job, "end_failed", reason=action.reason, ended=now)
             else:
@@ -130,7 +145,8 @@ class Dispatcher:
         wanted = {job_id for job in queued.values() for job_id in job.depends_on} - known
         return self._store.jobs.some(sorted(wanted))
 
-    def _start(self, job: Job, placement: tuple[Share, ...], executor: str, now: float) -> None:
+    def _start(self, job: Job, action: Start, executor: str, now: float) -> None:
+        placement = action.placement
         folder = JobFolder(Path(job.folder))
         with self._lock:
             if not folder.spec.is_file():
@@ -149,18 +165,20 @@ class Dispatcher:
             write_attempt(folder.path, StartedAttempt(planned, placement, now))
             if not self._changes.apply(job, "start", **fields):
                 return  # stopped or deleted in between
-            self._spawn(job, folder, placement, number, begin_offset, now)
+            self._spawn(job, folder, action, number, begin_offset, now)
 
-    def _spawn(
-        self, job: Job, folder: JobFolder, placement: Sequence[Share], number: int, begin_offset: int, now: float
-    ) -> None:
+    def _spawn(self, job: Job, folder: JobFolder, action: Start, number: int, begin_offset: int, now: float) -> None:
+        placement, environment = action.placement, dict(self._environment(job))
+        if action.note:
+            environment[RESUMED_ON_VARIABLE] = action.note
         try:
-            worker = self._executor.start(folder.path, placement, self._environment(job), attempt=number)
+            worker = self._executor.start(folder.path, placement, environment, attempt=number)
         except NotNowError as error:
             _LOG.info("job %s waits on: %s", job.id, error)
             started = self._store.jobs.get(job.id)  # it may have been asked to stop
             reason = str(error) if started.state == "running" else started.reason
-            fields = {"started": None, "devices": (), "placement": (), "reason": reason}
+            # The nodes of its last attempt stay known: they are named if it resumes on fewer.
+            fields = {"started": None, "devices": (), "placement": job.placement, "reason": reason}
             self._changes.apply(started, "not_begun", **fields)
             return
         except (ZigguratError, OSError, TimeoutError) as error:
@@ -171,7 +189,9 @@ class Dispatcher:
         self._store.jobs.note(job.id, **worker_fields(worker))
         places = ", ".join(f"{share.node} {list(share.devices)}" for share in placement)
         _LOG.info("job %s started by executor %s on devices of %s", job.id, worker.executor, places)
-        write_attempt(folder.path, StartedAttempt(worker, tuple(placement), now))
+        if action.note:
+            _LOG.warning("job %s: %s", job.id, action.note)
+        write_attempt(folder.path, StartedAttempt(worker, placement, now))
 
     def _is_taken(self, job: Job, folder: JobFolder, now: float) -> bool:
         """Return whether a worker was started in the folder by the shell; it is monitored from now on."""
@@ -182,6 +202,12 @@ class Dispatcher:
         if self._changes.apply(job, "adopt", **{**_NEW_ATTEMPT, "started": now, **worker_fields(worker)}):
             self._monitor.take_on(job, worker)
         return True
+
+
+def _is_resumable(job: Job) -> bool:
+    """Return whether a job is a training over several nodes that was interrupted and has a checkpoint."""
+    is_of_nodes = job.kind == "train" and job.needs.nodes > 1 and job.attempt > 0
+    return is_of_nodes and has_checkpoint(JobFolder(Path(job.folder)))
 
 
 def _for_plans(node: NodeResources) -> NodeResources:

@@ -9,6 +9,7 @@ from typing import Final
 
 from ziggurat.entities import Device, Job, NodeResources, ResourceRequest
 from ziggurat.formatting import as_bytes
+from ziggurat.jobs.fewer_processes import ReducedRequest
 from ziggurat.jobs.reasons import devices_busy, disk_is_full, gpus_text, memory_short, slots_rule, slots_taken
 
 __all__ = ["NEVER", "NodeRoom", "Reservation", "Shortage", "device_count", "slot_of"]
@@ -105,7 +106,8 @@ class NodeRoom:
 
     def impossible(self, needs: ResourceRequest) -> Shortage | None:
         """Return why a job could not start on this node even if nothing ran there; None if it could."""
-        if needs.nodes > 1 and (self.node.has_queue or self.node.executor == "local"):
+        is_of_cluster = needs.nodes > 1 or isinstance(needs, ReducedRequest)
+        if is_of_cluster and (self.node.has_queue or self.node.executor == "local"):
             return self._never(f"{self.place} is no node of a Ray cluster")
         if self.node.has_queue:
             return None

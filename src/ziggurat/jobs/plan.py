@@ -8,12 +8,13 @@ this EASY backfilling). So a stream of small jobs never starves a large one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ziggurat.entities import Job, NodeResources, Share
 from ziggurat.jobs.allocator import Allocator, Waiting
+from ziggurat.jobs.fewer_processes import SETTLED_S, Fewer
 from ziggurat.jobs.reasons import (
     ANY_GPU_WILL_DO,
     clock_text,
@@ -42,10 +43,12 @@ class Start:
     Args:
         job_id: of the job.
         placement: the nodes and accelerators that it gets; rank 0 is in the first share.
+        note: sentence on a training that resumes on fewer processes than it asks for; else empty.
     """
 
     job_id: str
     placement: tuple[Share, ...]
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ def plan(
     nodes: Sequence[NodeResources],
     now: float,
     *,
+    resumable: Collection[str] = (),
+    nodes_since: float = 0.0,
     clock: Callable[[float, float], str] = clock_text,
 ) -> Plan:
     """Return which jobs of the queue start now, which can never start, and why each of the others waits.
@@ -89,6 +94,9 @@ def plan(
         running: those that hold something of a node.
         nodes: what the machines have, in use or not; the studio's own first, whose disk holds all job folders.
         now: seconds since 1970.
+        resumable: ids of the trainings over several nodes that have a checkpoint. They resume on fewer processes if
+            there are too few nodes, even idle ones, and no node has come or gone for ``SETTLED_S``.
+        nodes_since: when a node came or went last, in seconds since 1970.
         clock: writes a moment and now as a time of day for people.
     """
     known = {job.id: job for job in (*jobs, *running)}
@@ -105,17 +113,54 @@ def plan(
             continue
         if blocked is None and is_full:
             blocked = Waiting(reason=disk_is_full(nodes[0]))
-        placed = blocked or _with_choice(job, allocator.place(job))
+        if blocked is not None:
+            waiting[job.id] = blocked
+            continue
+        fewer = allocator.fewer(job) if job.id in resumable else None
+        if fewer is not None:
+            placed = _on_fewer(job, fewer, allocator, nodes_since + SETTLED_S, now, clock)
+        else:
+            placed = _with_choice(job, allocator.place(job))
         if isinstance(placed, Waiting):
             waiting[job.id] = placed
         else:
-            actions.append(Start(job.id, placed))
+            note = "" if fewer is None else f"Resumed {fewer.text}: {fewer.cause}."
+            actions.append(Start(job.id, placed, note))
     return Plan(actions=tuple(actions), waiting=waiting)
 
 
 def in_order(jobs: Iterable[Job]) -> list[Job]:
     """Return jobs in the order of the queue: priority, then position."""
     return sorted(jobs, key=lambda job: (-job.priority, job.position, job.created, job.id))
+
+
+def _on_fewer(
+    job: Job,
+    fewer: Fewer,
+    allocator: Allocator,
+    settled: float,
+    now: float,
+    clock: Callable[[float, float], str],
+) -> tuple[Share, ...] | Waiting:
+    """Return where a training over several nodes resumes on fewer processes, or why it waits.
+
+    Args:
+        job: the training.
+        fewer: on how many.
+        allocator: gives the nodes.
+        settled: when it may do so, in seconds since 1970.
+        now: likewise.
+        clock: writes times of day.
+    """
+    if now < settled:
+        waiting = allocator.place(job)  # it takes and reserves nothing: there are too few nodes
+        assert isinstance(waiting, Waiting)
+        soon = f"resumes {fewer.text} at about {clock(settled, now)} unless {fewer.awaited}"
+        return replace(waiting, reason=f"{waiting.reason}; {soon}", expected_start=settled)
+    placed = allocator.place(replace(job, needs=fewer.needs))
+    if isinstance(placed, Waiting):
+        return replace(placed, reason=f"resumes {fewer.text}, as {fewer.cause}; {placed.reason}")
+    return placed
 
 
 def _with_choice(job: Job, placed: tuple[Share, ...] | Waiting) -> tuple[Share, ...] | Waiting:

@@ -16,9 +16,12 @@ __all__ = [
     "dependency_waits",
     "devices_busy",
     "disk_is_full",
+    "fewer_text",
     "gpus_text",
     "job_text",
     "memory_short",
+    "nodes_are_gone",
+    "nodes_are_there",
     "slots_rule",
     "slots_taken",
 ]
@@ -44,6 +47,32 @@ def job_text(job: Job) -> str:
 def gpus_text(count: int) -> str:
     """Return a count of accelerators."""
     return "1 GPU" if count == 1 else f"{count} GPUs"
+
+
+def fewer_text(processes: int, asked: int) -> str:
+    """Return on how many of its processes a training over several nodes resumes."""
+    return f"on {processes} of {asked} processes"
+
+
+def nodes_are_gone(names: Sequence[str]) -> str:
+    """Return which nodes of the last attempt are not there now, at least one."""
+    if len(names) == 1:
+        return f"node {names[0]} is gone"
+    more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    *first, last = [*names[:_SHOWN], *more]
+    return f"nodes {', '.join(first)} and {last} are gone"
+
+
+def nodes_are_there(count: int, asked: int, devices: int) -> str:
+    """Return how many nodes there are for a training over several, where those of its last attempt do not say it.
+
+    Args:
+        count: of nodes that have enough of everything, in use or not.
+        asked: how many it asks for.
+        devices: accelerators that it asks for on each.
+    """
+    which = f" with {gpus_text(devices)}" if devices else ""
+    return f"{count} of {asked} nodes{which} {'is' if count == 1 else 'are'} there"
 
 
 def dependency_gone(job_id: str) -> str:

@@ -29,7 +29,7 @@ from ziggurat.errors import JobError, StorageError, TrainingError, ZigguratError
 from ziggurat.events import AttemptEnded, AttemptStarted, ErrorRaised, EventFile, Message, read_events
 from ziggurat.layout import JobFolder
 from ziggurat.logs import set_up_logging
-from ziggurat.settings import Settings, load_settings
+from ziggurat.settings import RESUMED_ON_VARIABLE, Settings, load_settings
 from ziggurat.specs import (
     DatasetSpec,
     EmbedSpec,
@@ -407,7 +407,7 @@ class _Attempt:
             texts.append(unseen)
         said = [Message(time=time.time(), level="warning", text=text, step=trainer.global_step) for text in texts]
         told = [Message(time=time.time(), level="info", text=text, step=trainer.global_step) for text in notices]
-        recorded = arithmetic_events(trainer, name, before, built.threads)
+        recorded = arithmetic_events(trainer, name, before, built.threads, os.environ.get(RESUMED_ON_VARIABLE, ""))
         self._events.write(started, *recorded, *told, *said)
 
     def _end(self) -> int:

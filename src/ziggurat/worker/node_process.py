@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ziggurat.engine.backend import ProcessPlace
 from ziggurat.errors import ConfigurationError
+from ziggurat.settings import RESUMED_ON_VARIABLE
 from ziggurat.specs import TrainSpec
 
 __all__ = ["device_of_process", "place_of_process"]
@@ -20,6 +21,8 @@ def place_of_process(spec: TrainSpec, environment: Mapping[str, str]) -> Process
         spec: of the training, on several nodes: on one, the variables are another launcher's.
         environment: variables of the process.
 
+    A training that resumes after nodes of it are gone has fewer processes than its spec asks for; the studio says so.
+
     Raises:
         ConfigurationError: if the variables do not say where it is, or fit another number of processes.
     """
@@ -31,7 +34,8 @@ def place_of_process(spec: TrainSpec, environment: Mapping[str, str]) -> Process
             advice="Submit it with `ziggurat train --studio`, or set `nodes` to 1.",
         )
     rank, size, port = (_number(name, environment) for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
-    if size != spec.towers or not 0 <= rank < size:
+    is_fewer = bool(environment.get(RESUMED_ON_VARIABLE)) and size < spec.towers and spec.batch_size % max(1, size) == 0
+    if not (size == spec.towers or is_fewer) or not 0 <= rank < size:
         raise ConfigurationError(
             f"RANK and WORLD_SIZE do not fit a training of {spec.towers} processes.",
             received=f"{rank} of {size}",

@@ -150,9 +150,9 @@ def job(tmp_path):
     return make
 
 
-def start(bridge, folder, attempt=1, node="a", shares=None):
+def start(bridge, folder, attempt=1, node="a", shares=None, **environment):
     fields = {"folder": str(folder), "attempt": attempt, "shares": shares or [[node, [], [0]]]}
-    bridge.answer({"do": "start", "environment": {}, **fields})
+    bridge.answer({"do": "start", "environment": environment, **fields})
     return fields
 
 
@@ -473,6 +473,15 @@ def test_the_processes_of_a_job_find_each_other(bridge, machines, job):
     assert (folder / "ranks" / "2" / "log.txt").read_text().startswith("begun\n")
     made.answer({"do": "forget", **fields})
     assert machines.released == [("job", 1)]
+
+
+def test_a_process_that_is_left_alone_is_told_so(bridge, machines, job):
+    folder, made = job(for_s=LONG_S), bridge()
+    note = "Resumed on 1 of 2 processes: node b is gone."
+    start(made, folder, ZIGGURAT_RESUMED_ON=note)
+    found = said(machines, 0)["environment"]
+    assert (found["RANK"], found["WORLD_SIZE"], bool(found["MASTER_PORT"])) == ("0", "1", True)
+    assert found["ZIGGURAT_RESUMED_ON"] == note
 
 
 def test_a_process_that_fails_ends_the_others(bridge, machines, job):

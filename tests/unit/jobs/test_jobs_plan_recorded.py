@@ -113,5 +113,6 @@ def test_plans_are_those_that_were_recorded():
     draw, digests = random.Random(40), []
     for _ in RECORDED:
         plans = [told(plan(*a_situation(draw), NOW, clock=clock)) for _ in range(250)]
-        digests.append(hashlib.sha256(repr(plans).encode()).hexdigest()[:12])
+        # Notes are younger than the digests; none of these jobs has one.
+        digests.append(hashlib.sha256(repr(plans).replace(", note=''", "").encode()).hexdigest()[:12])
     assert tuple(digests) == RECORDED

@@ -85,6 +85,15 @@ def test_the_variables_say_where_a_process_is():
     assert device_of_process(spec(nodes=2), VARIABLES) == "cpu"
 
 
+def test_a_resume_may_have_fewer_processes_if_the_studio_says_so():
+    fewer = {**VARIABLES, "RANK": "0", "WORLD_SIZE": "1", "ZIGGURAT_RESUMED_ON": "Resumed on 1 of 4 processes."}
+    four = spec(nodes=2, gpus_per_node=2)
+    assert place_of_process(four, fewer) == ProcessPlace(0, 1, "node-a", 29500)
+    for changes in ({"ZIGGURAT_RESUMED_ON": ""}, {"WORLD_SIZE": "3"}, {"WORLD_SIZE": "8"}, {"WORLD_SIZE": "0"}):
+        with pytest.raises(ConfigurationError, match="do not fit a training of 4 processes"):
+            place_of_process(four, {**fewer, **changes})
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
