@@ -67,6 +67,32 @@ def pid_of_rank_1(folder: JobFolder) -> int:
     return started[-1].pid
 
 
+def test_a_training_goes_on_without_a_lost_node(tmp_path, monkeypatch):
+    for module in ("plan", "dispatcher"):
+        monkeypatch.setattr(f"ziggurat.jobs.{module}.SETTLED_S", 3.0)
+    with cluster_of(tmp_path, ("a", "b")) as machines:
+        studio = RayStudio(machines)
+        try:
+            studio.wait_for_nodes("a", "b")
+            folder = submit(studio, "together", callbacks=paced(0.5))
+            studio.wait_for_step(folder.path, 10)
+            pid = pid_of_rank_1(folder)
+            lost = nodes_of(studio, "together")[1]
+            machines.cluster.remove_node(machines.nodes[lost], allow_graceful=False)
+            os.kill(pid, signal.SIGKILL)
+            job = studio.ended("together", "done", "failed")
+            assert (job.state, nodes_of(studio, "together")) == ("done", [{"a": "b", "b": "a"}[lost]]), job.reason
+            attempts = studio.store.curves.attempts("together")
+        finally:
+            studio.close()
+    assert [attempt.outcome for attempt in attempts] == ["lost", "done"]
+    assert attempts[1].first_step >= 4, "it goes on from a checkpoint that had arrived"
+    said = attempts[1].arithmetic.text
+    assert said.startswith(f"Resumed on 1 of 2 processes: node {lost} is gone. Same state and data, other arithmetic")
+    steps = [step for step, _ in curves_of(folder.path)["cost"]]
+    assert steps == sorted(set(steps)), "no step is missing or there twice"
+
+
 def test_two_nodes_train_like_two_devices_and_past_a_lost_node(tmp_path):
     with cluster_of(tmp_path, ("a", "b")) as machines:
         studio = RayStudio(machines)

@@ -94,7 +94,8 @@ class RayCluster:
     def create(self, job_id: str, attempt: int, shares: Sequence[Share]) -> list[RemoteWorker]:
         """Make the detached actors of an attempt; none is restarted, and they hold their accelerators until the end.
 
-        Those of several nodes are in a placement group: Ray sets aside what all of them need, or nothing.
+        Several of them are in a placement group: Ray sets aside what all of them need, or nothing, and ends all of them
+        with the group, however many a later attempt has.
 
         Raises:
             JobError: if a node is not there.
@@ -109,7 +110,7 @@ class RayCluster:
                 with suppress(UnreachableError, ValueError):
                     self._ray.kill(self._ray.get_actor(_name(job_id, earlier, rank)), no_restart=True)
             self.release(job_id, earlier)
-        group = self._group(job_id, attempt, shares, ids) if len(shares) > 1 else None
+        group = self._group(job_id, attempt, shares, ids) if len(ranks_of(shares)) > 1 else None
         workers: list[RemoteWorker] = []
         with self._translated():
             for rank, share in ranks_of(shares):
