@@ -20,7 +20,8 @@ from worker_jobs import (
 )
 
 from tests.waiting import take_time
-from ziggurat.events import AttemptStarted
+from ziggurat.engine.checkpoints import CheckpointStore
+from ziggurat.events import AttemptStarted, CheckpointSaved
 from ziggurat.layout import JobFolder
 from ziggurat.specs import load_train_spec
 
@@ -172,3 +173,22 @@ def test_a_job_goes_on_with_the_files_that_it_began_with(workers, new_job, pictu
 
     one, other = (outcome_of(folder, MAY_DIFFER_WITH_THREADS) for folder in (job, whole))
     assert differences(one, other) == []
+
+
+def test_a_checkpoint_whose_worker_was_killed_before_it_told(workers, data, tmp_path):
+    whole, job = (make_job(tmp_path / name, data) for name in ("whole", "job"))
+    assert workers.execute(whole) == 0
+    expected = events_of(whole, CheckpointSaved)
+    assert workers.execute(job, f"kill:{STEPS + 1}") == -9
+    newest = CheckpointStore(JobFolder(job).checkpoints, writable=False).list()[-1].name
+    path = JobFolder(job).events
+    lines = path.read_bytes().splitlines(keepends=True)
+    untold = [b'"checkpoint_saved"' in line and newest.encode() in line for line in lines]
+    path.write_bytes(b"".join(lines[: untold.index(True)] if True in untold else lines))
+    for _ in range(2):
+        assert workers.execute(job) == 0
+    found = events_of(job, CheckpointSaved)
+    assert [each.reason for each in found if each.name == newest] == ["found on resume"]
+    assert [(each.name, each.step, each.epoch, each.size_bytes > 0) for each in found] == [
+        (each.name, each.step, each.epoch, True) for each in expected
+    ]
