@@ -103,6 +103,32 @@ def slurmd():
     write(job, "state", said or ("COMPLETED" if code == 0 else "FAILED"))
 
 
+def srun():
+    """Tasks of a step, on nodes that are all this machine; SIGUSR1 goes to all of them."""
+    options = dict(word.partition("=")[::2] for word in words if word.startswith("--"))
+    first = next(number for number, word in enumerate(words) if not word.startswith("--"))
+    write(os.environ["SLURM_JOB_ID"], "step", json.dumps(words[:first]))
+    count, of_node = int(options["--ntasks"]), int(options["--ntasks-per-node"])
+    tasks = []
+    signal.signal(signal.SIGUSR1, lambda number, frame: [task.send_signal(number) for task in tasks])
+    for rank in range(count):
+        place = {"SLURM_PROCID": rank, "SLURM_NTASKS": count, "SLURM_LOCALID": rank % of_node,
+                 "SLURM_NODEID": rank // of_node, "SLURMD_NODENAME": "c%d" % (1 + rank // of_node)}
+        variables = {**os.environ, **{name: str(value) for name, value in place.items()}}
+        tasks.append(subprocess.Popen(words[first:], env=variables, start_new_session=True))
+    is_killed = False
+    while any(task.poll() is None for task in tasks):
+        if not is_killed and any(task.poll() for task in tasks):
+            is_killed = True  # --kill-on-bad-exit: SIGTERM, and soon SIGKILL to all that is left of the tasks
+            for task in tasks:
+                task.send_signal(signal.SIGTERM)
+            threading.Event().wait(1.0)
+            for task in tasks:
+                task.kill()
+        wait()
+    sys.exit(max(128 - task.returncode if task.returncode < 0 else task.returncode for task in tasks))
+
+
 def squeue():
     if there("away"):
         fail("slurm_load_jobs error: Unable to contact slurm controller")
@@ -171,7 +197,7 @@ class Slurm:
         self.bin.mkdir()
         program = folder / "slurm_stand_in.py"
         program.write_text(SCRIPT)
-        for name in ("sbatch", "squeue", "scancel", "sinfo", "sacct"):
+        for name in ("sbatch", "srun", "squeue", "scancel", "sinfo", "sacct"):
             path = self.bin / name
             path.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {program} {name} "$@"\n')
             path.chmod(0o755)

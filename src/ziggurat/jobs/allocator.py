@@ -97,11 +97,22 @@ class Allocator:
         answers = self._asked(job)
         if answers.refusal is None:
             if len(answers.possible) < job.needs.nodes:
-                return self._never(job.needs)
+                return self._send(job) or self._never(job.needs)
             if len(answers.free) >= job.needs.nodes:
                 return self._start(job, answers.free)
             return self._wait(job, answers)
         return answers.refusal
+
+    def _send(self, job: Job) -> tuple[Share, ...]:
+        """Give a training over several nodes to a cluster that places jobs itself; return nothing if there is none."""
+        for room in self._rooms if job.kind == "train" and job.needs.nodes > 1 else ():
+            if room.node.has_queue and room.node.disk_free_bytes >= room.node.disk_reserve_bytes:
+                count = device_count(job.needs)
+                ranks = tuple(range(job.needs.nodes * max(1, count)))
+                shares = (Share(room.node.name, tuple(range(count)), ranks),)
+                self._hold(job, shares)
+                return shares
+        return ()
 
     def fewer(self, job: Job) -> Fewer | None:
         """Return on how many processes a job of several nodes can resume; None if those that it asks for can be had."""

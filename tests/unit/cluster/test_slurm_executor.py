@@ -130,6 +130,47 @@ def test_a_job_without_gpus_asks_for_none(executor, slurm, tmp_path):
     assert not [word for word in slurm.options(slurm.jobs()[0]) if word.startswith(("--gres", "--cpus"))]
 
 
+def said_by(folder, rank):
+    return said(JobFolder(folder).of_rank(rank).path)
+
+
+def several(executor, tmp_path, gpus=(0, 1), **spec):
+    """Start a job of two nodes with two processes each; return its folder and its worker once all have begun."""
+    folder = job(tmp_path, for_s=60, **spec)
+    worker = executor.start(folder, (Share("slurm", gpus, (0, 1, 2, 3)),), {THREADS_VARIABLE: "2"}, attempt=1)
+    for rank in range(4):
+        said_by(folder, rank)
+    return folder, worker
+
+
+def test_a_training_on_nodes_has_a_task_for_each_process(executor, slurm, tmp_path):
+    folder, worker = several(executor, tmp_path)
+    assert {"--nodes=2", "--ntasks=4", "--ntasks-per-node=2", "--gres=gpu:2"} <= set(slurm.options("100"))
+    step = json.loads(slurm.read("100", "step"))
+    assert {"--ntasks=4", "--ntasks-per-node=2", "--kill-on-bad-exit=1"} <= set(step)
+    found = [said_by(folder, rank)["environment"] for rank in range(4)]
+    assert [(each["RANK"], each["LOCAL_RANK"], each["WORLD_SIZE"], each["GROUP_RANK"]) for each in found] == [
+        ("0", "0", "4", "0"), ("1", "1", "4", "0"), ("2", "0", "4", "1"), ("3", "1", "4", "1"),
+    ]  # fmt: skip
+    assert len({(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in found}) == 1
+    assert {each["CUDA_VISIBLE_DEVICES"] for each in found} == {"1,3"}
+    assert read_fence(JobFolder(folder).of_rank(3).fence) == read_fence(JobFolder(folder).fence)
+    executor.kill(worker)
+    assert ended(executor, worker).reason == "it was killed"
+    pids = [said_by(folder, rank)["pid"] for rank in range(4)]
+    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), PROCESS_S)
+
+
+def test_a_process_that_is_killed_ends_the_others(executor, tmp_path):
+    folder, worker = several(executor, tmp_path, gpus=())
+    pids = [said_by(folder, rank)["pid"] for rank in range(4)]
+    os.kill(pids[2], signal.SIGKILL)
+    found = ended(executor, worker)
+    assert (found.exit_code, found.goes_on) == (-9, False)
+    assert found.reason == "rank 2 on node c3 ended with exit code -9; its log may say why"
+    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), PROCESS_S)
+
+
 def test_a_warning_while_the_job_starts_does_not_end_it(tmp_path):
     code = "import os, signal; os.kill(os.getpid(), signal.SIGTERM); print('begun')"
     script = script_of([shlex.quote(word) for word in (sys.executable, "-c", code)])

@@ -21,6 +21,7 @@ from typing import Any, Final
 from ziggurat.atomic import atomic_write_text, raise_fence, read_fence, storage_errors
 from ziggurat.cluster.slurm.commands import QueuedJob, SlurmCommands
 from ziggurat.cluster.slurm.node import read_answer, script_of
+from ziggurat.cluster.slurm.ranks import Tasks
 from ziggurat.entities import EXIT_STOPPED, Device, Heartbeat, NodeResources, Share, WorkerRef
 from ziggurat.entities.processes import LOG_LIMIT_BYTES
 from ziggurat.errors import ConfigurationError, JobError
@@ -175,7 +176,10 @@ class SlurmExecutor:
         with storage_errors(folder.log), folder.log.open("a"):
             pass
         number = raise_fence(folder.fence, attempt, nonce=nonce)
-        words = [*_PYTHON, str(folder.path), str(number), nonce, str(self._log_limit_bytes), "--", *self._command]
+        tasks = _tasks_of(placement[0])
+        options = [f"--tasks={tasks.count}", f"--of-node={tasks.of_node}"] if tasks.are_several else []
+        words = [*_PYTHON, *options, str(folder.path), str(number), nonce, str(self._log_limit_bytes), "--"]
+        words += self._command
         options = [*self._options_of(folder, placement[0], environment), *self._options]
         job = self._commands.submit(options, script_of([shlex.quote(word) for word in words]), environment)
         self._take_on(job)
@@ -194,7 +198,7 @@ class SlurmExecutor:
         ended: Ended | None = None
         is_killed = answer.get("code", 0) < 0  # why, Slurm says when it has tidied up
         if "code" in answer and not answer["is_signaled"] and not is_killed:
-            ended = Ended(answer["code"])
+            ended = Ended(answer["code"], reason=answer.get("reason", ""))
         elif followed.over_since is not None:
             patience_s = 0.0 if "code" in answer else self._times.answer_within_s
             if time.monotonic() - followed.over_since >= patience_s:
@@ -253,14 +257,16 @@ class SlurmExecutor:
     # ---- parts
 
     def _options_of(self, folder: JobFolder, share: Share, environment: Mapping[str, str]) -> list[str]:
+        tasks = _tasks_of(share)
         options = [
             f"--job-name=ziggurat-{folder.path.name}",
             f"--chdir={self._workspace}",
             f"--output={str(folder.log).replace('%', '%%')}",
             "--open-mode=append",
             "--export=ALL",
-            "--nodes=1",
-            "--ntasks=1",
+            f"--nodes={tasks.nodes}",
+            f"--ntasks={tasks.count}",
+            *([f"--ntasks-per-node={tasks.of_node}"] if tasks.are_several else []),
             "--no-requeue",  # the studio does that, by a new attempt
             f"--signal=B:TERM@{_WARNED_S}",
         ]
@@ -293,7 +299,8 @@ class SlurmExecutor:
             return Ended(answer.get("code"), reason=taken_back[0], goes_on=True, stuck=stuck)
         if "code" in answer:
             goes_on = answer["is_signaled"]
-            return Ended(answer["code"], goes_on=goes_on, stuck=stuck if goes_on else "")
+            reason = "" if goes_on else answer.get("reason", "")
+            return Ended(answer["code"], reason=reason, goes_on=goes_on, stuck=stuck if goes_on else "")
         if answer:
             said = ", ".join(sorted(states)) or "nothing of it"
             return Ended(None, reason=f"Slurm's job {job} left no exit code, and Slurm knows {said}")
@@ -339,6 +346,12 @@ class SlurmExecutor:
                 followed.last, followed.over_since = queued, time.monotonic()
             elif queued is None and look > followed.since:
                 followed.last, followed.over_since = self._commands.past(job), time.monotonic()
+
+
+def _tasks_of(share: Share) -> Tasks:
+    """Return the processes of a share: one, or one for each accelerator of each node, or for each node without any."""
+    count = len(share.ranks)
+    return Tasks(count, max(1, len(share.devices))) if count > 1 else Tasks()
 
 
 def _partition(options: Sequence[str]) -> str:

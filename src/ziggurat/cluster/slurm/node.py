@@ -1,6 +1,7 @@
 """Process of a job on its node of Slurm: proves that it sees the folder, starts the worker, says how that ended.
 
-The batch script becomes this process, so it gets the signals that Slurm sends before it ends a job, and passes them on.
+Of a training over several nodes it is on the first one, and starts ``srun``. The batch script becomes this process, so
+it gets the signals that Slurm sends before it ends a job, and passes them on.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ziggurat.atomic import EXIT_SUPERSEDED, atomic_write_text, read_fence
+from ziggurat.atomic import atomic_write_text, read_fence
+from ziggurat.cluster.slurm.ranks import Tasks, end_of_ranks, node_sees, start_tasks
 from ziggurat.entities.processes import start_worker
-from ziggurat.errors import JobError
 from ziggurat.layout import JobFolder
 from ziggurat.settings import THREADS_VARIABLE
 
@@ -54,17 +55,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("number", type=int)
     parser.add_argument("nonce")
     parser.add_argument("log_limit_bytes", type=int)
+    parser.add_argument("--tasks", type=int, default=1)
+    parser.add_argument("--of-node", type=int, default=1)
     parser.add_argument("command", nargs="+")
     given = parser.parse_args(arguments)
     folder = JobFolder(given.folder)
-    fence = read_fence(folder.fence)
-    if fence is not None and fence["number"] > given.number:
-        sys.stderr.write(f"A later worker has taken {folder.path}; this one does not start.\n")
-        return EXIT_SUPERSEDED
-    if fence is None or fence.get("nonce") != given.nonce:
-        sys.stderr.write(f"Error: {socket.gethostname()} does not see the folder {folder.path} as the studio does.\n")
-        return JobError.exit_code
-    return _run(folder, given)
+    return node_sees(folder, given.number, given.nonce) or _run(folder, given)
 
 
 def _run(folder: JobFolder, given: argparse.Namespace) -> int:
@@ -74,28 +70,34 @@ def _run(folder: JobFolder, given: argparse.Namespace) -> int:
         "id": os.environ.get("SLURM_JOB_ID", ""),
         "node": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
     }
+    tasks = Tasks(given.tasks, given.of_node)
     signals: list[int] = []
     workers: list[int] = []
 
-    def forward(number: int, _frame: object) -> None:
-        signals.append(number)
+    def forward(_number: int, _frame: object) -> None:
+        signals.append(signal.SIGUSR1 if tasks.are_several else signal.SIGTERM)
         for pid in workers:
-            _signal(pid, number)
+            _signal(pid, signals[-1])
 
     signal.signal(signal.SIGTERM, forward)
     _answer(folder, said)
-    command = [*given.command, "--fence", str(given.number), str(folder.path)]
-    # Slurm says which accelerators the job has; one without any must see none.
-    variables = {_DEVICES: "", **os.environ}
-    variables[THREADS_VARIABLE] = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get(THREADS_VARIABLE, "1")
-    pid, shim = start_worker(command, folder.log, variables, log_limit_bytes=given.log_limit_bytes)
+    if tasks.are_several:
+        words = [str(folder.path), str(given.number), given.nonce, str(given.log_limit_bytes), "--", *given.command]
+        pid = waited_for = start_tasks(folder, tasks, words, os.environ)
+    else:
+        command = [*given.command, "--fence", str(given.number), str(folder.path)]
+        # Slurm says which accelerators the job has; one without any must see none.
+        variables = {_DEVICES: "", **os.environ}
+        variables[THREADS_VARIABLE] = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get(THREADS_VARIABLE, "1")
+        pid, waited_for = start_worker(command, folder.log, variables, log_limit_bytes=given.log_limit_bytes)
     workers.append(pid)
     for number in signals:  # came while it was started
         _signal(pid, number)
-    _, status = os.waitpid(shim, 0)
+    _, status = os.waitpid(waited_for, 0)
     workers.clear()
     code = os.waitstatus_to_exitcode(status)
-    _answer(folder, {**said, "code": code, "is_signaled": bool(signals)})
+    end = end_of_ranks(folder, tasks, code) if tasks.are_several else {"code": code}
+    _answer(folder, {**said, **end, "is_signaled": bool(signals)})
     return code if code >= 0 else 128 - code
 
 
