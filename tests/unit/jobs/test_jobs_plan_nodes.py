@@ -250,3 +250,20 @@ def test_ten_times_the_nodes_are_ten_times_the_work_at_most():
 
 def test_jobs_that_differ_in_length_do_not_ask_every_node():
     assert calls(100, 400) <= 3 * calls(100, 100)
+
+
+# ---- trainings over several nodes on a cluster with a queue of its own
+
+
+def test_slurm_gets_all_processes_of_a_training_as_one_share():
+    slurm = NodeResources(name="slurm", executor="slurm", has_queue=True)
+    needs = ResourceRequest(devices=2, slot="device", nodes=2)
+    whole = (Share("slurm", (0, 1), (0, 1, 2, 3)),)
+    jobs = [a_job("j", needs=needs), a_job("p", kind="program", needs=needs, position=1)]
+    made = planned(jobs, [slurm])
+    assert started(made) == {"j": whole}
+    assert made.waiting["p"].reason == "needs 2 nodes; there is only this machine"
+    assert started(planned(jobs[:1], [studio(), slurm, node("a", 2)])) == {"j": whole}
+    ray = planned(jobs[:1], [studio(), slurm, node("a", 2), node("b", 2)])
+    assert [share.node for share in started(ray)["j"]] == ["a", "b"]
+    assert started(planned(jobs[:1], [studio(), replace(slurm, disk_free_bytes=0, disk_reserve_bytes=GB)])) == {}
