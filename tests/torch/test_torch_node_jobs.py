@@ -172,4 +172,4 @@ def test_an_error_of_a_rank_names_it(workers, tmp_path):
 def test_a_worker_without_a_launcher_refuses(workers, tmp_path):
     folder = job(tmp_path / "job", **OF_NODES)
     assert workers.start(folder).wait(60) == ConfigurationError.exit_code
-    assert "is started by a studio with a Ray cluster" in end_of(folder)
+    assert "is started by a studio with a cluster" in end_of(folder)

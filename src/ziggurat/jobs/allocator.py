@@ -116,6 +116,8 @@ class Allocator:
 
     def fewer(self, job: Job) -> Fewer | None:
         """Return on how many processes a job of several nodes can resume; None if those that it asks for can be had."""
+        if any(room.node.has_queue for room in self._rooms):
+            return None
         return fewer_processes(job, self._numbers, lambda needs: len(self._possible_for(self._rounded(needs))))
 
     def _asked(self, job: Job) -> _Answers:

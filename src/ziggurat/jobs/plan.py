@@ -134,6 +134,14 @@ def in_order(jobs: Iterable[Job]) -> list[Job]:
     return sorted(jobs, key=lambda job: (-job.priority, job.position, job.created, job.id))
 
 
+def _with_choice(job: Job, placed: tuple[Share, ...] | Waiting) -> tuple[Share, ...] | Waiting:
+    """Return the answer; a job that waits for a GPU though no device was selected is told that any will do."""
+    is_open = job.needs.devices == 1 and job.spec.get("devices") == []
+    if isinstance(placed, Waiting) and is_open and placed.for_gpus:
+        return replace(placed, reason=f"{placed.reason}; {ANY_GPU_WILL_DO}")
+    return placed
+
+
 def _on_fewer(
     job: Job,
     fewer: Fewer,
@@ -160,14 +168,6 @@ def _on_fewer(
     placed = allocator.place(replace(job, needs=fewer.needs))
     if isinstance(placed, Waiting):
         return replace(placed, reason=f"resumes {fewer.text}, as {fewer.cause}; {placed.reason}")
-    return placed
-
-
-def _with_choice(job: Job, placed: tuple[Share, ...] | Waiting) -> tuple[Share, ...] | Waiting:
-    """Return the answer; a job that waits for a GPU though no device was selected is told that any will do."""
-    is_open = job.needs.devices == 1 and job.spec.get("devices") == []
-    if isinstance(placed, Waiting) and is_open and placed.for_gpus:
-        return replace(placed, reason=f"{placed.reason}; {ANY_GPU_WILL_DO}")
     return placed
 
 

@@ -304,8 +304,8 @@ class TrainSpec(SpecModel):
     nodes: int = spec_field(
         1,
         title="Nodes",
-        help="Machines of a Ray cluster that train together on PyTorch, each process on an equal part of every batch; "
-        "default 1.",
+        help="Machines of a Ray or Slurm cluster that train together on PyTorch, each process on an equal part of "
+        "every batch; default 1.",
         unit="nodes",
         group="Devices",
         ge=1,

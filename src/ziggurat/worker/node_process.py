@@ -29,7 +29,7 @@ def place_of_process(spec: TrainSpec, environment: Mapping[str, str]) -> Process
     missing = [name for name in _VARIABLES if not environment.get(name, "").strip()]
     if missing:
         raise ConfigurationError(
-            f"A training on {spec.nodes} nodes is started by a studio with a Ray cluster, and this process was not: "
+            f"A training on {spec.nodes} nodes is started by a studio with a cluster, and this process was not: "
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set.",
             advice="Submit it with `ziggurat train --studio`, or set `nodes` to 1.",
         )

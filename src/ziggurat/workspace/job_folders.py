@@ -159,7 +159,7 @@ class JobFolders:
         if isinstance(spec, TrainSpec):
             if spec.nodes > 1:
                 raise ConfigurationError(
-                    f"A training on {spec.nodes} nodes needs a studio with a Ray cluster; here is one machine.",
+                    f"A training on {spec.nodes} nodes needs a studio with a cluster; here is one machine.",
                     advice="Submit it with `ziggurat train --studio`, or leave `nodes` out.",
                 )
             obstacle = obstacle_of(spec, workspace=self._settings.workspace.expanduser())

@@ -133,6 +133,11 @@ def test_nodes_that_come_back_are_used_again():
     assert made.actions[0].note == ""
 
 
+def test_a_cluster_with_a_queue_gets_all_processes():
+    slurm = NodeResources(name="slurm", executor="slurm", has_queue=True)
+    assert shape(planned(training(2, on="ab"), [node("a"), slurm])) == [2]
+
+
 def test_other_jobs_never_have_fewer_processes():
     job = replace(training(2, on="ab"), spec={})
     assert planned(job, [node("a")]).actions == ()

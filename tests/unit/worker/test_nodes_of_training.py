@@ -73,7 +73,7 @@ def test_the_worker_refuses_such_a_backend_too(tmp_path):
 
 
 def test_a_folder_on_this_machine_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match="on 2 nodes needs a studio with a Ray cluster"):
+    with pytest.raises(ConfigurationError, match="on 2 nodes needs a studio with a cluster"):
         JobFolders(Settings(workspace=tmp_path)).create(spec(nodes=2), tmp_path / "job")
     assert not (tmp_path / "job").exists()
 

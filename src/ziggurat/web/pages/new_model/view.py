@@ -129,7 +129,7 @@ def choices_of(
             for node in studio.jobs.nodes()
             if node.executor != "local" and any(device.usable for device in node.devices)
         ],
-        has_cluster=any(node.executor != "local" and not node.has_queue for node in studio.jobs.nodes()),
+        has_cluster=any(node.executor != "local" for node in studio.jobs.nodes()),
         projects=studio.projects.names(),
         folds=folds_of(form, problems, data),
     )
