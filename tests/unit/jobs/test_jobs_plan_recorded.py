@@ -94,6 +94,7 @@ def a_situation(draw):
         queue.append(
             a_job(
                 f"j{number}",
+                kind="program",  # trainings over several nodes go to a cluster with a queue since then
                 needs=draw.choice(kinds) if draw.random() < 0.6 else a_request(draw),
                 position=float(number),
                 priority=draw.choice((0, 0, 0, 1)),
