@@ -84,7 +84,7 @@ def slurmd():
         wait()
     if read(job, "state") != "PENDING":
         return
-    variables = {**os.environ, "SLURM_JOB_ID": job, "SLURMD_NODENAME": "c1"}
+    variables = {**os.environ, "SLURM_JOB_ID": job, "SLURMD_NODENAME": "c1", "SLURM_JOB_NODELIST": "localhost"}
     if "--gres" in options:
         # Its first GPUs are taken.
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(["1", "3", "5"][: int(options["--gres"].split(":")[1])])
@@ -127,6 +127,11 @@ def srun():
                 task.kill()
         wait()
     sys.exit(max(128 - task.returncode if task.returncode < 0 else task.returncode for task in tasks))
+
+
+def scontrol():
+    """The nodes of a job, one a line."""
+    print(words[-1])
 
 
 def squeue():
@@ -197,7 +202,7 @@ class Slurm:
         self.bin.mkdir()
         program = folder / "slurm_stand_in.py"
         program.write_text(SCRIPT)
-        for name in ("sbatch", "srun", "squeue", "scancel", "sinfo", "sacct"):
+        for name in ("sbatch", "srun", "scontrol", "squeue", "scancel", "sinfo", "sacct"):
             path = self.bin / name
             path.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {program} {name} "$@"\n')
             path.chmod(0o755)

@@ -153,12 +153,19 @@ def test_a_training_on_nodes_has_a_task_for_each_process(executor, slurm, tmp_pa
         ("0", "0", "4", "0"), ("1", "1", "4", "0"), ("2", "0", "4", "1"), ("3", "1", "4", "1"),
     ]  # fmt: skip
     assert len({(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in found}) == 1
+    assert found[3]["MASTER_ADDR"] in ("127.0.0.1", "::1"), "the way to the last node, which is localhost"
     assert {each["CUDA_VISIBLE_DEVICES"] for each in found} == {"1,3"}
     assert read_fence(JobFolder(folder).of_rank(3).fence) == read_fence(JobFolder(folder).fence)
     executor.kill(worker)
     assert ended(executor, worker).reason == "it was killed"
     pids = [said_by(folder, rank)["pid"] for rank in range(4)]
     wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), PROCESS_S)
+
+
+def test_a_node_without_srun_says_so(executor, slurm, tmp_path):
+    (slurm.bin / "srun").unlink()
+    worker = executor.start(job(tmp_path), (Share("slurm", (), (0, 1)),), {}, attempt=1)
+    assert ended(executor, worker).reason.startswith("its processes could not be started by srun: ")
 
 
 def test_a_process_that_is_killed_ends_the_others(executor, tmp_path):

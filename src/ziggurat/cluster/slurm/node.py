@@ -19,6 +19,7 @@ from typing import Any, Final
 from ziggurat.atomic import atomic_write_text, read_fence
 from ziggurat.cluster.slurm.ranks import Tasks, end_of_ranks, node_sees, start_tasks
 from ziggurat.entities.processes import start_worker
+from ziggurat.errors import JobError
 from ziggurat.layout import JobFolder
 from ziggurat.settings import THREADS_VARIABLE
 
@@ -83,7 +84,13 @@ def _run(folder: JobFolder, given: argparse.Namespace) -> int:
     _answer(folder, said)
     if tasks.are_several:
         words = [str(folder.path), str(given.number), given.nonce, str(given.log_limit_bytes), "--", *given.command]
-        pid = waited_for = start_tasks(folder, tasks, words, os.environ)
+        try:
+            pid = waited_for = start_tasks(folder, tasks, words, os.environ)
+        except OSError as error:
+            reason = f"its processes could not be started by srun: {error}"
+            sys.stderr.write(f"Error: {reason}\n")
+            _answer(folder, {**said, "code": JobError.exit_code, "reason": reason, "is_signaled": False})
+            return JobError.exit_code
     else:
         command = [*given.command, "--fence", str(given.number), str(folder.path)]
         # Slurm says which accelerators the job has; one without any must see none.

@@ -112,17 +112,31 @@ def start_tasks(folder: JobFolder, tasks: Tasks, words: Sequence[str], environme
     with socket.socket() as free:
         free.bind(("", 0))
         port = free.getsockname()[1]
-    variables = {**environment, "MASTER_ADDR": socket.gethostname(), "MASTER_PORT": str(port)}
+    variables = {**environment, "MASTER_ADDR": _address(environment), "MASTER_PORT": str(port)}
     options = [
         f"--ntasks={tasks.count}",
         f"--ntasks-per-node={tasks.of_node}",
         "--kill-on-bad-exit=1",
         f"--wait={_WAIT_S}",
         "--export=ALL",
+        "--mpi=none",
     ]
     if threads := environment.get("SLURM_CPUS_PER_TASK"):
         options.append(f"--cpus-per-task={threads}")  # it does not take it from the batch script
     return subprocess.Popen(["srun", *options, *_PYTHON, *words], env=variables, stdin=subprocess.DEVNULL).pid
+
+
+def _address(environment: Mapping[str, str]) -> str:
+    """Return the address of this machine for the last node; its host name, which may mean loopback here, if unknown."""
+    words = ["scontrol", "show", "hostnames", environment.get("SLURM_JOB_NODELIST", "")]
+    try:
+        last = subprocess.run(words, capture_output=True, text=True, check=True, timeout=_WAIT_S).stdout.split()[-1]
+        kind, _, _, _, target = socket.getaddrinfo(last, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(kind, socket.SOCK_DGRAM) as way:  # nothing is sent
+            way.connect(target)
+            return str(way.getsockname()[0])
+    except (OSError, subprocess.SubprocessError, IndexError):
+        return socket.gethostname()
 
 
 def end_of_ranks(folder: JobFolder, tasks: Tasks, code: int) -> dict[str, Any]:
