@@ -58,6 +58,7 @@ A workspace::
       features/          features of samples by a backbone, computed again where they are missing
       keys/              the key that signs exports (signing.pem, private), and the public keys that signed before
       models/            versions of models for serving: NAME/VERSION is an export, NAME/aliases.json names versions
+      queue.json         ids of the jobs in the queue, in their order, as of the last time that a user changed it
       place.json         current and earlier paths of the workspace: spec paths below an earlier one are found here
 """
 
@@ -80,6 +81,7 @@ __all__ = [
     "KEYS_FOLDER",
     "MODELS_FOLDER",
     "PLACE_FILE",
+    "QUEUE_FILE",
     "RAY_TOKEN_FILE",
     "SECRETS_FOLDER",
     "TEST_OPENINGS_FILE",
@@ -130,6 +132,9 @@ MODELS_FOLDER: Final = "models"
 
 PLACE_FILE: Final = "place.json"
 """File of a workspace: where it is, and where it was before it was moved or copied."""
+
+QUEUE_FILE: Final = "queue.json"
+"""File of a workspace: ids of the jobs in the queue, in their order, as of the last change by a user (JSON)."""
 
 TEST_OPENINGS_FILE: Final = "test-openings.jsonl"
 """File of a dataset: the log of evaluations on its test split, which is no part of its content."""

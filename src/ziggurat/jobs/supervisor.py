@@ -19,15 +19,16 @@ from typing import Final
 from ziggurat.atomic import ProcessLock, storage_errors
 from ziggurat.entities import Job, JobChange, NewJob, NodeResources, read_heartbeat
 from ziggurat.entities.names import check_job_texts
+from ziggurat.entities.queue_order import write_queue_order
 from ziggurat.entities.trash import Discarded
-from ziggurat.errors import JobError, ZigguratError
+from ziggurat.errors import JobError, StorageError, ZigguratError
 from ziggurat.jobs.disk import Retention
 from ziggurat.jobs.dispatcher import Dispatcher
 from ziggurat.jobs.escalation import StopGrace, plain_reason
 from ziggurat.jobs.executor import Executor, worker_fields
 from ziggurat.jobs.job_file import record_of, write_job_file
 from ziggurat.jobs.outcome import last_events, outcome_of
-from ziggurat.jobs.plan import Waiting
+from ziggurat.jobs.plan import Waiting, in_order
 from ziggurat.jobs.ports import JobStore
 from ziggurat.jobs.pubsub import EventBus
 from ziggurat.jobs.removal import Removal
@@ -74,6 +75,7 @@ class Supervisor:
         host = socket.gethostname()
         self.hub = EventBus()
         self._store = store
+        self._workspace = workspace
         self._executor = executor
         self._lock = threading.RLock()
         self._changes = JobTransitions(store, self.hub)
@@ -278,6 +280,11 @@ class Supervisor:
                         advice="Look at the queue again: it changed meanwhile.",
                     )
             self._store.jobs.reorder(job_id, before=before)
+            order = [job.id for job in in_order(self._store.jobs.in_states(("queued",)))]
+            try:
+                write_queue_order(self._workspace, order)
+            except StorageError as error:  # it is needed after a lost database only
+                _LOG.warning("%s", error)
         self._tell("changed", job_id)
 
     def tidy(self, now: float | None = None) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ The folders are the source of truth; the store is only an index of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ziggurat.entities import NewJob
+from ziggurat.entities.queue_order import read_queue_order
 from ziggurat.errors import UnknownNameError, UsageError, ZigguratError
 from ziggurat.events import read_events
 from ziggurat.layout import JobFolder, job_folders
@@ -75,7 +76,7 @@ def rebuild(
     added: list[str] = []
     renewed: list[str] = []
     count = 0
-    for on_disk in sorted(found, key=lambda one: (one.job.created, one.job.id)):
+    for on_disk in _in_order(found, read_queue_order(workspace_folder)):
         try:
             is_new, read = index_job(database, events, on_disk)
         except (UsageError, UnknownNameError) as error:  # such as a tag of a thousand characters
@@ -86,6 +87,17 @@ def rebuild(
     there = {one.job.id for one in found} | {Path(folder).name for folder in damaged}
     missing = _missing(database, there)
     return ReindexReport(added=tuple(added), renewed=tuple(renewed), missing=missing, damaged=damaged, events=count)
+
+
+def _in_order(found: Iterable[JobOnDisk], queue: Sequence[str]) -> list[JobOnDisk]:
+    """Return jobs by their creation, where those of the queue have changed places as a user has asked."""
+    jobs_found = sorted(found, key=lambda one: (one.job.created, one.job.id))
+    places = {job_id: place for place, job_id in enumerate(queue)}
+    moved = [number for number, one in enumerate(jobs_found) if one.state == "queued" and one.job.id in places]
+    ordered = sorted((jobs_found[number] for number in moved), key=lambda one: places[one.job.id])
+    for number, one in zip(moved, ordered, strict=True):
+        jobs_found[number] = one
+    return jobs_found
 
 
 def index_job(database: Database, events: EventRepository, on_disk: JobOnDisk) -> tuple[bool, int]:

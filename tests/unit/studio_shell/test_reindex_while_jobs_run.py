@@ -154,3 +154,26 @@ def test_the_worker_of_the_original_is_not_that_of_a_copy(settings, cluster, bef
     (settings.workspace / "jobs").rename(tmp_path / "jobs")
     copy = job_reader(lambda: 1003.0)(tmp_path / "jobs" / "first")
     assert (copy.state, copy.placed["worker"].attempt, copy.placed["worker"].opaque) == ("queued", 1, {})
+
+
+@pytest.mark.parametrize(
+    ("damage", "order"),
+    [(None, ["c", "a", "b", "d"]), ("[7, {}]", ["a", "b", "c", "d"]), ("[", ["a", "b", "c", "d"])],
+    ids=["whole", "of other values", "torn"],
+)
+def test_the_queue_keeps_the_order_that_a_user_gave_it(settings, damage, order):
+    settings.workspace.mkdir()
+
+    def fill(supervisor):
+        for number, job_id in enumerate("abc"):
+            submit(supervisor, settings.workspace, job_id, TRAINING, ONE_GPU, 900.0 + number)
+        supervisor.reorder("c", before="a")
+        submit(supervisor, settings.workspace, "d", TRAINING, ONE_GPU, 904.0)
+
+    advance(settings, Cluster("ray", ()), fill)
+    if damage is not None:
+        (settings.workspace / "queue.json").write_text(damage)
+    (settings.workspace / "studio.db").unlink()
+    reindex(settings)
+    with Store.open(settings.workspace / "studio.db") as store:
+        assert [job.id for job in store.jobs.in_states(("queued",))] == order
