@@ -61,8 +61,8 @@ from ziggurat.worker.program_curves import ProgramCurves
 from ziggurat.worker.program_trainings import JobTrainings, ProgramStopped
 from ziggurat.worker.source import convert_old_stores
 from ziggurat.worker.stopping import StopRequest, StopSignals
+from ziggurat.worker.unlisted_checkpoint import unlisted_checkpoint
 from ziggurat.worker.unseen_samples import unseen_samples
-from ziggurat.worker.untold_checkpoint import untold_checkpoint
 from ziggurat.zoo.backends import AUTO, with_backend
 
 __all__ = ["main"]
@@ -383,13 +383,13 @@ class _Attempt:
         trainer, store = built.trainer, built.store
         trainer.max_epoch = spec.epochs
         newest = store.latest()
-        name, problems, before, untold = "", [], None, []
+        name, problems, before, unlisted = "", [], None, []
         if newest is not None:
             info, state, problems = newest
             trainer.load_state(state)
             store.remove_after(info.step)
             name, before = info.name, state.meta.get("arithmetic")
-            untold = untold_checkpoint(self._folder, info, trainer)
+            unlisted = unlisted_checkpoint(self._folder, info, trainer)
         started = AttemptStarted(
             time=time.time(),
             attempt=1 + _attempts(self._folder),
@@ -410,8 +410,8 @@ class _Attempt:
         said = [Message(time=time.time(), level="warning", text=text, step=trainer.global_step) for text in texts]
         told = [Message(time=time.time(), level="info", text=text, step=trainer.global_step) for text in notices]
         recorded = arithmetic_events(trainer, name, before, built.threads, os.environ.get(RESUMED_ON_VARIABLE, ""))
-        # An untold checkpoint is one of the attempt before.
-        self._events.write(*untold, started, *recorded, *told, *said)
+        # It was saved by the attempt before, which was killed before it wrote the event.
+        self._events.write(*unlisted, started, *recorded, *told, *said)
 
     def _end(self) -> int:
         """Say that the attempt ended in order; return the exit code."""

@@ -183,8 +183,8 @@ def test_a_checkpoint_whose_worker_was_killed_before_it_told(workers, data, tmp_
     newest = CheckpointStore(JobFolder(job).checkpoints, writable=False).list()[-1].name
     path = JobFolder(job).events
     lines = path.read_bytes().splitlines(keepends=True)
-    untold = [b'"checkpoint_saved"' in line and newest.encode() in line for line in lines]
-    path.write_bytes(b"".join(lines[: untold.index(True)] if True in untold else lines))
+    unlisted = [b'"checkpoint_saved"' in line and newest.encode() in line for line in lines]
+    path.write_bytes(b"".join(lines[: unlisted.index(True)] if True in unlisted else lines))
     for _ in range(2):
         assert workers.execute(job) == 0
     found = events_of(job, CheckpointSaved)

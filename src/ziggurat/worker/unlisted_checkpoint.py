@@ -1,4 +1,4 @@
-"""A checkpoint that a killed worker saved and did not live to tell of: its event is written by the next attempt."""
+"""A checkpoint whose event is missing, as its worker was killed after the save: the next attempt writes the event."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ziggurat.errors import JobError
 from ziggurat.events import CheckpointRemoved, CheckpointSaved, decode_event
 from ziggurat.layout import JobFolder
 
-__all__ = ["untold_checkpoint"]
+__all__ = ["unlisted_checkpoint"]
 
 
-def untold_checkpoint(folder: JobFolder, info: CheckpointInfo, trainer: Trainer) -> list[CheckpointSaved]:
+def unlisted_checkpoint(folder: JobFolder, info: CheckpointInfo, trainer: Trainer) -> list[CheckpointSaved]:
     """Return the missing event of a checkpoint, for lists of checkpoints; none if the events tell of it.
 
     Args:
@@ -21,7 +21,7 @@ def untold_checkpoint(folder: JobFolder, info: CheckpointInfo, trainer: Trainer)
         info: the checkpoint.
         trainer: at the state of the checkpoint.
     """
-    if _is_told(folder, info.name):
+    if _is_listed(folder, info.name):
         return []
     saved = CheckpointSaved(
         time=info.path.stat().st_mtime,
@@ -35,15 +35,15 @@ def untold_checkpoint(folder: JobFolder, info: CheckpointInfo, trainer: Trainer)
     return [saved]
 
 
-def _is_told(folder: JobFolder, name: str) -> bool:
-    is_told = False
+def _is_listed(folder: JobFolder, name: str) -> bool:
+    is_listed = False
     if not folder.events.exists():
-        return is_told
+        return is_listed
     with folder.events.open("rb") as lines:
         for line in lines:
             if b'"checkpoint_saved"' in line or b'"checkpoint_removed"' in line:  # most lines are numbers of steps
                 with suppress(JobError, ValueError, KeyError, TypeError):
                     event = decode_event(line)
                     if isinstance(event, CheckpointSaved | CheckpointRemoved) and event.name == name:
-                        is_told = isinstance(event, CheckpointSaved)
-    return is_told
+                        is_listed = isinstance(event, CheckpointSaved)
+    return is_listed
