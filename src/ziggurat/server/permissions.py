@@ -200,9 +200,9 @@ class GuardedRoute(APIRoute):
                 await requirement(request)
                 check_announced(request.headers, requirement.limit_bytes)
             is_named = any(JOB_ID.fullmatch(request.path_params[name]) is None for name in in_path)
-            if is_named and (ids := await run_in_threadpool(take_path_ids, request)):
-                if request.method == "GET" and kind_of_client(request) == "page":
-                    return RedirectResponse(address_with_ids(request, ids), 302)
+            ids = await run_in_threadpool(take_path_ids, request) if is_named else {}
+            if ids and request.method == "GET" and kind_of_client(request) == "page":
+                return RedirectResponse(address_with_ids(request, ids), 302)
             limit_bytes = min((requirement.limit_bytes for requirement in found), default=0)
             return await handle(GuardedRequest(request.scope, request.receive, limit_bytes=limit_bytes))
 
