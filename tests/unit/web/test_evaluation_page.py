@@ -454,4 +454,4 @@ def test_an_evaluation_of_the_digits_shows_them(visit: Any, studio: Any, evaluat
     shown = decode_image(answer.content, channels=1)
     row = int(source.partition("?")[0].rpartition("/")[2])
     assert np.array_equal(shown, list(SklearnDigits("val", shuffle=False, size=28))[row][0])
-    assert visit.get(f"/api/v1/evaluations/{job_id}/pictures/5000").status_code == 422
+    assert visit.get(f"/api/v1/evaluations/{job_id}/pictures/5000").status_code == 400
