@@ -264,6 +264,7 @@ _FOLDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
         "Image sizes",
         ("Widths of the images", "Heights of the images", "Aspect ratios", "Most frequent sizes"),
     ),
+    "texts": ("Text lengths", ("Characters of the texts", "Words of the texts")),
     "size": ("File sizes", ("Sizes of the files",)),
 }
 """Begin of an id → title of a closed section, and of the charts in it."""
@@ -348,6 +349,8 @@ def _summaries(found: Any) -> dict[str, str]:
     for name, sizes in (("boxes", found.objects), ("images", found.pictures)):
         if sizes is not None and sizes.width_px is not None and sizes.height_px is not None:
             told[name] = _size_span(sizes.width_px, sizes.height_px)
+    if found.texts is not None and found.texts.words is not None:
+        told["texts"] = f"{_span(found.texts.words, as_number)} words"
     if found.pictures is not None and found.source_bytes is not None:
         told["size"] = _span(found.source_bytes, as_bytes)
     return told
