@@ -248,7 +248,7 @@ def job_restore(application: Application, job_ids: tuple[str, ...], **studio: An
         return act_on_each(application, client, job_ids, lambda job_id: client.restore(job_id))
 
 
-@job.command("trash")
+@job.command("trash", hidden=True)
 @reaches_studio
 @click.pass_obj
 def job_trash(application: Application, **studio: Any) -> None:

@@ -358,7 +358,8 @@ def _chosen(url: str | None, token: str | None) -> tuple[str, str]:
 
 
 def _not_done(job: Mapping[str, Any], state: str) -> JobError:
-    return JobError(f"{job['name'] or job['id']} ({job['id']}) is {state.rstrip('.')}.", details={"job": job})
+    said = state if state.startswith("failed") else f"is {state}"
+    return JobError(f"{job['name'] or job['id']} ({job['id']}) {said.rstrip('.')}.", details={"job": job})
 
 
 _TEST_BATCH_S: Final = 300.0

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 from fastapi.dependencies.models import Dependant
 from pydantic import BaseModel
@@ -15,7 +16,7 @@ from starlette.requests import Request
 
 from ziggurat.server.middleware import local_path
 
-__all__ = ["JOB_ID", "PATH_FIELDS", "JobName", "job_fields", "take_ids", "take_path_ids"]
+__all__ = ["JOB_ID", "PATH_FIELDS", "JobName", "address_with_ids", "job_fields", "take_ids", "take_path_ids"]
 
 PATH_FIELDS: Final = ("job_id", "dataset_id", "other_id")
 """Fields of paths that hold the id of a job."""
@@ -66,15 +67,29 @@ def _may_be_name(text: str) -> bool:
     return bool(text) and text not in _BUILT_IN and JOB_ID.fullmatch(text) is None
 
 
-def take_path_ids(request: Request) -> None:
-    """Put the ids of jobs into the place of their names in the path of a request of the API."""
+def take_path_ids(request: Request) -> dict[str, str]:
+    """Put the ids of jobs into the place of their names in the path of a request; return name → id of those."""
+    found: dict[str, str] = {}
     part = local_path(request.scope).removeprefix("/api/v1").split("/")[1]
     if part == "trash":  # whose names are of deleted jobs
-        return
-    for name in PATH_FIELDS:
-        if name in request.path_params:
-            marker = JobName(*_KINDS.get(part, ()))
-            request.path_params[name] = marker.resolve(request.path_params[name], request.app.state.studio)
+        return found
+    for field in PATH_FIELDS:
+        if field in request.path_params:
+            text = request.path_params[field]
+            job_id = JobName(*_KINDS.get(part, ())).resolve(text, request.app.state.studio)
+            if job_id != text:
+                found[text] = request.path_params[field] = job_id
+    return found
+
+
+def address_with_ids(request: Request, ids: Mapping[str, str]) -> str:
+    """Return the address of a request with ids in the place of names, each where it stands first behind the kind."""
+    parts = local_path(request.scope).split("/")
+    for name, job_id in ids.items():
+        if name in parts[2:]:
+            parts[parts.index(name, 2)] = job_id
+    path = quote(request.scope.get("root_path", "") + "/".join(parts), safe="/:")
+    return f"{path}?{request.url.query}" if request.url.query else path
 
 
 def job_fields(dependant: Dependant) -> dict[str, JobName | dict[str, JobName]]:

@@ -16,16 +16,15 @@ from pydantic_core import from_json
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import Message, Receive, Scope
 
 from ziggurat.entities import ROLES, SCOPES, Identity
 from ziggurat.errors import PluginError, UnknownNameError
-from ziggurat.server.errors import HTTPError, TooLargeError
-from ziggurat.server.job_names import JOB_ID, PATH_FIELDS, job_fields, take_ids, take_path_ids
-from ziggurat.server.middleware import local_path
+from ziggurat.server.errors import HTTPError, TooLargeError, kind_of_client
+from ziggurat.server.job_names import JOB_ID, PATH_FIELDS, address_with_ids, job_fields, take_ids, take_path_ids
 
 __all__ = [
     "OpenFiles",
@@ -201,8 +200,9 @@ class GuardedRoute(APIRoute):
                 await requirement(request)
                 check_announced(request.headers, requirement.limit_bytes)
             is_named = any(JOB_ID.fullmatch(request.path_params[name]) is None for name in in_path)
-            if is_named and local_path(request.scope).startswith("/api/"):
-                await run_in_threadpool(take_path_ids, request)
+            ids = await run_in_threadpool(take_path_ids, request) if is_named else {}
+            if ids and request.method == "GET" and kind_of_client(request) == "page":
+                return RedirectResponse(address_with_ids(request, ids), 302)
             limit_bytes = min((requirement.limit_bytes for requirement in found), default=0)
             return await handle(GuardedRequest(request.scope, request.receive, limit_bytes=limit_bytes))
 

@@ -246,7 +246,15 @@ def error_page(request: Request, status: int, shape: dict[str, Any]) -> Response
         return part(request, "parts/error.html", status, error=shape)
     if request.scope.get("state", {}).get("identity") is None:
         return part(request, "error_outside.html", status, error=shape, status=status)
+    if request.method == "GET" and {"name", "ids"} <= (shape.get("details") or {}).keys():
+        return _namesakes_page(request, shape)
     return page(request, "error.html", status, error=shape, status=status)
+
+
+def _namesakes_page(request: Request, shape: dict[str, Any]) -> Response:
+    """Return a list of the jobs of one name, for an address that has this name."""
+    jobs = request.app.state.studio.jobs.some(shape["details"]["ids"]).values()
+    return page(request, "namesakes.html", 300, rule=shape["rule"], name=shape["details"]["name"], jobs=list(jobs))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -180,6 +180,12 @@ def test_an_exit_code_of_a_program_is_a_failure(workers, tmp_path):
     assert error_of(job).error["rule"] == "train.py ended with exit code 3."
 
 
+def test_an_exit_with_a_text_names_the_text(workers, tmp_path):
+    job = make_program(tmp_path / "job", "import sys\nsys.exit('no data in /data')\n")
+    assert workers.execute(job) == 5
+    assert error_of(job).error["rule"] == "train.py exited: no data in /data."
+
+
 def test_a_second_training_is_said(workers, tmp_path):
     script = TRAIN + "\nTrainer(NullProgram(8, 2), batches).train(1)\n"
     job = make_program(tmp_path / "job", script, shapes=SHAPES)

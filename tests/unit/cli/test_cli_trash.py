@@ -114,3 +114,8 @@ def test_items_of_the_trash_and_uploads_are_completed(
         with pytest.raises(SystemExit):
             ziggurat()
     assert capfd.readouterr().out.strip() == found
+
+
+def test_the_trash_of_jobs_alone_is_not_listed(ziggurat: Any) -> None:
+    assert not any(line.split()[:1] == ["trash"] for line in ziggurat("job", "--help").out.splitlines())
+    assert any(line.split()[:1] == ["trash"] for line in ziggurat("--help").out.splitlines())

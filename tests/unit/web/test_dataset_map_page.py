@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from tests.unit.map_samples import add_map
 from tests.unit.web.html_page import html_of
+from ziggurat.layout import JobFolder, ResultFiles
 from ziggurat.workspace.studio import Studio
 
 
@@ -32,6 +34,16 @@ def test_without_a_map_the_view_offers_to_make_one(visit: Any, studio: Studio, p
     waiting = html_of(visit.get(f"/datasets/{pets}/explore?view=map"))
     assert waiting.has("#map-making")
     assert not waiting.has("#map-form")
+
+
+def test_a_map_says_why_it_suspects_no_label(visit: Any, studio: Studio, pets: str) -> None:
+    for number, right in ((1, 4), (2, 9)):
+        job = add_map(studio, pets, number)
+        summary = ResultFiles(JobFolder(Path(job.folder)).results).summary
+        found = json.loads(summary.read_text())
+        found["labels"] = {"folds": 5, "labeled": 10, "right": right, "candidates": 0}
+        summary.write_text(json.dumps(found))
+        assert html_of(visit.get(f"/datasets/{pets}/explore?view=map")).has("#map-unsure") is (right == 4)
 
 
 def test_a_number_that_is_none_is_refused_on_the_page(visit: Any, studio: Studio, pets: str) -> None:

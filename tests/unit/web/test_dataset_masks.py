@@ -12,6 +12,7 @@ import pytest
 
 from tests.unit.studio_samples import add_masks
 from tests.unit.web.html_page import html_of
+from tests.waiting import wait_until
 from ziggurat.datasets.creation import CreationRequest, create_dataset
 from ziggurat.datasets.splitting import SplitRule
 from ziggurat.entities import NewJob
@@ -103,3 +104,26 @@ def test_rest_finds_masks_with_a_class(visit: Any, studio: Any, tmp_path: Path) 
     dataset = add_masks(studio, tmp_path / "masks", rare=2)
     found = visit.get(f"/api/v1/datasets/{dataset}/samples?class_name=2").json()
     assert found["total"] == 2
+
+
+def test_the_overview_lists_the_shares_of_pixels(visit: Any, studio: Any, tmp_path: Path) -> None:
+    dataset = add_masks(studio, tmp_path / "masks", rare=2)
+    studio.datasets.statistics(dataset)  # of which the page shows what is counted
+    page = wait_for_overview(visit, dataset)
+    rows = [row.text.split() for row in page.all("#pixel-bars tbody tr")]
+    shares = [float(row[2].rstrip("%\u202f")) for row in rows]
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) == pytest.approx(100, abs=0.1)
+    assert [row[:2] for row in rows if row[1] == "2"] == [["class", "2"]]
+
+
+def wait_for_overview(visit: Any, dataset: str) -> Any:
+    """Return the page of a dataset once its samples are counted."""
+    found: list[Any] = []
+
+    def is_counted() -> bool:
+        found.append(html_of(visit.get(f"/datasets/{dataset}")))
+        return not found[-1].has('#dataset-charts [role="status"]')
+
+    wait_until(is_counted, 30)
+    return found[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -422,3 +423,28 @@ def test_a_set_that_is_not_trained_says_what_can_be_done(visit: Any, studio: Stu
     assert not html_of(trained).has("#no-training")
     assert html_of(trained).one("#dataset-train")["href"] == f"/models/new?dataset={pets}"
     assert html_of(visit.get(f"/parts/menu/{pets}")).has(f'a[href="/models/new?dataset={pets}"]')
+
+
+def test_the_overview_shows_versions_and_results(visit: Any, studio: Studio, pets: str, train: Any) -> None:
+    job = train(dataset=pets)
+    page = html_of(settled(visit, f"/datasets/{pets}", '#dataset-charts [role="status"]'))
+    assert page.one('[aria-labelledby="versions-title"] li').text.startswith("Version 1")
+    users = page.one('[aria-labelledby="users-title"]')
+    assert users.one("li a")["href"] == f"/models/{job.id}"
+    assert users.one("li").text.startswith("tiny queued model")
+    assert not page.has("#about[open]")
+    assert page.one("#about-summary").text.startswith("Class folders, ")
+    assert [each.text for each in page.all("#class-bars thead th")] == [
+        "Class",
+        "Bar",
+        "Training",
+        "Validation",
+        "Total",
+    ]
+
+
+def test_sizes_are_closed_lines_with_their_range(visit: Any, pets: str) -> None:
+    page = html_of(settled(visit, f"/datasets/{pets}", '#dataset-charts [role="status"]'))
+    assert page.one("#images-charts").text == "Image sizes all 30 × 20 px"  # all are one size: no chart
+    line = page.one("#size-charts-summary").text
+    assert re.fullmatch(r"(all )?[\d.]+ (bytes|kB).*", line), line

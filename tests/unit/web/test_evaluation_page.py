@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from tests.unit.web.html_page import errors_of, html_of
+from ziggurat.dataflow.dataset import SklearnDigits
+from ziggurat.dataflow.image_codec import decode_image
 from ziggurat.dataflow.preprocessing import Preprocessing
 from ziggurat.entities import NewJob
 from ziggurat.records.schema import Schema
@@ -61,7 +63,8 @@ def evaluation(studio: Any) -> Callable[..., str]:
         results = SampleResults(context, len(labels), 5)
         keys = [f"pictures/{row}.png" for row in range(len(labels))]
         results.add(list(range(len(labels))), keys, {"probabilities": scores}, {"y": labels})
-        data = str(studio.root / "datasets" / given["dataset"]) if given.get("dataset") else "/pictures"
+        no_dataset = given.get("data", "/pictures")
+        data = str(studio.root / "datasets" / given["dataset"]) if given.get("dataset") else no_dataset
         summary = {"kind": kind, "split": split, "data": data, "classifier": True, "classes": names}
         summary |= {"count": len(labels), "skipped": 1, "failures": [{"key": "<i>.png", "reason": "It is no image."}]}
         summary |= {"scalars": {"cost": 0.5}, "openings": 3, "step": 120, "epoch": 2, "checkpoint": "step-120"}
@@ -438,3 +441,17 @@ def test_only_a_good_evaluation_asks_to_publish(visit, evaluation, pets):
     assert _rule(page) == "low"
     assert page.one("#next-action")["href"].endswith("/samples")
     assert "primary" not in page.one("#evaluation-publish")["class"].split()
+
+
+def test_an_evaluation_of_the_digits_shows_them(visit: Any, studio: Any, evaluation: Callable[..., str]) -> None:
+    job_id = evaluation("digits", *said(1), data="digits")
+    page = html_of(visit.get(f"/evaluations/{job_id}"))
+    assert not page.has(".no-picture")
+    source = page.all(".tile img")[0]["src"]
+    assert source.startswith(f"/api/v1/evaluations/{job_id}/pictures/")
+    answer = visit.get(source)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
+    shown = decode_image(answer.content, channels=1)
+    row = int(source.partition("?")[0].rpartition("/")[2])
+    assert np.array_equal(shown, list(SklearnDigits("val", shuffle=False, size=28))[row][0])
+    assert visit.get(f"/api/v1/evaluations/{job_id}/pictures/5000").status_code == 400

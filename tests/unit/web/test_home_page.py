@@ -222,7 +222,7 @@ def test_a_map_is_called_so_in_every_list(visit: Any, studio: Studio, pets: str)
     job = add_map(studio, pets)
     row = html_of(visit.get("/?kind=all")).one(f"#row-{job.id}")
     assert row.one("span.chip").text == "map"
-    assert "Used by map 1 map" in html_of(visit.get(f"/datasets/{pets}")).one("main").text
+    assert "map 1 finished map" in html_of(visit.get(f"/datasets/{pets}")).one('[aria-labelledby="users-title"]').text
 
 
 def test_runs_are_listed_with_what_they_came_to(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from tests.unit.studio_samples import add_arrays, add_pets
 from tests.unit.web.html_page import errors_of, html_of
 from tests.unit.web.test_new_model_kept import sent_by
-from ziggurat.entities import Device, NodeResources
+from ziggurat.entities import Device, NewJob, NodeResources
 from ziggurat.specs import TrainSpec, describe_fields, load_train_spec
 from ziggurat.web.caches import ImageCache
 from ziggurat.web.pages.new_model.form import clone_form, first_form, model_fields
@@ -562,3 +563,15 @@ def test_nodes_are_asked_for_where_there_is_a_cluster(visit: Any, studio: Any, m
     page = visit.get("/models/new").text
     assert 'name="nodes"' in page
     assert 'name="gpus_per_node"' in page
+
+
+def test_datasets_of_one_name_are_told_apart(visit: Any, studio: Any, pets: str) -> None:
+    def options() -> list[str]:
+        return [each.text for each in html_of(visit.get("/models/new")).all("#dataset option")]
+
+    assert "pets" in options()
+    other = studio.datasets.folder(pets).with_name("20260102-000000-0002")
+    shutil.copytree(studio.datasets.folder(pets), other)
+    new = NewJob(id=other.name, kind="dataset", name="pets", folder=str(other), spec={}, created=2.0)
+    studio.datasets.take_in(new, {})
+    assert {f"pets ({pets[:13]})", f"pets ({other.name[:13]})"} <= set(options())

@@ -105,7 +105,7 @@ def test_a_threshold_is_chosen_on_the_page(visit: Any, studio: Any, evaluate: An
     answer = visit.post(f"/evaluations/{job_id}/operating-point", data={"action": "set", "threshold": "0.7"})
 
     assert answer.status_code == 303, answer.text
-    assert before.one("#operating-point .chip").text == "not chosen"
+    assert before.one("#operating-point-summary").text == "not chosen"
     page = html_of(visit.get(f"/evaluations/{job_id}"))
     assert page.one("#operating-point .chip").text == "in use"
     assert page.one("#operating-point-threshold")["value"] == "0.7"

@@ -235,3 +235,10 @@ def test_viewers_do_not_submit(visit_as):
     visit = visit_as("viewer")
     assert visit.get("/programs/new").status_code == 403
     assert visit.post("/programs/new", data={"origin": "text", "text": SCRIPT}).status_code == 403
+
+
+def test_the_list_shows_no_image_of_a_run_without_data(visit, studio):
+    visit.post("/programs/new", data={"origin": "text", "text": "x = 1\n", "name": "mine"})
+    row = html_of(visit.get("/")).one(f"#row-{only_job(studio).id}")
+    assert row.one(".c-source").text == "–"
+    assert not row.has(".c-source svg")

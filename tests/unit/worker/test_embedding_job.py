@@ -65,6 +65,15 @@ def animals(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+def test_features_that_tell_no_classes_suspect_no_label(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    samples = [(f"{n:02d}.png", (png(rng.integers(0, 256, (6, 8, 3)).astype(np.uint8)),), n % 3) for n in range(90)]
+    write_dataset(tmp_path / "data", {"train": samples}, ANIMALS, image=PNG).close()
+    _, (summary, arrays) = made(tmp_path / "data", tmp_path / "job")
+    assert summary["labels"]["right"] < 45
+    assert summary["labels"]["candidates"] == len(arrays["candidates"]) == 0
+
+
 def test_a_map_has_places_neighbors_and_candidates(animals: Path, tmp_path: Path) -> None:
     said, (summary, arrays) = made(animals, tmp_path / "job")
     assert said is not None

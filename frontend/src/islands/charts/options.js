@@ -133,6 +133,15 @@ function diagonal(asked, look) {
   return [{ type: "line", data: ends.map((value) => [value, value]), symbol: "none", silent: true, z: 1, lineStyle, tooltip: { show: false } }];
 }
 
+/** Range of an axis whose values all read the same: ticks between them would, too. */
+function aroundOneValue(axis, values) {
+  const numbers = values.filter((value) => typeof value === "number");
+  const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
+  if (axis.categories || axis.log || numbers.length === 0 || valueText(low) !== valueText(high)) return {};
+  const room = Math.abs(low) / 2 || 1;
+  return { min: low - room, max: high + room };
+}
+
 function parallel(asked, look, width) {
   const chosen = asked.colour ?? asked.axes.length - 1;
   const values = asked.lines.map((line) => line.values[chosen]).filter((value) => typeof value === "number");
@@ -147,6 +156,7 @@ function parallel(asked, look, width) {
       const drawn = look.axis(middleCut(axis.name, Math.max(8, Math.floor(width / asked.axes.length / 7) - 1)), { formatter: (value) => (axis.categories ? shortened(value, isCramped ? 8 : 14) : valueText(value)), hideOverlap: true });
       return {
         ...drawn,
+        ...aroundOneValue(axis, asked.lines.map((line) => line.values[dim])),
         dim,
         nameLocation: "end",
         nameTextStyle: { color: look.ink, align: dim === 0 ? "left" : dim === asked.axes.length - 1 ? "right" : "center", padding: dim === 0 ? [0, 0, 0, -40] : dim === asked.axes.length - 1 ? [0, -56, 0, 0] : 0 },

@@ -196,7 +196,7 @@ def picture(
     row: Annotated[int, Path(ge=0, lt=2**31)],
     max_side_px: Annotated[int, Query(ge=8, le=4096)] = 1024,
 ) -> Response:
-    """Return an image that was predicted for as PNG; those of an evaluation are at its dataset."""
+    """Return an image that was predicted for, or a built-in digit, as PNG; other evaluations use a dataset."""
     content = studio.evaluations.picture(job_id, row, max_side_px=max_side_px)
     return Response(content, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
 

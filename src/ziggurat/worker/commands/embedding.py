@@ -402,7 +402,9 @@ def _add_labels(
     probabilities = held_out_probabilities(
         np.asarray(inputs[known], np.float32), codes, len(used), seed=spec.seed, folds=spec.folds
     )
-    candidates = known[label_candidates(probabilities, codes)]
+    right = int(np.count_nonzero(probabilities.argmax(axis=1) == codes))
+    # A head that contradicts most labels says nothing about single ones: the features do not tell the classes apart.
+    candidates = known[label_candidates(probabilities, codes)] if 2 * right >= len(codes) else known[:0]
     arrays["candidates"] = candidates.astype(np.int32)
     arrays["predicted"] = np.full(len(labels), -1, np.int32)
     arrays["predicted"][known] = used[probabilities.argmax(axis=1)]
@@ -412,7 +414,6 @@ def _add_labels(
     ):
         arrays[name] = np.full(len(labels), np.nan, np.float32)
         arrays[name][known] = values
-    right = int(np.count_nonzero(arrays["predicted"][known] == labels[known]))
     return {"folds": spec.folds, "labeled": len(known), "right": right, "candidates": len(candidates)}
 
 

@@ -136,9 +136,9 @@ def _check_exit(ended: SystemExit, name: str) -> None:
     code = ended.code
     if code is None or code == 0:
         return
-    said = f"exit code {code}" if isinstance(code, int) else str(code)
+    said = f"ended with exit code {code}" if isinstance(code, int) else f"exited: {str(code).strip()}"
     raise ProgramCodeError(
-        f"{name} ended with {said}.",
+        f"{name} {said}" if said.endswith((".", "!", "?")) else f"{name} {said}.",
         advice="Its output is in log.txt of the job.",
     ).with_traceback(ended.__traceback__)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from ziggurat.dataflow.dataset import SklearnDigits
 from ziggurat.dataflow.image_codec import decode_image, encode_image
 from ziggurat.entities import Job
-from ziggurat.errors import JobError, UnknownNameError
+from ziggurat.errors import JobError, UnknownNameError, UsageError
 from ziggurat.layout import JobFolder, checkpoint_step, present_path
 from ziggurat.records.manifest import MANIFEST_NAME, Manifest
 from ziggurat.workspace.checkpoints import chosen_checkpoint
@@ -23,12 +25,28 @@ from ziggurat.workspace.studio.jobs import Jobs
 from ziggurat.workspace.studio.paths import Paths
 from ziggurat.workspace.studio.prediction_tables import TableFormat, prediction_table
 from ziggurat.workspace.studio.predictions import Predictions, SampleFilter
+from ziggurat.workspace.training_checks import DIGITS
 
-__all__ = ["Evaluations"]
+__all__ = ["Evaluations", "has_digits"]
 
 _KINDS: Final = ("evaluate", "infer")
 _KEPT_OPEN: Final = 4
 _NAME_LENGTH: Final = 200
+
+
+def has_digits(summary: Mapping[str, Any]) -> bool:
+    """Return whether an evaluation is on the built-in handwritten digits, which are no dataset of the studio.
+
+    Args:
+        summary: as ``Evaluations.summary`` gives it.
+    """
+    return summary["kind"] == "evaluate" and summary["data"] == DIGITS
+
+
+@cache
+def _digits(split: str) -> np.ndarray:
+    """Return the images of a split, (N, 28, 28, 1) uint8."""
+    return np.stack([image for image, _ in SklearnDigits(split, shuffle=False, size=28)])
 
 
 class Evaluations:
@@ -284,14 +302,19 @@ class Evaluations:
         return prediction_table(self._predictions(job_id), table_format)
 
     def picture(self, job_id: str, row: int, *, max_side_px: int = 1024) -> bytes:
-        """Return an image that a job predicted for as PNG; those of evaluations are in their dataset.
+        """Return an image that a job predicted for as PNG, or a built-in digit; other evaluations use a dataset.
 
         Raises:
-            JobError: where the job is an evaluation.
-            UsageError: where there is no such row, or its file may not be shown any more.
-            DataError: where it cannot be read any more.
+            JobError: if the job is an evaluation on a dataset.
+            UsageError: if there is no such row, or its file may not be shown any more.
+            DataError: if it cannot be read any more.
         """
         found = self._predictions(job_id)
+        if has_digits(found.summary):
+            digits = _digits(str(found.summary["split"]))
+            if row >= len(digits):
+                raise UsageError(f"The split has no row {row}.", advice=f"Rows are below {len(digits)}.")
+            return smaller_picture(encode_image(digits[row], "png"), max_side_px)
         if "root" not in found.summary:
             raise JobError(f"The images of the evaluation {job_id} are not known: its dataset is gone.")
         (key,) = found.keys([found.place_of_row(row)])

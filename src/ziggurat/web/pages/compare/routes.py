@@ -11,6 +11,7 @@ from ziggurat.entities import ENDED_STATES
 from ziggurat.entities.best_checkpoint import metric_names, metric_text
 from ziggurat.operations import jobs
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
+from ziggurat.server.job_names import JobName
 from ziggurat.server.permissions import new_router
 from ziggurat.web.pages.compare.view import MOST_COMPARED, Comparison, chosen_runs, compared, found_runs, sweep_of
 from ziggurat.web.pages.job.view import metric_name
@@ -24,7 +25,7 @@ _LONGEST: Final = 200
 
 
 class _Wanted(BaseModel):
-    job: list[Annotated[str, Field(max_length=_LONGEST)]] = Field(default_factory=list)
+    job: Annotated[list[Annotated[str, Field(max_length=_LONGEST)]], JobName()] = Field(default_factory=list)
     text: str = Field("", max_length=_LONGEST)
     choose: str = Field("", max_length=_LONGEST)
     curve: str = Field("", max_length=_LONGEST)

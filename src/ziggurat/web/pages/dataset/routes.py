@@ -16,6 +16,7 @@ from ziggurat.operations.jobs import delete_job
 from ziggurat.server.dependencies import StudioDep, TrainerUser, ViewerUser
 from ziggurat.server.permissions import new_router
 from ziggurat.web.caches import BackgroundResult, background_results
+from ziggurat.web.columns import best_values
 from ziggurat.web.flash import see_deleted
 from ziggurat.web.pages.dataset.overview import CHECKED_AT_ONCE, Health, health_of, shown_samples
 from ziggurat.web.pages.dataset.sample_images import mean_picture, places_of, sample_picture, tile_sheet
@@ -27,8 +28,8 @@ from ziggurat.web.pages.dataset.view import (
     dataset_charts,
     dataset_problems,
     dataset_spec,
+    pixel_shares,
     retrain_offer,
-    single_values,
     used_classes,
 )
 from ziggurat.web.pages.job.log import job_log
@@ -45,6 +46,7 @@ router = new_router()
 _AT_ONCE_S: Final = 0.1
 _PATIENCE_S: Final = 4.0
 _VERSIONS: Final = 30
+_SHOWN_USERS: Final = 20
 _KEPT: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 """A dataset never changes, and an id is never used again."""
 
@@ -103,6 +105,7 @@ def version_page(
         "dataset/page.html",
         **dataset_frame(studio, job, "", about.described),
         about=about,
+        bests=best_values(studio, [each for each in about.users if each.kind == "train"][:_SHOWN_USERS]),
         health=health,
         **_shown_samples(request, studio, job_id),
         projects=studio.projects.names(),
@@ -338,11 +341,14 @@ def statistics_result(request: Request, studio: Studio, job_id: str, wait_s: flo
 def _charts(request: Request, job_id: str, found: BackgroundResult) -> dict[str, Any]:
     explore = address(request, f"/datasets/{job_id}/explore")
     statistics = found.value if found.is_ready else None
+    charts, folds = dataset_charts(statistics) if statistics is not None else ([], [])
     return {
         "is_counted": found.is_ready,
+        "pixels": pixel_shares(statistics) if statistics is not None else None,
         "classes": class_bars(statistics, explore) if statistics is not None else None,
-        "charts": dataset_charts(statistics) if statistics is not None else [],
-        "notes": [*statistics.notes, *single_values(statistics)] if statistics is not None else [],
+        "charts": charts,
+        "folds": folds,
+        "notes": statistics.notes if statistics is not None else [],
         "counting_problem": found.error.as_dict() if found.is_ready and found.error is not None else None,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,9 @@ from ziggurat.workspace.studio import Studio
 __all__ = [
     "KIND_NAMES",
     "KIND_WORDS",
+    "ChartFold",
     "ClassBars",
+    "PixelShares",
     "RetrainOffer",
     "class_bars",
     "dataset_about",
@@ -28,8 +30,8 @@ __all__ = [
     "dataset_problems",
     "dataset_spec",
     "next_name",
+    "pixel_shares",
     "retrain_offer",
-    "single_values",
     "used_classes",
 ]
 
@@ -255,16 +257,17 @@ _MANY_CLASSES: Final = 15
 _MOST_COLUMNS: Final = 60
 
 
-_FOLDED: Final = (
-    "Widths of the images",
-    "Heights of the images",
-    "Aspect ratios",
-    "Most frequent sizes",
-    "Widths of the boxes",
-    "Heights of the boxes",
-    "Areas of the boxes",
-    "Sizes of the files",
-)
+_FOLDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "objects": ("Objects per image", ("Objects per image",)),
+    "boxes": ("Box sizes", ("Widths of the boxes", "Heights of the boxes", "Areas of the boxes")),
+    "images": (
+        "Image sizes",
+        ("Widths of the images", "Heights of the images", "Aspect ratios", "Most frequent sizes"),
+    ),
+    "texts": ("Text lengths", ("Characters of the texts", "Words of the texts")),
+    "size": ("File sizes", ("Sizes of the files",)),
+}
+"""Begin of an id → title of a closed section, and of the charts in it."""
 """Titles of charts that few look at."""
 
 
@@ -279,7 +282,6 @@ class DatasetChart:
         rows: of the table: cells, the first one a name.
         note: one sentence below; empty for none.
         wide: whether it needs the whole width.
-        folded: whether it is shown on request: sizes of images, files and boxes.
     """
 
     title: str
@@ -288,7 +290,6 @@ class DatasetChart:
     rows: Sequence[Sequence[str]]
     note: str = ""
     wide: bool = False
-    folded: bool = False
 
     @property
     def bars(self) -> list[list[tuple[int, float, float]]]:
@@ -306,31 +307,103 @@ class DatasetChart:
         return found
 
 
-def dataset_charts(statistics: Any) -> list[DatasetChart]:
-    """Return the charts that fit a dataset, without that of its classes.
+@dataclass(frozen=True, kw_only=True)
+class ChartFold:
+    """A closed section with charts of sizes.
+
+    Args:
+        id: of its element.
+        title: of the section.
+        summary: range and median; shown while it is closed.
+        charts: in the section; none if all images have one size.
+    """
+
+    id: str
+    title: str
+    summary: str
+    charts: Sequence[DatasetChart]
+
+
+def dataset_charts(statistics: Any) -> tuple[list[DatasetChart], list[ChartFold]]:
+    """Return the open charts of a dataset, without that of its classes, and the closed sections with the others.
 
     Args:
         statistics: as the studio's ``datasets.statistics`` returns them.
     """
     charts = [chart for chart in _charts(statistics) if chart is not None and len(chart.rows) > 1]
-    return [replace(chart, folded=chart.title in _FOLDED) for chart in charts]
+    summaries, folds = _summaries(statistics), []
+    for name, (title, titles) in _FOLDS.items():
+        inside = [chart for chart in charts if chart.title in titles]
+        if inside or name in summaries:
+            fold = ChartFold(id=f"{name}-charts", title=title, summary=summaries.get(name, ""), charts=inside)
+            folds.append(fold)
+    folded = {chart.title for fold in folds for chart in fold.charts}
+    return [chart for chart in charts if chart.title not in folded], folds
 
 
-def single_values(statistics: Any) -> list[str]:
-    """Return a sentence for each number that is the same in all images; a chart of it would say nothing."""
-    pictures = statistics.pictures
-    if pictures is None:
-        return []
-    numbers = (("wide", pictures.width_px), ("high", pictures.height_px))
-    return [
-        f"Every image is {as_number(found.minimum)} px {word}."
-        for word, found in numbers
-        if found is not None and found.minimum == found.maximum
-    ]
+def _summaries(found: Any) -> dict[str, str]:
+    """Return name in ``_FOLDS`` → range and median of the numbers in that section."""
+    told = {}
+    if found.objects is not None and found.objects.per_picture is not None:
+        told["objects"] = _span(found.objects.per_picture, as_number)
+    for name, sizes in (("boxes", found.objects), ("images", found.pictures)):
+        if sizes is not None and sizes.width_px is not None and sizes.height_px is not None:
+            told[name] = _size_span(sizes.width_px, sizes.height_px)
+    if found.texts is not None and found.texts.words is not None:
+        told["texts"] = f"{_span(found.texts.words, as_number)} words"
+    if found.pictures is not None and found.source_bytes is not None:
+        told["size"] = _span(found.source_bytes, as_bytes)
+    return told
+
+
+def _span(numbers: Any, as_text: Any) -> str:
+    if numbers.minimum == numbers.maximum:
+        return f"all {as_text(numbers.minimum)}"
+    return f"{as_text(numbers.minimum)} to {as_text(numbers.maximum)}, median {as_text(numbers.median)}"
+
+
+def _size_span(width: Any, height: Any) -> str:
+    if width.minimum == width.maximum and height.minimum == height.maximum:
+        return f"all {as_number(width.minimum)} × {as_number(height.minimum)} px"
+    wide, high = (
+        as_number(each.minimum)
+        if each.minimum == each.maximum
+        else f"{as_number(each.minimum)} to {as_number(each.maximum)}"
+        for each in (width, height)
+    )
+    return f"{wide} px wide, {high} px high, median {as_number(width.median)} × {as_number(height.median)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PixelShares:
+    """Shares of the classes in the masks of a dataset.
+
+    Args:
+        rows: of each class: its name, share of all pixels, share of the images that have it; the largest class first.
+        longest: the largest share of pixels.
+        note: one or two sentences below; empty for none.
+    """
+
+    rows: Sequence[tuple[str, float, float]]
+    longest: float
+    note: str
+
+
+def pixel_shares(statistics: Any) -> PixelShares | None:
+    """Return the shares of the classes in masks; None for a dataset without masks.
+
+    Args:
+        statistics: as the studio's ``datasets.statistics`` returns them.
+    """
+    masks = statistics.masks
+    if masks is None or not masks.shares:
+        return None
+    rows = sorted(((name, pixels, images) for _, name, pixels, images in masks.shares), key=lambda row: -row[1])
+    note = " ".join(filter(None, (_unread(masks.unreadable), _ignored(masks))))
+    return PixelShares(rows=rows, longest=rows[0][1] or 1.0, note=note)
 
 
 def _charts(found: Any) -> Iterator[DatasetChart | None]:
-    yield _pixels(found)
     for number, label in enumerate(found.labels, 1):
         title = "Values to predict" if len(found.labels) == 1 else f"Values to predict, number {number}"
         yield _numbers(title, label, "Value", "Samples")
@@ -401,30 +474,6 @@ def class_bars(found: Any, explore: str) -> ClassBars | None:
         longest=max((each.total for each in classes), default=0) or 1,
         rest=len(classes) - len(rows),
         by_size=is_sorted,
-    )
-
-
-def _pixels(found: Any) -> DatasetChart | None:
-    masks = found.masks
-    if masks is None or not masks.shares:
-        return None
-    return DatasetChart(
-        title="Pixels per class",
-        spec={
-            "kind": "bar",
-            "names": [name for _, name, _, _ in masks.shares],
-            "series": [
-                {"name": "Of all pixels", "values": [pixels for _, _, pixels, _ in masks.shares]},
-                {"name": "Images with it", "values": [pictures for _, _, _, pictures in masks.shares]},
-            ],
-            "x": "Class",
-            "y": "Share",
-            "percent": True,
-        },
-        heads=("Class", "Of all pixels", "Images with it"),
-        rows=[(name, as_percent(pixels, 2), as_percent(pictures)) for _, name, pixels, pictures in masks.shares],
-        note=" ".join(filter(None, (_unread(masks.unreadable), _ignored(masks)))),
-        wide=True,
     )
 
 

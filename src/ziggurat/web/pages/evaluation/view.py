@@ -30,6 +30,7 @@ from ziggurat.web.pages.evaluation.sample_content import IMAGES, SampleContent, 
 from ziggurat.web.pages.job.view import Failure, JobAction, actions_of, failure_of
 from ziggurat.workspace.checkpoints import best_of_model, checkpoints_of_model
 from ziggurat.workspace.studio import Studio
+from ziggurat.workspace.studio.evaluations import has_digits
 
 __all__ = [
     "COLUMNS",
@@ -407,6 +408,7 @@ class SampleSource:
         tiny: whether images are so small that their pixels are shown as squares.
         held: what the samples are, as ``held_by`` says it.
         read: returns row → what was given to the network, of samples that are no images.
+        is_built_in: whether they are the handwritten digits, which are no dataset.
     """
 
     job: str
@@ -415,6 +417,7 @@ class SampleSource:
     tiny: bool
     held: str = IMAGES
     read: Callable[[Sequence[Mapping[str, Any]]], Mapping[int, SampleContent]] | None = None
+    is_built_in: bool = False
 
     def contents(self, samples: Sequence[Mapping[str, Any]]) -> Mapping[int, SampleContent]:
         """Return row → what was given to the network; none of images, and where it cannot be read."""
@@ -422,7 +425,7 @@ class SampleSource:
 
     def picture(self, sample: Mapping[str, Any]) -> str:
         """Return the path of a sample's image; empty if there is none."""
-        if self.kind == "infer":
+        if self.kind == "infer" or self.is_built_in:
             return f"/api/v1/evaluations/{self.job}/pictures/{sample['row']}"
         is_there = self.dataset and self.held == IMAGES
         return f"/api/v1/datasets/{self.dataset}/pictures/{sample['split']}/{sample['row']}" if is_there else ""
@@ -434,7 +437,7 @@ class SampleSource:
     @property
     def original_query(self) -> Mapping[str, Any]:
         """The query that asks the path of an image for its full size."""
-        return {"max_side_px": _LARGEST_PX} if self.kind == "infer" else {"original": "true"}
+        return {"max_side_px": _LARGEST_PX} if self.kind == "infer" or self.is_built_in else {"original": "true"}
 
     @property
     def picture_px(self) -> int:
@@ -453,7 +456,16 @@ def sample_source(studio: Studio, job: Job, summary: Mapping[str, Any]) -> Sampl
     dataset_id = str(summary["dataset"])
     dataset = studio.jobs.some([dataset_id]).get(dataset_id) if dataset_id else None
     size = dataset.spec.get("size") if dataset is not None else None
-    is_tiny = isinstance(size, list | tuple) and bool(size) and max(size) <= _TINY_PX
+    is_built_in = has_digits(summary)
+    is_tiny = is_built_in or (isinstance(size, list | tuple) and bool(size) and max(size) <= _TINY_PX)
     held = held_by(studio, dataset_id) if dataset_id else IMAGES
     read = functools.partial(contents_of, studio, dataset_id) if dataset_id else None
-    return SampleSource(job=job.id, dataset=dataset_id, kind=job.kind, tiny=is_tiny, held=held, read=read)
+    return SampleSource(
+        job=job.id,
+        dataset=dataset_id,
+        kind=job.kind,
+        tiny=is_tiny,
+        held=held,
+        read=read,
+        is_built_in=is_built_in,
+    )

@@ -16,6 +16,7 @@ from ziggurat.errors import JobError, MissingEntryError, SpecError, UnknownNameE
 from ziggurat.operations.models import create_training
 from ziggurat.server.dependencies import StudioDep, TrainerUser
 from ziggurat.server.errors import HTTPError, status_of
+from ziggurat.server.job_names import JobName
 from ziggurat.server.permissions import identity_of, new_router
 from ziggurat.web.caches import image_cache
 from ziggurat.web.drafts import drop_draft, tab_query
@@ -75,6 +76,8 @@ Sent = Annotated[FormData, Depends(_sent)]
 _ORIGINS: Final = ("dataset", "clone", "learning_rate", "model", "checkpoint", "weights")
 """What an address may say that a new form begins with."""
 
+_ORIGIN_JOBS: Final = {"dataset": JobName("dataset"), "clone": JobName("train"), "model": JobName("train")}
+
 
 @router.get("/models/new", include_in_schema=False)
 def show(request: Request, studio: StudioDep, _who: TrainerUser) -> Response:
@@ -83,6 +86,7 @@ def show(request: Request, studio: StudioDep, _who: TrainerUser) -> Response:
     A query goes before a draft that was begun elsewhere; the draft stays until something is changed.
     """
     query = {name: request.query_params.get(name, "") for name in _ORIGINS}
+    query |= {name: kind.resolve(query[name], studio) for name, kind in _ORIGIN_JOBS.items()}
     origin = urlencode({name: value for name, value in query.items() if value})
     form, draft = draft_form(request, studio)
     other = network = None

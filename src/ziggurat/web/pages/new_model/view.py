@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -241,9 +242,12 @@ def _facts(what: Mapping[str, Any], task: Mapping[str, str]) -> dict[str, str]:
 def _datasets(studio: Studio, chosen: str) -> list[tuple[str, str]]:
     found = [(DIGITS, "Handwritten digits (built in)")]
     picked = "" if chosen == DIGITS or chosen.startswith("source:") else chosen
-    for job in _jobs(studio, picked, kinds=("dataset",), states=_DATASET_STATES):
-        waits = "" if job.state == "done" else f", {job.state}: the training waits for it"
-        found.append((job.id, f"{job.name} ({job.id[:13]}{waits})"))
+    jobs = _jobs(studio, picked, kinds=("dataset",), states=_DATASET_STATES)
+    names = Counter(job.name for job in jobs)
+    for job in jobs:
+        told = [job.id[:13]] if names[job.name] > 1 else []
+        told += [] if job.state == "done" else [f"{job.state}: the training waits for it"]
+        found.append((job.id, f"{job.name} ({', '.join(told)})" if told else job.name))
     if chosen.startswith("source:"):
         found.append((chosen, f"{chosen.removeprefix('source:')} (as in the cloned job)"))
     if chosen and all(value != chosen for value, _ in found):  # or the first one would be sent in its place

@@ -13,6 +13,7 @@ from ziggurat.errors import ZigguratError
 from ziggurat.formatting import as_bytes
 from ziggurat.operations.models import create_program
 from ziggurat.server.dependencies import StudioDep, TrainerUser
+from ziggurat.server.job_names import JobName
 from ziggurat.server.permissions import new_router, require
 from ziggurat.web.forms import FieldError
 from ziggurat.web.pages.job.view import failure_in_code
@@ -44,7 +45,7 @@ def new_program(
     request: Request,
     studio: StudioDep,
     _who: TrainerUser,
-    clone: Annotated[str, Query(max_length=200)] = "",
+    clone: Annotated[str, Query(max_length=200), JobName("program")] = "",
     line: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
 ) -> Response:
     """Return the form: an empty one, or that of a clone, at a line of its script."""
