@@ -562,3 +562,17 @@ def test_nodes_are_asked_for_where_there_is_a_cluster(visit: Any, studio: Any, m
     page = visit.get("/models/new").text
     assert 'name="nodes"' in page
     assert 'name="gpus_per_node"' in page
+
+
+def test_a_training_on_several_nodes_is_asked_for(visit: Any, studio: Any, monkeypatch: Any) -> None:
+    nodes = [studio.jobs.nodes()[0], NodeResources(name="node-b", executor="ray")]
+    monkeypatch.setattr(studio.jobs, "nodes", lambda: nodes)
+    sent = {**SMALL, "standard_network": "torch/lenet", "nodes": "2", "gpus_per_node": "1"}
+    wrong = visit.post("/models/new/quick", data={**sent, "nodes": "0"})
+    assert html_of(wrong).has('a[href="#nodes"]')
+    refused = html_of(visit.post("/models/new", data={**sent, "nodes": "0"}))
+    assert refused.one("#nodes")["aria-invalid"] == "true"
+    assert refused.one("#gpus_per_node")["value"] == "1"
+    assert errors_of(visit.post("/models/new", data=sent)) == []
+    (job,) = _jobs(studio)
+    assert (_spec(job)["nodes"], _spec(job)["gpus_per_node"]) == (2, 1)
