@@ -7,3 +7,9 @@ export function areLettersOff() {
 export function isPaletteKey(event) {
   return event.key?.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
 }
+
+// Keys that are for the palette's field while the palette is on its way.
+export function isForField(event) {
+  const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.isComposing;
+  return isPlain && (event.key?.length === 1 || ["Enter", "Backspace", "Escape"].includes(event.key));
+}

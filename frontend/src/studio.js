@@ -4,7 +4,7 @@ import htmx from "./htmx-setup.js";
 import { startBehaviours } from "./behaviours.js";
 import { catchUp } from "./catch-up.js";
 import { pageStarted, startIslands } from "./islands.js";
-import { isPaletteKey } from "./keys.js";
+import { isForField, isPaletteKey } from "./keys.js";
 import { startLive } from "./live.js";
 
 startBehaviours();
@@ -19,7 +19,7 @@ const whenIdle = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 200
 if (document.querySelector("[data-palette]")) {
   const pressed = [];
   const early = (event) => {
-    if (isPaletteKey(event)) event.preventDefault();
+    if (isPaletteKey(event) || (isForField(event) && pressed.some(isPaletteKey))) event.preventDefault();
     pressed.push(event);
   };
   document.addEventListener("keydown", early);

@@ -16,6 +16,7 @@ from tests.browser.reverse_proxies import NGINX, nginx, small_proxy
 from tests.waiting import PROCESS_S, wait_until
 from ziggurat.client import Client
 
+NEEDS_NGINX = pytest.mark.skipif(NGINX is None, reason="needs nginx")
 PREFIX = "/ziggurat"
 PASSWORD = "correct horse battery"
 _PLACES = """() => [...document.querySelectorAll("[href], [src], [action], [formaction], [hx-get], [hx-post]")].flatMap(
@@ -50,10 +51,10 @@ def source(server: RunningStudio, digit_folders: Path) -> str:
 
 @pytest.fixture(
     params=[
-        pytest.param("nginx-keeps", marks=pytest.mark.skipif(NGINX is None, reason="needs nginx")),
-        pytest.param("nginx-takes", marks=pytest.mark.skipif(NGINX is None, reason="needs nginx")),
+        pytest.param("nginx-keeps", marks=[pytest.mark.nightly, NEEDS_NGINX]),
+        pytest.param("nginx-takes", marks=NEEDS_NGINX),
         pytest.param("keeps", marks=pytest.mark.nightly),
-        "takes",
+        pytest.param("takes", marks=pytest.mark.skipif(NGINX is not None, reason="nginx takes the prefix away, too")),
     ]
 )
 def proxy(request: pytest.FixtureRequest, server: RunningStudio, tmp_path: Path) -> Iterator[str]:

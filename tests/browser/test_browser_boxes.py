@@ -24,15 +24,17 @@ from ziggurat.worker.results import write_results
 from ziggurat.workspace.studio import Studio
 from ziggurat.workspace.studio.bootstrap import open_studio
 
-EVALUATED, TRAINED, EVALUATION = (f"20260101-000000-000{number}" for number in (1, 2, 3))
+EVALUATED, TRAINED, EVALUATION, SHAPES_ID = (f"20260101-000000-000{number}" for number in (1, 2, 3, 4))
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStudio]:
-    """Return a studio with a dataset of shapes, and an evaluation of a detection model on it."""
+    """Return a studio with datasets of shapes, and an evaluation of a detection model on one of them."""
     folder = tmp_path_factory.mktemp("studio")
     write_shapes(folder / "evaluated", 1, 0, seed=4)
+    write_shapes(folder / "shapes", 8, 2)
     with open_studio(Settings(workspace=folder / "workspace"), start=False) as studio:
+        _add_dataset(studio, SHAPES_ID, folder / "shapes")
         _add_evaluation(studio, folder / "evaluated")
     running = RunningStudio(folder / "workspace")
     yield running
@@ -41,9 +43,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStudio]:
 
 def _add_evaluation(studio: Studio, source: Path) -> None:
     """Add a dataset and what a worker leaves of an evaluation: its boxes, and two others of the size of two px."""
-    dataset = studio.root / "datasets" / EVALUATED
-    create_dataset(CreationRequest(source=str(source), name="evaluated", workers=0), dataset)
-    _add(studio, EVALUATED, "dataset", "evaluated")
+    dataset = _add_dataset(studio, EVALUATED, source)
     _add(studio, TRAINED, "train", "detector", parent=EVALUATED)
     _add(studio, EVALUATION, "evaluate", "detector on train", parent=TRAINED, spec={"split": "train"})
     known = studio.datasets.boxes.get(EVALUATED, "train/0").boxes
@@ -59,6 +59,14 @@ def _add_evaluation(studio: Studio, source: Path) -> None:
     about = {"split": "train", "count": 1, "classifier": False, "task": "detection", "classes": list(SHAPES)}
     results = JobFolder(studio.root / "jobs" / EVALUATION).results
     write_results(results, {**about, "data": str(dataset)}, arrays, b"0.png\n")
+
+
+def _add_dataset(studio: Studio, job_id: str, source: Path) -> Path:
+    """Add a dataset of the name of its source, and return its folder."""
+    folder = studio.root / "datasets" / job_id
+    create_dataset(CreationRequest(source=str(source), name=source.name, workers=0), folder)
+    _add(studio, job_id, "dataset", source.name, spec={"source": str(source)})
+    return folder
 
 
 def _add(studio: Studio, job_id: str, kind: str, name: str, *, parent: str = "", spec: Any = None) -> None:
@@ -85,11 +93,9 @@ def imported(server: Any, folder: Path, name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def shapes(server: Any) -> str:
+def shapes() -> str:
     """Return the id of a dataset of shapes with their boxes, whose images are of 128 x 128 px."""
-    folder = server.workspace / "uploads" / "shapes"
-    write_shapes(folder, 8, 2)
-    return imported(server, folder, "shapes")
+    return SHAPES_ID
 
 
 @pytest.fixture(scope="module")
@@ -308,6 +314,21 @@ def test_the_editor_works_by_keyboard_alone(page: Page, server: Any, shapes: str
     expect(page.locator("#boxes")).to_have_attribute("data-mounted", "true")
     page.keyboard.press("k")
     page.wait_for_url("**/boxes/train/2**")
+
+
+def test_one_click_on_done_waits_for_all_that_is_saved(page: Page, server: Any, shapes: str) -> None:
+    clean(server, shapes, "train/4")
+    opened(page, server, shapes, "train/4")
+    held: list[Any] = []
+    page.route("**/boxes/train/4", lambda route: held.append(route) if not held else route.fallback())
+    with page.expect_request("**/boxes/train/4"):
+        page.keyboard.press("n")
+        page.keyboard.press("Enter")
+    page.keyboard.press("ArrowLeft")  # while the box is being saved
+    page.evaluate("new Promise((done) => setTimeout(done, 500))")  # until this waits to be saved, too
+    page.locator("#boxes-done").click()
+    held[0].continue_()
+    expect(page.locator("#pending-name")).to_be_visible()
 
 
 def test_fields_refuse_what_is_no_box(page: Page, server: Any, shapes: str) -> None:

@@ -1,13 +1,13 @@
-"""The pages to compare, to take away, of settings and of this installation, in a browser."""
+"""Runs side by side, a model that is taken away, and uploads in the trash, in a browser."""
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import finished
 
@@ -47,14 +47,14 @@ def test_runs_are_found_and_put_side_by_side(server: Any, page: Any, runs: list[
     expect(page.locator(".curve-keys").first.locator("li")).to_have_count(2)
 
 
-def test_a_model_is_published_and_offered(server: Any, page: Any, runs: list[str], check_page: Any) -> None:
-    page.goto(f"{server.address}/models/{runs[0]}/take-away")
+def test_a_model_is_published_and_offered(server: Any, page: Any, tiny_model: str, check_page: Any) -> None:
+    page.goto(f"{server.address}/models/{tiny_model}/take-away")
     page.get_by_label("Name").fill("Digits at <1>")
     page.get_by_role("button", name="Publish").click()
     expect(page.locator(".take-published")).to_contain_text("Digits at <1>")
     with page.expect_download() as got:
         page.get_by_role("button", name="Download archive").click()
-    assert got.value.suggested_filename == "slow.tar.gz"
+    assert got.value.suggested_filename == "tiny.tar.gz"
     check_page(page)
 
     page.goto(f"{server.address}/models/new")
@@ -62,17 +62,25 @@ def test_a_model_is_published_and_offered(server: Any, page: Any, runs: list[str
     page.get_by_label("Published model").select_option("Digits at <1>")
 
 
-def test_settings_and_about_are_open_to_everybody(server: Any, page: Any, tiny_model: str, check_page: Any) -> None:
-    page.goto(f"{server.address}/settings")
-    page.get_by_label("Dataset jobs at a time").fill("2")
-    page.get_by_role("button", name="Save limits").click()
-    expect(page.locator("#settings-saved")).to_be_visible()
+def test_an_upload_is_deleted_restored_and_removed(server: Any, page: Page, check_page: Any, tmp_path: Path) -> None:
+    (tmp_path / "pets.txt").write_text("cat.png 0")
+    server.client.datasets.upload(tmp_path / "pets.txt")
+    page.goto(f"{server.address}/uploads")
     check_page(page)
-    for path in ("/settings/users", "/settings/tokens", "/settings/audit", "/account", "/about/licences"):
-        page.goto(f"{server.address}{path}")
-        check_page(page)
-    page.locator("#own-1 summary").click()
-    expect(page.locator("#own-1-text")).to_contain_text(re.compile("Apache License"))
-    page.goto(f"{server.address}/about")
-    expect(page.get_by_role("region", name="Disk use")).to_contain_text("Trainings and evaluations")
+    page.get_by_role("button", name="Delete pets.txt").click()
+    page.locator("#undo-delete").click()
+    expect(page.get_by_text("pets.txt is back.")).to_be_visible()
+    page.goto(f"{server.address}/uploads")
+    page.get_by_role("button", name="Delete pets.txt").click()
+    page.get_by_role("link", name="Trash").click()
     check_page(page)
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.get_by_role("button", name="Restore pets.txt").click()
+    expect(page.get_by_text("pets.txt is back.")).to_be_visible()
+    page.goto(f"{server.address}/uploads")
+    page.get_by_role("button", name="Delete pets.txt").click()
+    page.get_by_role("link", name="Trash").click()
+    page.get_by_role("button", name="Remove for good: pets.txt").click()
+    expect(page.get_by_text("Removed for good.")).to_be_visible()
+    assert server.client.trash() == []

@@ -9,10 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cv2
 import httpx
-import numpy as np
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import finished
 from tests.waiting import PROCESS_S, wait_until
@@ -72,25 +70,6 @@ def test_samples_are_browsed_and_corrected_by_keys(
     expect(page.locator("#changes")).to_be_hidden()
 
 
-def test_classes_of_masks_are_named_and_colored(page: Page, server: Any, check_page: Callable[[Page], None]) -> None:
-    folder = server.workspace / "uploads" / "streets"
-    mask = np.repeat(np.array([0, 50, 100], np.uint8)[:, None], 4, axis=1)
-    for name, content in (("images", np.full((3, 4, 3), 90, np.uint8)), ("masks", mask)):
-        (folder / name).mkdir(parents=True)
-        assert cv2.imwrite(str(folder / name / "1.png"), content)
-    body = {"spec": {"kind": "dataset", "version": 1, "name": "streets", "source": str(folder)}}
-    made = httpx.post(f"{server.address}/api/v1/datasets", json=body, timeout=60).json()["id"]
-    page.goto(f"{server.address}/datasets/{finished(server, made)}/classes")
-    check_page(page)
-    page.get_by_label("Name of class 1").fill("road")
-    page.get_by_label("Color of class 1").fill("#ff0000")
-    page.set_viewport_size({"width": 390, "height": 900})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.get_by_role("button", name="Create version").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("streets v2")
-    expect(page.locator("#made-of li")).to_have_text("Renamed 50 to road.")
-
-
 def test_a_typed_label_must_mean_one_class(page: Page, server: Any, digit_folders: Path) -> None:
     folder = server.workspace / "uploads" / "animals"
     animals = ("cat", "catfish", "cow", "dog", "eel", "fox", "goat", "hare", "ibis", "jay", "kite")
@@ -127,18 +106,6 @@ def test_a_refused_correction_is_still_to_be_done(context: BrowserContext, serve
     page.locator("#changes-discard").click()
     expect(page.locator("#changes")).to_be_hidden()
     assert page.evaluate("document.activeElement !== document.body")
-
-
-def test_samples_are_corrected_without_a_script(browser: Browser, server: Any, digits: str) -> None:
-    context = browser.new_context(java_script_enabled=False, viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    page.goto(f"{server.address}/datasets/{digits}/explore?class_name=3")
-    page.locator(".tile [data-step]").first.click()
-    page.wait_for_url("**/samples/**")
-    page.locator(".digit", has_text="8").last.click()
-    page.wait_for_url(re.compile(r"/datasets/[^/]+$"))
-    expect(page.locator("#made-of li")).to_have_count(1)
-    context.close()
 
 
 def test_search_and_order_are_reached_by_keys(
@@ -218,21 +185,13 @@ def test_findings_come_when_they_are_there(
     expect(page.locator("#dataset-findings .stats")).to_contain_text("400")
 
 
-def test_the_page_of_a_new_data_set_becomes_its_overview(page: Page, server: Any, digit_folders: Path) -> None:
-    folder = server.workspace / "uploads" / "in the making"
-    shutil.copytree(digit_folders, folder)
-    body = {"spec": {"kind": "dataset", "version": 1, "name": "in the making", "source": str(folder)}}
-    made = httpx.post(f"{server.address}/api/v1/datasets", json=body, timeout=60)
-    page.goto(f"{server.address}/datasets/{made.json()['id']}")
-    expect(page.locator("#samples-title")).to_be_visible()
-
-
-def test_every_kind_of_chart_is_drawn(page: Page, server: Any, digits: str) -> None:
+def test_every_kind_of_chart_is_drawn_and_a_cell_is_a_link(page: Page, server: Any, digits: str) -> None:
     page.goto(f"{server.address}/datasets/{digits}")
     page.locator("#size-charts > summary").click()
     chart = page.get_by_role("img", name="Sizes of the files")
     expect(chart.locator("canvas")).to_be_visible()
     names = ["cat", "dog"]
+    link = f"/datasets/{digits}/explore?class_name={{row}}&split=val"
     axes = [{"name": "rate", "log": True}, {"name": "network", "categories": ["a", "b"]}, {"name": "accuracy"}]
     lines = [{"name": "one", "values": [0.1, "a", 0.7]}, {"name": "two", "values": [0.01, "b", None]}]
     for spec in (
@@ -246,21 +205,10 @@ def test_every_kind_of_chart_is_drawn(page: Page, server: Any, digits: str) -> N
         },
         {"kind": "scatter", "x": "a", "y": "b", "groups": [{"name": "g", "points": [[1, 2, "p"], [3, 4]]}]},
         {"kind": "parallel", "axes": axes, "lines": lines},
+        {"kind": "heat", "rows": ["1"], "columns": ["7"], "values": [[3]], "link": link},
     ):
         before = chart.screenshot()
         chart.evaluate("(element, text) => { element.dataset.chart = text; }", json.dumps(spec))
         wait_until(lambda before=before: chart.screenshot() != before, PROCESS_S)
-
-
-def test_a_cell_of_a_heat_map_leads_to_its_samples(page: Page, server: Any, digits: str) -> None:
-    page.goto(f"{server.address}/datasets/{digits}")
-    page.locator("#size-charts > summary").click()
-    chart = page.get_by_role("img", name="Sizes of the files")
-    expect(chart.locator("canvas")).to_be_visible()
-    link = f"/datasets/{digits}/explore?class_name={{row}}&split=val"
-    spec = {"kind": "heat", "rows": ["1"], "columns": ["7"], "values": [[3]], "link": link}
-    before = chart.screenshot()
-    chart.evaluate("(element, text) => { element.dataset.chart = text; }", json.dumps(spec))
-    wait_until(lambda: chart.screenshot() != before, PROCESS_S)
     chart.click()
     page.wait_for_url("**/explore?class_name=1&split=val")

@@ -20,6 +20,7 @@ def test_files_that_are_chosen_lead_to_their_preview(page: Page, server, tmp_pat
     )
     page.goto(server.address + "/")
     expect(page.locator("body")).to_have_attribute("data-live", "on")
+    expect(page.locator("#first-digits")).to_be_visible()
     check_page(page)
     take_pictures(page, "first-screen")
 
@@ -33,6 +34,7 @@ def test_files_that_are_chosen_lead_to_their_preview(page: Page, server, tmp_pat
     expect(page.locator("#source")).to_have_value(str(table))
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(180)
 def test_one_click_leads_to_the_first_point_of_a_curve(page: Page, server, check_page) -> None:
     if find_spec("torch") is None and find_spec("tensorflow") is None:

@@ -11,15 +11,6 @@ from playwright.sync_api import expect
 
 from tests.waiting import PROCESS_S, wait_until
 
-_BROKEN = '''"""A network with a mistake."""
-
-import nothing_of_that_name
-
-
-class UserModel:
-    """Nothing."""
-'''
-
 
 def _train(server: Any, name: str, **spec: Any) -> str:
     whole = {"kind": "train", "version": 1, "name": name, "backend": "null", "network": "mlp", "data": "digits"}
@@ -29,15 +20,20 @@ def _train(server: Any, name: str, **spec: Any) -> str:
     return made.json()["jobs"][0]["id"]
 
 
+@pytest.fixture(scope="module")
+def begun(server: Any) -> list[str]:
+    """Return the ids of trainings that tests of this file started, the newest last."""
+    return []
+
+
 @pytest.fixture
-def running(server: Any) -> Any:
-    """Return the id of a training that has points already; it is stopped at the end."""
-    job_id = _train(server, "long run")
+def running(server: Any, begun: list[str]) -> str:
+    """Return the id of a training that has points already: that of the test before, where it still runs."""
+    if not begun or server.client.job(begun[-1])["state"] != "running":
+        begun.append(_train(server, "long run", machine_load_s=0.2))
+    job_id = begun[-1]
     wait_until(lambda: "validation_cost" in server.client.job(job_id)["scalars"], PROCESS_S)
-    yield job_id
-    if server.client.job(job_id)["state"] in ("queued", "running"):
-        server.client.stop(job_id)
-    wait_until(lambda: server.client.job(job_id)["state"] in ("stopped", "done"), PROCESS_S)
+    return job_id
 
 
 def _last_rate(server: Any, job_id: str) -> float:
@@ -122,55 +118,43 @@ def test_what_a_person_opened_typed_and_focused_stays(server: Any, page: Any, ru
     expect(page.get_by_label("Notes")).to_have_value("Half a sentence")
 
 
-def test_a_running_job_is_open_to_everybody(server: Any, page: Any, running: str, check_page: Any) -> None:
+def test_a_running_job_and_its_menus_are_accessible(server: Any, page: Any, running: str, check_page: Any) -> None:
     page.goto(f"{server.address}/models/{running}")
     expect(page.locator('[data-curve="accuracy"] canvas')).to_be_visible()
     page.locator('[data-curve="cost"]').get_by_role("button", name="Loss as a table").click()
     check_page(page)
     for menu in ("Charts", "Compare", "Export", "More actions"):
         page.get_by_role("button", name=menu, exact=True).click()
-        check_page(page)
+        expect(page.locator(":popover-open")).to_have_count(1)
+        check_page(page, ":popover-open")
     page.get_by_role("link", name="Delete…").click()
     expect(page.get_by_role("dialog").locator("#delete-now")).to_be_visible()
-    check_page(page)
+    check_page(page, "dialog[open]")
 
 
-@pytest.mark.parametrize("tab", ["predictions", "checkpoints", "log", "configuration", "system"])
-def test_each_tab_is_open_to_everybody(server: Any, page: Any, tiny_model: str, check_page: Any, tab: str) -> None:
+def test_each_tab_is_shown_in_its_place(server: Any, page: Any, tiny_model: str) -> None:
     page.goto(f"{server.address}/models/{tiny_model}")
-    page.locator(f"#tab-{tab}").click()
-    expect(page.locator(f"#tab-{tab}")).to_have_attribute("aria-current", "page")
-    check_page(page)
-    page.set_viewport_size({"width": 400, "height": 900})
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-
-
-def test_the_arithmetic_of_an_attempt_is_folded(server: Any, page: Any, tiny_model: str, check_page: Any) -> None:
-    page.goto(f"{server.address}/models/{tiny_model}?tab=log")
-    card = page.locator("#job-attempts")
-    expect(card.get_by_text("NumPy", exact=True)).to_be_hidden()
-    card.get_by_text("Arithmetic", exact=True).click()
-    for title in ("Backend", "NumPy", "Processor", "Precision"):
-        expect(card.get_by_text(title, exact=True)).to_be_visible()
-    check_page(page)
-    page.set_viewport_size({"width": 390, "height": 900})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for tab in ("predictions", "checkpoints", "log", "configuration", "system"):
+        page.locator(f"#tab-{tab}").click()
+        expect(page.locator(f"#tab-{tab}")).to_have_attribute("aria-current", "page")
+        page.wait_for_url(f"**tab={tab}")
 
 
 def test_the_browsers_timeline_has_when_the_page_was_usable(server: Any, page: Any, tiny_model: str) -> None:
     page.goto(f"{server.address}/models/{tiny_model}")
     expect(page.locator('[data-curve="accuracy"] canvas')).to_be_visible()
+    waiting = page.locator("[data-island]:not([data-when]):not([data-mounted])")
+    expect(waiting).to_have_count(0)
     marks = page.evaluate("performance.getEntriesByType('mark').map(({ name, startTime }) => [name, startTime])")
     # Once each, in this order: points, notices and swaps that come later add nothing.
     assert [name for name, _ in sorted(marks, key=lambda mark: mark[1])] == ["usable", "curves drawn"]
-    waiting = page.locator("[data-island]:not([data-when]):not([data-mounted])")
-    expect(waiting).to_have_count(0)
 
 
 def test_a_chart_takes_the_whole_width_until_escape(server: Any, page: Any, tiny_model: str) -> None:
     page.goto(f"{server.address}/models/{tiny_model}")
     chart = page.locator('[data-curve="accuracy"]')
     button = chart.get_by_role("button", name="Accuracy at full width")
+    expect(chart.locator("canvas")).to_be_visible()
     before = chart.bounding_box()["width"]
 
     button.focus()
@@ -187,6 +171,7 @@ def test_a_chart_takes_the_whole_width_until_escape(server: Any, page: Any, tiny
 def test_the_tooltip_stands_at_the_cursor_of_one_chart(server: Any, page: Any, tiny_model: str) -> None:
     page.goto(f"{server.address}/models/{tiny_model}")
     chart, other = page.locator('[data-curve="accuracy"]'), page.locator('[data-curve="cost"]')
+    expect(chart.locator("canvas")).to_be_visible()
     chart.locator(".curve-plot").focus()
     page.keyboard.press("ArrowLeft")
 
@@ -200,10 +185,8 @@ def test_the_tooltip_stands_at_the_cursor_of_one_chart(server: Any, page: Any, t
     expect(tip).to_be_hidden()
 
 
-def test_a_run_is_compared_and_a_chart_is_pinned(server: Any, page: Any, tiny_model: str) -> None:
-    other = _train(server, "other run", epochs=2)
-    wait_until(lambda: server.client.job(other)["state"] == "done", PROCESS_S)
-    page.goto(f"{server.address}/models/{other}")
+def test_a_run_is_compared_and_a_chart_is_pinned(server: Any, page: Any, tiny_model: str, model: str) -> None:
+    page.goto(f"{server.address}/models/{model}")
     loss = page.locator('[data-curve="cost"]')
     expect(loss.locator(".curve-keys li")).to_have_count(2)
 
@@ -251,17 +234,39 @@ def test_a_compared_run_that_is_deleted_stops_no_curve(server: Any, page: Any, r
     expect(compared).to_have_count(1)
 
 
-@pytest.mark.tensorflow
-def test_a_failure_leads_to_the_users_line(server: Any, page: Any, check_page: Any) -> None:
-    network = {"source": "file", "path": "mine.py", "text": _BROKEN}
-    job_id = _train(server, "broken", backend="tensorflow", network=network)
-    wait_until(lambda: server.client.job(job_id)["state"] == "failed", 120)
-    page.goto(f"{server.address}/models/{job_id}")
+def test_arrow_keys_read_all_charts_at_one_moment(server: Any, page: Any, running: str) -> None:
+    wait_until(lambda: len(server.client.machine_load(running)["times"]) > 3, PROCESS_S)
+    page.goto(f"{server.address}/models/{running}")
+    section = page.locator("#job-machine-load[data-mounted]")
+    chart = section.locator("#load-memory .load-chart")
+    chart.focus()
+    page.keyboard.press("Home")
+    for name in ("memory", "cpu", "throughput"):
+        expect(section.locator(f"#load-{name} .load-at")).not_to_be_empty()
+        expect(section.locator(f"#load-{name} .load-cursor")).not_to_have_attribute("hidden", "")
+    expect(section.locator("#load-cpu .load-now")).to_have_text("–")  # a share needs two samples
+    page.keyboard.press("Escape")
+    expect(section.locator("#load-memory .load-at")).to_be_empty()
+    expect(chart).to_be_focused()
 
-    expect(page.locator("#job-failure")).to_contain_text("There is no module nothing_of_that_name")
-    expect(page.locator("#job-failure .line.wrong")).to_have_text("→   3import nothing_of_that_name\n")
-    expect(page.locator("#job-mend")).to_have_attribute("href", f"/models/new?clone={job_id}&line=3")
-    check_page(page)
+
+def test_the_slider_shows_an_earlier_epoch_and_stays(server: Any, page: Any, running: str) -> None:
+    wait_until(lambda: len(server.client.sample_predictions(running)["records"]) > 3, PROCESS_S)
+    page.goto(f"{server.address}/models/{running}")
+    section = page.locator("#job-sample-predictions[data-mounted]")
+    slider = section.locator("#sample-epoch")
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(section.locator(".preds-epoch")).to_have_text("0")
+    first = server.client.sample_predictions(running)
+    names, predicted = first["class_names"], first["records"][0]["predictions"]
+    for number in (0, 8):
+        expect(section.locator(f"#pred-{number} .pred-name")).to_have_text(names[predicted[number]["class"]])
+
+    records = section.get_attribute("data-records")
+    expect(section).not_to_have_attribute("data-records", records or "", timeout=30_000)
+    expect(section.locator(".preds-epoch")).to_have_text("0")
+    expect(slider).to_be_focused()
 
 
 @pytest.fixture
@@ -272,6 +277,7 @@ def ruined(server: Any, running: str) -> str:
     return running
 
 
+@pytest.mark.nightly
 def test_a_diverged_run_is_said_and_marked(server: Any, page: Any, check_page: Any, ruined: str) -> None:
     page.goto(f"{server.address}/models/{ruined}")
     server.client.stop(ruined)

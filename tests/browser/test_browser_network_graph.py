@@ -37,13 +37,6 @@ def test_the_graph_of_a_network_is_opened_in_tensorboard(server: Any, page: Any,
     assert page.url.partition("?")[0].endswith("/models/new")
 
 
-def test_a_graph_that_is_gone_is_said_to_be(server: Any, page: Any, check_page: Any) -> None:
-    page.expected.append("404")
-    page.goto(f"{server.address}/models/graphs/{'0' * 32}")
-    expect(page.locator("main")).to_contain_text("Press Visualize on the page for a new model again.")
-    check_page(page)
-
-
 @pytest.mark.nightly
 def test_it_works_without_a_script(server: Any, browser: Any) -> None:
     context = browser.new_context(java_script_enabled=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.waiting import PROCESS_S, wait_until
 
@@ -76,20 +76,8 @@ def test_a_training_is_put_together_and_started(server: Any, page: Any, digits: 
     assert job["depends_on"] == [digits]
 
 
-def test_the_preview_is_seen(server: Any, page: Any, digits: str) -> None:
-    page.goto(f"{server.address}/models/new?dataset={digits}")
-    page.locator("#fold-augmentation-line").click()
-    page.locator("#augmentation-rotation_deg").fill("20")
-    expect(page.locator("#fold-augmentation-summary")).to_have_text("Rotation 20 deg")
-    page.get_by_role("button", name="Show the network's input").click()
-    first = page.locator(".preview-pictures img").first
-    expect(first).to_be_visible(timeout=NETWORK_MS)
-    expect(page.locator(".preview-pictures img")).to_have_count(30)
-    expect(first).to_have_js_property("naturalWidth", 28)
-
-
-def test_an_error_is_marked_and_the_graph_shown_once_mended(server: Any, page: Any, check_page: Any) -> None:
-    page.goto(f"{server.address}/models/new")
+def _misspell_a_member(page: Any) -> Any:
+    """Take the last letter of ``self.nclasses`` away in the code of a network, and return the editor."""
     page.get_by_role("button", name="Customize the code").click()
     code = page.locator(".cm-content")
     expect(code).to_contain_text("class UserModel(Tower):")
@@ -99,18 +87,17 @@ def test_an_error_is_marked_and_the_graph_shown_once_mended(server: Any, page: A
         page.keyboard.press("ArrowLeft")
     page.keyboard.press("Backspace")
     expect(page.locator("#network_text")).to_have_value(re.compile(r"self\.nclasse,"))
+    return code
+
+
+def test_a_mistake_is_marked_and_the_graph_shown_once_mended(server: Any, page: Any, check_page: Any) -> None:
+    page.goto(f"{server.address}/models/new")
+    code = _misspell_a_member(page)
     expect(page.locator("#code-findings .finding.warning")).to_contain_text("Did you mean self.nclasses?")
     page.locator(".cm-lintRange-warning").hover()
     expect(page.locator(".cm-tooltip-lint")).to_be_visible()
-    page.get_by_role("button", name="Visualize", exact=True).click()
-    problem = page.locator("#network-problem")
-    expect(problem).to_contain_text("Line 21", timeout=NETWORK_MS)
-    expect(problem).to_contain_text("Did you mean self.nclasses?")
-    expect(page.locator(".editor[data-of=network_text]")).to_have_attribute("data-problem-line", "21")
-    expect(page.locator(".cm-lintRange-error")).to_have_count(1)
     check_page(page)
-    page.get_by_role("button", name="Go to line 21").click()
-    expect(code).to_be_focused()
+    code.focus()
     page.keyboard.press("Control+z")
     page.keyboard.press("Escape")
     page.keyboard.press("Tab")
@@ -127,6 +114,23 @@ def test_an_error_is_marked_and_the_graph_shown_once_mended(server: Any, page: A
     expect(page.locator('[data-scope="conv1"]')).to_have_attribute("aria-expanded", "true")
     assert int(graph.get_attribute("data-drawn")) > before
     check_page(page)
+
+
+@pytest.mark.nightly
+def test_an_error_of_the_framework_is_marked_at_its_line(server: Any, page: Any, check_page: Any) -> None:
+    page.goto(f"{server.address}/models/new")
+    code = _misspell_a_member(page)
+    page.get_by_role("button", name="Visualize", exact=True).click()
+    problem = page.locator("#network-problem")
+    expect(problem).to_contain_text("Line 21", timeout=NETWORK_MS)
+    expect(problem).to_contain_text("Did you mean self.nclasses?")
+    expect(page.locator(".editor[data-of=network_text]")).to_have_attribute("data-problem-line", "21")
+    expect(page.locator(".cm-lintRange-error")).to_have_count(1)
+    check_page(page)
+    page.get_by_role("button", name="Go to line 21").click()
+    expect(code).to_be_focused()
+    page.keyboard.press("Control+z")
+    expect(page.locator("#network_text")).to_have_value(re.compile(r"self\.nclasses,"))
 
 
 def test_completion_knows_the_contract(server: Any, page: Any) -> None:
@@ -239,3 +243,47 @@ def test_a_problem_leads_to_its_field_in_a_closed_section(server: Any, page: Any
     expect(page.locator("#augmentation-hue")).to_be_hidden()
     page.locator('#preflight a[href="#augmentation-hue"]').click()
     expect(page.locator("#augmentation-hue")).to_be_visible()
+
+
+def test_two_tabs_have_a_draft_each(page: Page, context: BrowserContext, server: Any) -> None:
+    other = context.new_page()
+    for tab in (page, other):
+        tab.goto(f"{server.address}/models/new")
+        tab.wait_for_url("**draft=*")
+    assert page.url != other.url
+
+    for tab, epochs in ((page, "31"), (other, "42")):
+        tab.get_by_label("Epochs", exact=True).fill(epochs)
+        expect(tab.locator("#draft-state")).to_contain_text("Draft saved")
+    for tab, epochs in ((page, "31"), (other, "42")):
+        tab.reload()
+        expect(tab.get_by_label("Epochs", exact=True)).to_have_value(epochs)
+
+    kept = other.url
+    other.close()
+    page.close()
+    again = context.new_page()
+    again.goto(f"{server.address}/models/new")
+    again.wait_for_url(kept)  # no tab holds it any more
+
+
+@pytest.mark.parametrize("locks", ["held", "none"])
+def test_a_draft_shown_under_a_new_name_outlives_reload(
+    locks: str, page: Page, context: BrowserContext, server: Any
+) -> None:
+    if locks == "none":  # as where pages do not come by HTTPS
+        context.add_init_script("Object.defineProperty(navigator, 'locks', {value: undefined})")
+    page.goto(f"{server.address}/models/new")
+    page.wait_for_url("**draft=*")
+    page.get_by_label("Epochs", exact=True).fill("53")
+    expect(page.locator("#draft-state")).to_contain_text("Draft saved")
+    other = context.new_page()  # while the first still holds the name of the draft
+    with other.expect_request("**/models/new/draft") as saved:
+        other.goto(f"{server.address}/models/new")
+    assert saved.value.response().status == 204
+    assert other.url != page.url
+    kept = other.url
+    for _ in range(2):
+        other.reload()
+        expect(other.get_by_label("Epochs", exact=True)).to_have_value("53")
+        assert other.url == kept or locks == "held"

@@ -110,6 +110,7 @@ def test_a_download_without_a_network_says_so(server: RunningStudio, page: Page,
     expect(page.locator("#download-resnet18")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_weights_that_come_with_ziggurat_take_one_click(server: RunningStudio, page: Page, check_page: Any) -> None:
     page.goto(f"{server.address}/pretrained")
     row = page.locator("#public-convnet-fashion")

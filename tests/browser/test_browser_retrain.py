@@ -90,6 +90,7 @@ def test_from_a_cell_to_what_changed_in_four_clicks(
     assert len(trainings) == 1
 
 
+@pytest.mark.nightly
 def test_what_is_still_to_be_done_is_shown(
     page: Page, server: Any, evaluated: str, check_page: Callable[[Page], None]
 ) -> None:
@@ -103,16 +104,3 @@ def test_what_is_still_to_be_done_is_shown(
 
     expect(page.locator("#comparison-waiting .steps li")).to_have_count(2)
     check_page(page)
-
-
-def test_some_samples_of_a_list_are_relabeled(page: Page, server: Any, evaluated: str) -> None:
-    page.goto(f"{server.address}/evaluations/{evaluated}/samples?label=1&predicted=0")
-    boxes = page.locator('.tile input[name="samples"]')
-    expect(boxes).to_have_count(WRONG)
-    boxes.nth(0).check()
-    boxes.nth(3).check()
-    page.locator("#relabel-name").fill("two of them")
-    page.locator("#relabel-chosen").click()
-    page.wait_for_url("**/datasets/2*")
-    expect(page.get_by_role("heading", level=1)).to_have_text("two of them")
-    expect(page.locator("#made-of li").first).to_contain_text("2 samples")

@@ -1,6 +1,6 @@
 """Shows in a real browser that each task leads from files to an exported model; see ``task_journeys``.
 
-The build server walks two of the journeys, ``make test-nightly`` four more; ``make test-matrix`` walks all of them.
+The build server walks one of the journeys, ``make test-nightly`` five more; ``make test-matrix`` walks all of them.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import httpx
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import finished
@@ -20,15 +18,6 @@ _DROP = """([place, content]) => {
   const drop = new DragEvent("drop", {dataTransfer: transfer, bubbles: true, cancelable: true});
   document.querySelector(place).dispatchEvent(drop);
 }"""
-
-
-@pytest.fixture(scope="module")
-def model(server: Any, digits: str) -> str:
-    """Return the id of a training on the dataset that is done."""
-    spec = {"kind": "train", "version": 1, "name": "on digits", "backend": "null", "network": "mlp", "epochs": 10}
-    made = httpx.post(f"{server.address}/api/v1/trainings", json={"spec": spec, "dataset": digits}, timeout=60)
-    assert made.status_code == 201, made.text
-    return finished(server, made.json()["jobs"][0]["id"])
 
 
 def test_a_picture_that_is_dropped_is_answered(
@@ -85,6 +74,7 @@ def test_a_split_is_measured_and_shown_without_a_reload(server: Any, page: Any, 
     expect(page.locator("#samples .tile img").first).to_have_js_property("complete", True)
     page.locator("#threshold-reset").click()
     expect(page.locator("#threshold-shown")).to_have_text("0.00")
+    expect(page.locator("#threshold-figures strong").last).to_have_text("0")
     expect(slider).to_be_focused()
     expect(page.locator("#show-cell")).to_have_attribute("aria-current", "true")
     check_page(page)

@@ -73,18 +73,15 @@ def test_a_new_name_is_seen_on_other_pages(page: Page, second: Page, server: Any
     assert server.client.job(tiny_model)["name"] == "tiny"
 
 
-def test_what_is_deleted_elsewhere_goes(page: Page, second: Page, server: Any, tiny_model: str) -> None:
-    spec = {"kind": "train", "version": 1, "name": "gone soon", "backend": "null", "network": "mlp", "data": "digits"}
-    (job,) = server.client.train({**spec, "epochs": 1})
-    server.client.wait(job["id"], timeout_s=120)
+def test_what_is_deleted_elsewhere_goes(page: Page, second: Page, server: Any, tiny_model: str, model: str) -> None:
     page.goto(f"{server.address}/")
     second.goto(f"{server.address}/")
     _is_live(page)
-    expect(page.locator(f"#row-{job['id']}")).to_be_visible()
-    second.locator(f"#menu-{job['id']}").click()
-    second.locator(f"#act-delete-{job['id']}").click()
+    expect(page.locator(f"#row-{model}")).to_be_visible()
+    second.locator(f"#menu-{model}").click()
+    second.locator(f"#act-delete-{model}").click()
     second.get_by_role("dialog").get_by_role("button", name="Delete it").click()
-    expect(page.locator(f"#row-{job['id']}")).to_have_count(0)
+    expect(page.locator(f"#row-{model}")).to_have_count(0)
     expect(page.locator(f"#row-{tiny_model}")).to_be_visible()
     _is_same(page)
 

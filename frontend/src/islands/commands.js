@@ -4,11 +4,12 @@ import { startNotifications } from "./commands/notifications.js";
 import { startPalette } from "./commands/palette.js";
 import { startShortcuts } from "./commands/shortcuts.js";
 
-// `pressed` are the events of keys that came earlier.
+// `pressed` are the events of keys that came earlier; those behind the palette's key are for its field.
 export function mount(pressed) {
-  startShortcuts(pressed);
+  const at = pressed.findIndex(isPaletteKey);
+  startShortcuts(at < 0 ? pressed : pressed.slice(0, at));
   const search = document.querySelector("[data-palette]");
-  if (search) startPalette(search, pressed.some(isPaletteKey));
+  if (search) startPalette(search, at < 0 ? null : pressed.slice(at + 1));
   const bell = document.querySelector("[data-notifications]");
   if (bell) startNotifications(bell);
   document.documentElement.dataset.commands = "true";

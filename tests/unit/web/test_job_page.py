@@ -744,7 +744,7 @@ _OTHER = "Same state and data, other arithmetic: threads 1 → 2."
 
 
 def _recorded(**fields: Any) -> ArithmeticRecorded:
-    return ArithmeticRecorded(time=20.0, values={"threads": 2}, **fields)
+    return ArithmeticRecorded(time=20.0, values={"threads": 2, "numpy": "2.1"}, **fields)
 
 
 def test_other_arithmetic_of_a_resume_is_said_everywhere(visit, begun, studio, store):
@@ -754,7 +754,10 @@ def test_other_arithmetic_of_a_resume_is_said_everywhere(visit, begun, studio, s
     recorded = _recorded(checkpoint="step-00000020", verdict="other", changed=changed, text=_OTHER)
     store.events.take(job.id, 1, 2, [again, recorded])
 
-    assert _OTHER in _text(visit.get(f"/models/{job.id}?tab=log"))
+    log = visit.get(f"/models/{job.id}?tab=log")
+    assert _OTHER in _text(log)
+    folded = html_of(log).all("#job-attempts details")[0]
+    assert ("open" in folded.attributes, [each.text for each in folded.all("dt")]) == (False, ["NumPy", "Threads"])
     answer = visit.get(f"/api/v1/jobs/{job.id}/attempts").json()
     assert [(each["arithmetic"] or {}).get("text") for each in answer] == ["", _OTHER]
     (resumed,) = [each for each in studio.jobs.timeline(job.id) if each.kind == "resumed"]

@@ -575,3 +575,17 @@ def test_datasets_of_one_name_are_told_apart(visit: Any, studio: Any, pets: str)
     new = NewJob(id=other.name, kind="dataset", name="pets", folder=str(other), spec={}, created=2.0)
     studio.datasets.take_in(new, {})
     assert {f"pets ({pets[:13]})", f"pets ({other.name[:13]})"} <= set(options())
+
+
+def test_a_training_on_several_nodes_is_asked_for(visit: Any, studio: Any, monkeypatch: Any) -> None:
+    nodes = [studio.jobs.nodes()[0], NodeResources(name="node-b", executor="ray")]
+    monkeypatch.setattr(studio.jobs, "nodes", lambda: nodes)
+    sent = {**SMALL, "standard_network": "torch/lenet", "nodes": "2", "gpus_per_node": "1"}
+    wrong = visit.post("/models/new/quick", data={**sent, "nodes": "0"})
+    assert html_of(wrong).has('a[href="#nodes"]')
+    refused = html_of(visit.post("/models/new", data={**sent, "nodes": "0"}))
+    assert refused.one("#nodes")["aria-invalid"] == "true"
+    assert refused.one("#gpus_per_node")["value"] == "1"
+    assert errors_of(visit.post("/models/new", data=sent)) == []
+    (job,) = _jobs(studio)
+    assert (_spec(job)["nodes"], _spec(job)["gpus_per_node"]) == (2, 1)

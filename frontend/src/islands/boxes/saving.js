@@ -71,11 +71,12 @@ export function saverOf({ api, key, version, plain, show, saved, outdated }) {
 
   async function flush() {
     clearTimeout(timer);
-    if (running) await running;
+    while (running) await running; // another one that waited may have begun to send
     if (!isDirty || isStopped) return;
-    running = send();
+    running = send().finally(() => {
+      running = null;
+    });
     await running;
-    running = null;
   }
 
   function changed() {

@@ -1,5 +1,5 @@
 // The command palette: Ctrl K or its button opens it; what it shows comes from the server, on the first use.
-import { isPaletteKey } from "../../keys.js";
+import { isForField, isPaletteKey } from "../../keys.js";
 import { dialogAt, sayNoAnswer } from "./fetched-dialog.js";
 
 const WAIT_MS = 80;
@@ -97,31 +97,73 @@ class Palette {
     else location.assign(option.href);
   }
 
-  // Runs that began or ended since it was open are in the list as they are now.
-  show() {
-    if (!this.isNew) {
-      this.field.value = "";
+  // Runs that began or ended since it was open are in the list as they are now. `keys` came before it did.
+  show(keys) {
+    if (!this.isNew || keys.text) {
+      this.field.value = keys.text;
       this.isStale = true;
+      this.isWanted = false;
       this.search();
     }
     this.isNew = false;
     this.dialog.showModal();
     this.field.focus();
+    if (keys.isEntered) this.field.form.requestSubmit();
   }
 }
 
-// With `isAwaited` it opens at once: its key was pressed before this came.
-export function startPalette(button, isAwaited) {
+// What is typed while the palette is on its way: no letter is lost, and none is a single key of the page. Escape or a
+// press of the pointer gives it up.
+class KeysAhead {
+  constructor(pressed) {
+    this.text = "";
+    this.isEntered = false;
+    this.isLeft = false;
+    this.heard = new AbortController();
+    const options = { capture: true, signal: this.heard.signal };
+    window.addEventListener("pointerdown", () => this.leave(), options);
+    window.addEventListener("keydown", (event) => {
+      if (!isForField(event)) return;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      this.take(event.key);
+    }, options);
+    pressed.filter(isForField).forEach(({ key }) => this.take(key));
+  }
+
+  take(key) {
+    if (key === "Escape") this.leave();
+    else if (key === "Enter") this.isEntered = true;
+    else if (key === "Backspace") this.text = this.text.slice(0, -1);
+    else if (!this.isEntered) this.text += key;
+  }
+
+  leave() {
+    this.isLeft = true;
+    this.end();
+  }
+
+  end() {
+    this.heard.abort();
+  }
+}
+
+// With `pressed` it opens at once: its key was pressed before this came, and then these.
+export function startPalette(button, pressed) {
   const palette = dialogAt("parts/palette?dialog=true", (dialog) => new Palette(dialog));
   if (/Mac|iPhone|iPad/.test(navigator.platform)) {
     const key = button.querySelector("kbd");
     if (key) key.textContent = "⌘ K";
   }
-  const open = async () => {
-    if (document.querySelector("dialog[open]")) return;
+  let isComing = false;
+  const open = async (early = []) => {
+    if (isComing || document.querySelector("dialog[open]")) return;
+    isComing = true;
+    const keys = new KeysAhead(early);
     const found = await palette();
-    if (!found || document.querySelector("dialog[open]")) return; // pressed twice while it came
-    found.show();
+    keys.end();
+    isComing = false;
+    if (found && !keys.isLeft && !document.querySelector("dialog[open]")) found.show(keys);
   };
   button.setAttribute("aria-label", button.textContent.trim()); // with the key that one sees
   document.addEventListener("keydown", (event) => {
@@ -134,5 +176,5 @@ export function startPalette(button, isAwaited) {
     event.preventDefault();
     open();
   });
-  if (isAwaited) open();
+  if (pressed) open(pressed);
 }

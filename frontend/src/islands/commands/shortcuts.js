@@ -1,7 +1,7 @@
 // Single keys: `?` lists them, `/` searches on the page, J and K go through rows, X selects, C compares.
 //
 // They never act in a field or with a dialog open, and not at all where the person switched them off (WCAG 2.1.4).
-import { areLettersOff } from "../../keys.js";
+import { areLettersOff, isForField } from "../../keys.js";
 import { dialogAt } from "./fetched-dialog.js";
 
 const TYPED = "textarea, select, [contenteditable], [role=combobox], input:not([type=checkbox], [type=radio], [type=range], [type=button], [type=submit])";
@@ -91,8 +91,24 @@ function pressed(event) {
   if (act?.()) event.preventDefault();
 }
 
+// Keys that were pressed before this came act now. Where one of them leads into a field, the others are typed there.
+function catchUp(early) {
+  let field = null;
+  for (const event of early) {
+    if (!field) {
+      const before = document.activeElement;
+      pressed(event);
+      const now = document.activeElement;
+      if (now !== before && now.matches("[data-search]")) field = now;
+    } else if (event.key?.length === 1 && isForField(event) && !event.target.closest?.(TYPED)) {
+      field.setRangeText(event.key, field.selectionStart, field.selectionEnd, "end");
+    }
+  }
+  field?.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
 export function startShortcuts(early) {
-  early.forEach(pressed);
+  catchUp(early);
   document.addEventListener("keydown", pressed);
   document.addEventListener("ziggurat:shortcuts", showHelp);
 }
