@@ -6,6 +6,7 @@ import io
 import re
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cv2
@@ -22,7 +23,7 @@ from ziggurat.errors import DataError
 from ziggurat.specs import DatasetSpec, save_spec
 from ziggurat.web.caches import BackgroundResults
 from ziggurat.web.pages.dataset.filters import filter_of
-from ziggurat.web.pages.dataset.view import next_name
+from ziggurat.web.pages.dataset.view import dataset_charts, next_name
 from ziggurat.workspace.new_jobs import JobRequest
 from ziggurat.workspace.studio import Studio
 
@@ -448,3 +449,20 @@ def test_sizes_are_closed_lines_with_their_range(visit: Any, pets: str) -> None:
     assert page.one("#images-charts").text == "Image sizes all 30 × 20 px"  # all are one size: no chart
     line = page.one("#size-charts-summary").text
     assert re.fullmatch(r"(all )?[\d.]+ (bytes|kB).*", line), line
+
+
+def test_charts_of_many_columns_are_a_closed_line() -> None:
+    def statistics(columns: int, *classes: str) -> Any:
+        bars = [SimpleNamespace(name="x", count=2), SimpleNamespace(name="y", count=3)]
+        each = {"type": "class", "bars": bars, "others": 0, "different": 2, "missing": 0, "numbers": None}
+        names = [*"abcdefgh"[: columns - 1], "t"]
+        found = [SimpleNamespace(name=name, is_target=name == "t", **each) for name in names]
+        nothing = {"labels": (), "pictures": None, "objects": None, "texts": None, "source_bytes": None}
+        return SimpleNamespace(columns=found, classes=classes, **nothing)
+
+    charts, folds = dataset_charts(statistics(4))
+    assert (len(charts), folds) == (4, [])
+    charts, (fold,) = dataset_charts(statistics(6))
+    assert ([chart.title for chart in charts], fold.summary) == (["Column t (target)"], "a, b, c, d, e")
+    charts, (fold,) = dataset_charts(statistics(6, "x", "y"))
+    assert (charts, fold.summary) == ([], "a, b, c, d, e, t (target)")

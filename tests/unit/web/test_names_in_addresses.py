@@ -35,7 +35,7 @@ def test_name_of_several_jobs_leads_to_a_list(visit: Any, train: Callable[..., A
     answer = visit.get("/models/tiny")
     assert answer.status_code == 300
     tree = html_of(answer)
-    assert tree.one("h1").text == "2 jobs are called `tiny`"
+    assert tree.one("h1").text == "2 jobs are called tiny"
     assert {each["href"] for each in tree.all("#namesakes a")} == {f"/models/{job.id}" for job in jobs}
 
 

@@ -255,6 +255,8 @@ def _size_bytes(folder: Path) -> int:
 _MOST_ROWS: Final = 1000
 _MANY_CLASSES: Final = 15
 _MOST_COLUMNS: Final = 60
+_FEW_COLUMNS: Final = 4
+"""Columns whose charts are open."""
 
 
 _FOLDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
@@ -337,6 +339,12 @@ def dataset_charts(statistics: Any) -> tuple[list[DatasetChart], list[ChartFold]
         if inside or name in summaries:
             fold = ChartFold(id=f"{name}-charts", title=title, summary=summaries.get(name, ""), charts=inside)
             folds.append(fold)
+    columns = [chart for chart in charts if chart.title.startswith("Column ")]
+    if not statistics.classes:  # else the bars of the classes say the same
+        columns = [chart for chart in columns if not chart.title.endswith(" (target)")]
+    if len(columns) > _FEW_COLUMNS:
+        names = ", ".join(chart.title.removeprefix("Column ") for chart in columns)
+        folds.append(ChartFold(id="column-charts", title="Columns", summary=names, charts=columns))
     folded = {chart.title for fold in folds for chart in fold.charts}
     return [chart for chart in charts if chart.title not in folded], folds
 
