@@ -272,6 +272,8 @@ def test_the_slider_shows_an_earlier_epoch_and_stays(server: Any, page: Any, run
 @pytest.fixture
 def ruined(server: Any, running: str) -> str:
     """Return the id of a running training that diverged after a rate was set by hand, and one point more."""
+    # A loss that never fell cannot rise: the rate is set once it is well below its first value.
+    wait_until(lambda: server.client.job(running)["scalars"]["validation_cost"]["minimum"] < 1, PROCESS_S)
     server.client.set_hyperparameter(running, "learning_rate", 300, force=True)
     wait_until(lambda: server.client.job(running)["divergence"] is not None, PROCESS_S)
     return running
