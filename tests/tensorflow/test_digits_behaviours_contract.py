@@ -61,8 +61,7 @@ def test_67_a_file_without_user_model_fails_and_says_so(tmp_path: Path) -> None:
     job = train(tmp_path / "job", LINEAR.replace("UserModel", "MyModel"))
     assert (job.exit_code, job.outcome) == (5, "failed")
     sentence = (
-        "A network file defines a class named exactly `UserModel` (received: network.py without it, but with MyModel). "
-        "Name the class `UserModel` and let it inherit `Tower`."
+        "network.py defines no class `UserModel`, but `MyModel`. Name the class `UserModel` and let it inherit `Tower`."
     )
     assert job.error["error"] == "network_code"
     assert job.error["message"] == sentence

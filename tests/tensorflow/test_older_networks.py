@@ -241,8 +241,7 @@ def test_a_wrong_line_is_named_in_python_2_too() -> None:
 def test_a_build_model_is_mapped_to_user_model() -> None:
     refused = refusal_of("def build_model(params):\n    return {'model': params['x'], 'loss': lambda y: y}\n")
     assert refused.startswith(
-        "A network file defines a class named exactly `UserModel` "
-        "(received: net.py with a function `build_model` instead). The file is for DIGITS before its release"
+        "net.py defines no class `UserModel`, but a function `build_model`. The file is for DIGITS before its release"
     )
     for part in ("`@model_property def inference(self):`", "`self.y` for `y`", "`params['x']` is `self.x`"):
         assert part in refused

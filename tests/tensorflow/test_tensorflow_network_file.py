@@ -90,13 +90,12 @@ def test_the_self_test_finds_no_lost_name_on_this_version() -> None:
 def test_a_file_without_a_user_model() -> None:
     """Behavior 67 of DIGITS."""
     assert str(error_of("x = 1")) == (
-        "A network file defines a class named exactly `UserModel` (received: my_network.py without it). "
-        "Name the class `UserModel` and let it inherit `Tower`."
+        "my_network.py defines no class `UserModel`. Name the class `UserModel` and let it inherit `Tower`."
     )
 
 
 def test_a_class_of_another_name_is_pointed_at() -> None:
-    assert "but with Usermodel" in str(error_of(SMALL.replace("UserModel", "Usermodel")))
+    assert "but `Usermodel`" in str(error_of(SMALL.replace("UserModel", "Usermodel")))
 
 
 def test_a_user_model_that_is_no_tower() -> None:

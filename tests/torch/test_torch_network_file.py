@@ -108,7 +108,7 @@ def test_an_embedding_gives_no_class_scores() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "advice"),
     [
-        ("x = 1\n", "defines a class named exactly `UserModel`", "let it inherit `Tower` or `nn.Module`"),
+        ("x = 1\n", "defines no class `UserModel`.", "let it inherit `Tower` or `nn.Module`"),
         ("class UserModel:\n    pass\n", "inherits object, not `Tower` or `nn.Module`", "class UserModel(Tower)"),
         (
             "class UserModel(Tower):\n    pass\n",
@@ -238,3 +238,39 @@ def test_view_after_a_convolution_is_exported(channels: int) -> None:
     program = torch.export.export(module, (module.samples(2),), dynamic_shapes={"input": {0: batch}})
     x = torch.rand(5, 8, 8, channels)
     torch.testing.assert_close(program.module()(x)["output"], found.predict(found.samples(x))[0])
+
+
+RENAMED = """
+class Block(nn.Module):
+    def __init__(self, wide):
+        super().__init__()
+        self.fc = nn.Linear(wide, wide)
+
+    def forward(self, x):
+        return F.relu(self.fc(x))
+
+
+class Net(nn.Module):
+    def __init__(self, in_channels, wide, num_classes=10, *, dropout=0.5):
+        super().__init__()
+        self.block = Block(wide)
+        self.fc = nn.Linear(in_channels * wide, num_classes)
+
+    def forward(self, x):
+        return self.fc(self.block(x).flatten(1))
+
+
+class NetLoss(nn.Module):
+    def forward(self, output, y):
+        return F.cross_entropy(output, y)
+"""
+
+
+def test_a_network_of_another_name_is_told_its_user_model() -> None:
+    with pytest.raises(NetworkCodeError) as refused:
+        load_network(RENAMED, "net.py")
+    assert str(refused.value) == (
+        "net.py defines no class `UserModel`, but `Block`, `Net`, `NetLoss`. Write behind it `class UserModel(Net):` "
+        "with `def __init__(self, nclasses, input_shape):`, and in that "
+        "`super().__init__(in_channels=input_shape[0], wide=…, num_classes=nclasses)`."
+    )

@@ -113,7 +113,9 @@ def message_of(error: BaseException) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
-def need_user_model(names: Mapping[str, Any], path: str, bases: Mapping[str, type], advice: str = "") -> type[Any]:
+def need_user_model(
+    names: Mapping[str, Any], path: str, bases: Mapping[str, type], advice: str = "", renamed: str = ""
+) -> type[Any]:
     """Return the class ``UserModel`` of an executed network file.
 
     Args:
@@ -121,6 +123,7 @@ def need_user_model(names: Mapping[str, Any], path: str, bases: Mapping[str, typ
         path: its name, for errors.
         bases: what the class may inherit, by the name that a file writes; the usual one first.
         advice: for a file with a function ``build_model``, as before DIGITS's release of such networks; empty for none.
+        renamed: sentence for a file whose network has another name; empty for the usual one.
 
     Raises:
         NetworkCodeError: where there is no such class.
@@ -131,14 +134,13 @@ def need_user_model(names: Mapping[str, Any], path: str, bases: Mapping[str, typ
         of_file = [name for name, value in names.items() if isinstance(value, type) and issubclass(value, kinds)]
         classes = [name for name in of_file if names[name] not in kinds]
         if advice and callable(names.get("build_model")):
-            received, hint = f"{path} with a function `build_model` instead", advice
+            others, hint = "a function `build_model`", advice
         else:
-            others = nearest_names("UserModel", classes) or classes
-            received = f"{path} without it" + (f", but with {', '.join(others)}" if others else "")
-            hint = f"Name the class `UserModel` and let it inherit {wanted}."
+            near = nearest_names("UserModel", classes)
+            others = ", ".join(f"`{name}`" for name in near or classes)
+            hint = (not near and renamed) or f"Name the class `UserModel` and let it inherit {wanted}."
         raise NetworkCodeError(
-            "A network file defines a class named exactly `UserModel`.",
-            received=received,
+            f"{path} defines no class `UserModel`{f', but {others}' if others else ''}.",
             advice=hint,
             details={"file": path},
         )

@@ -452,3 +452,28 @@ def test_the_process_is_as_before(run, tmp_path: Path) -> None:
 def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"nothing\.py does not exist"):
         run_script(str(tmp_path / "nothing.py"))
+
+
+# ---- devices
+
+ON_A_GPU = """
+import tensorflow as tf
+with tf.device('/gpu:0'):
+    doubled = 2 * tf.constant([1.0, 2.0])
+with tf.Session(config=tf.ConfigProto(intra_op_parallelism_threads=1)) as session:
+    print(session.run(doubled), session._config.intra_op_parallelism_threads)
+"""
+
+
+def test_a_gpu_of_a_script_is_the_cpu_where_there_is_none(run, monkeypatch) -> None:
+    monkeypatch.setattr("ziggurat.compat.tf1.run_script.has_gpu", lambda: False)
+    ran = run(ON_A_GPU)
+    assert (ran.code, ran.out) == (0, "[2. 4.] 1\n"), ran.err
+    assert ran.adapted['tf.device("/gpu:0")'] == ("script.py:5", "the CPU, as no GPU is here")
+
+
+def test_with_a_gpu_placement_is_that_of_the_script(run, monkeypatch) -> None:
+    monkeypatch.setattr("ziggurat.compat.tf1.run_script.has_gpu", lambda: True)
+    ran = run(ON_A_GPU.replace("/gpu:0", "/gpu:99"))
+    assert ran.code == 1
+    assert "Cannot assign a device" in ran.err

@@ -81,6 +81,22 @@ assert shape.static == [None, 16, 3] and shape.get_dynamic(2) == 3 and shape.ndi
 assert shape[1].static == 16 and StaticDynamicAxis(None, 4).apply(lambda size: size + 1).dynamic == 5
 """
 
+IN_PLACE = """
+from tensorpack import *
+import tensorflow as tf
+with TowerContext('', is_training=True):
+    bias = weights = tf.get_variable('b', [2], initializer=tf.constant_initializer(3.0))
+    bias += tf.constant([1.0, 2.0])
+    weights *= 2.0
+    weights -= 1.0
+    weights /= 5.0
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    assert session.run(bias).tolist() == [4.0, 5.0]
+    assert session.run(weights).tolist() == [1.0, 1.0]
+    assert session.run(tf.global_variables()[0]).tolist() == [3.0, 3.0]
+"""
+
 SIZES = """
 import numpy as np
 import tensorflow as tf
@@ -134,7 +150,7 @@ def run(tmp_path, capfd, monkeypatch):
     return call
 
 
-@pytest.mark.parametrize("text", [LAYERS, COPIES, SHAPES], ids=["layers", "copies", "shapes"])
+@pytest.mark.parametrize("text", [LAYERS, COPIES, SHAPES, IN_PLACE], ids=["layers", "copies", "shapes", "in_place"])
 def test_names_and_orders_of_tensorpack_0_8_work(run, text, caplog):
     code, said = run(run_tensorpack, text)
     assert code == 0, said

@@ -178,6 +178,12 @@ def test_a_program_of_0_8_trains_by_its_trainer_with_config(run, tmp_path, train
     assert again.code == 0, again.err[-3000:]
 
 
+def test_no_gpu_of_get_nr_gpu_is_one_tower_on_the_cpu(run, monkeypatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    ran = run(OLDER.replace("TRAINER", "SyncMultiGPUTrainer").replace("max(get_nr_gpu(), 1)", "0"))
+    assert ran.code == 0, ran.err[-3000:]
+
+
 TWO_COSTS = """\
     import numpy as np
     import tensorflow as tf

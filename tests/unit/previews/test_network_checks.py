@@ -85,7 +85,7 @@ def test_networks_that_are_trained_have_no_finding(text: str):
         ("self.nclasses", "self.nclases", (4, 64, "warning", "Did you mean `self.nclasses`?")),
         ("digits.class", "digit.class", (8, 16, "error", "`digit` is not defined. Did you mean `digits`")),
         ("def loss", "def los", (7, 5, "error", "received: `los`). Name it `loss`.")),
-        ("UserModel", "UserMode", (1, 1, "error", "received: `UserMode`).")),
+        ("UserModel", "UserMode", (1, 1, "error", "no class `UserModel`, but `UserMode`.")),
         ("(Tower)", "", (1, 1, "error", "`UserModel` must inherit `Tower`.")),
         ("    @model_property\n    def loss", "    def loss", (6, 5, "error", "must be a `@model_property`")),
         ("self.y)", "self.y", (8, 42, "error", "Syntax error: '(' was never closed.")),

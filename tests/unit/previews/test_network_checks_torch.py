@@ -89,7 +89,7 @@ def test_networks_that_are_trained_have_no_finding(text: str):
             (10, 5, "error", "must take `output`, `y` (received: `y`)."),
         ),
         ("(nn.Module)", "", (1, 1, "error", "Write `class UserModel(nn.Module):`.")),
-        ("UserModel", "MyModel", (1, 1, "error", "received: `MyModel`). Write `class UserModel(nn.Module):`.")),
+        ("UserModel", "MyModel", (1, 1, "error", "but `MyModel`. Write `class UserModel(nn.Module):`.")),
         ("nclasses, input_shape, target_mean, size=8", "nclasses", (2, 5, "error", "received: `nclasses`).")),
         ("nclasses, input_shape", "input_shape, nclasses", (2, 5, "error", "received: another order")),
         ("size=8", "size", (2, 5, "error", "received: `size`). Give it a default.")),
@@ -147,3 +147,34 @@ def test_imports_of_names_that_do_not_exist():
 )
 def test_code_that_cannot_be_judged_passes(text: str):
     assert found(text) == []
+
+
+RENAMED = """\
+class Unit(nn.Module):
+    def forward(self, x, skip):
+        return x + skip
+
+class Base(nn.Module):
+    def __init__(self, n_classes=2, img_size=32, width=8):
+        super().__init__()
+        self.unit = Unit()
+
+class Mine(Base):
+    def forward(self, x):
+        return self.unit(x, x)
+"""
+
+
+def test_the_network_is_the_module_that_is_no_part():
+    for text in (
+        RENAMED,
+        RENAMED.replace("Mine", "AGiant") + "\nclass Up(nn.Module):\n    def forward(self, a, b): ...\n",
+    ):
+        ((line, column, level, sentence),) = found(text)
+        name = "Mine" if "Mine" in text else "AGiant"
+        assert (line, column, level) == (10, 1, "error")
+        assert sentence == (
+            f"The file defines no class `UserModel`, but `{name}`. Write behind it `class UserModel({name}):` with "
+            "`def __init__(self, nclasses, input_shape):`, and in that "
+            "`super().__init__(n_classes=nclasses, img_size=input_shape[-1])`."
+        )

@@ -84,7 +84,7 @@ def test_hooks_for_labels_become_expressions():
         ("model = nn.Sequential()", 0, "such as `return model`"),
         ("\npaths.dofile('utils.lua')", 2, "The file reads another file"),
         ("return function(p)\n return p.dataset .. 'x' end", 2, "`dataset` has no value here"),
-        ("local s = require('socket')", 1, "Module 'socket' is not known to an import"),
+        ("local s = require('socket')", 1, "`require 'socket'` asks for a module that an import does not have"),
         ("return nn.Linear(3)", 1, "nn.Linear has the number `outputSize` as argument 2"),
         ("\nreturn nn.Linear(65, 3)", 2, "nn.Linear takes rows of 65 numbers"),
         ("return nn.SpatialConvolution(3, 4, 3, 3)", 1, "takes images of 3 channels"),
@@ -95,7 +95,7 @@ def test_hooks_for_labels_become_expressions():
         ("return {model = nn.View(64), loss = nn.Tanh()}", 1, "`nn.Tanh` is not a criterion"),
         ("return {model = nn.View(64), labelHook = function(x, y) return x:nope() end}", 1, "`nope`"),
         ("os.execute('true')", 1, "`os` has no value here"),
-        ("torch.load('/etc/passwd')", 1, "Torch.load reads a file"),
+        ("torch.load('/etc/passwd')", 1, "The file calls torch.load"),
         ("local n = nn.Sequential()\nn:get(true)", 2, "Attempt to compare"),
         ("error({})", 0, "raises an error without a text"),
         ("\x1bLua", 0, "compiled"),
@@ -193,3 +193,48 @@ def test_mutated_texts_give_an_error_or_a_result():
 @pytest.mark.timeout(3600)
 def test_ten_thousand_mutated_texts():
     assert sum(run(1000, 10_000).values()) == 10_000
+
+
+AUXILIARY = """
+local function head(count) return nn.Sequential():add(nn.View(count)):add(nn.Linear(count, 10)):add(nn.LogSoftMax()) end
+local input = nn.Identity()()
+local maps = nn.SpatialConvolution(1, 2, 3, 3, 1, 1, 1, 1)(input)
+local pooled = nn.SpatialMaxPooling(2, 2, 2, 2)(maps)
+local criterion = nn.ClassNLLCriterion()
+return {
+  model = nn.gModule({ input }, { head(32)(pooled), head(128)(maps) }),
+  loss = nn.ParallelCriterion(true):add(criterion):add(nn.CrossEntropyCriterion(), 0.3),
+}
+"""
+
+
+def test_outputs_with_a_criterion_each_learn_one_label():
+    found = graph(AUXILIARY)
+    assert [(loss.layer.kind, loss.weight) for loss in found.losses] == [
+        ("SoftmaxWithLoss", 1.0), ("SoftmaxWithLoss", 0.3),
+    ]  # fmt: skip
+    assert [loss.inputs[0] for loss in found.losses] == found.outputs
+    assert "LogSoftMax" not in [node.layer.kind for node in found.nodes]
+    assert (len(found.heads), found.class_count) == (2, 10)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("(true)", "()", "gets a label for each output, and a dataset has one"),
+        ("(criterion)", "(criterion):add(criterion)", "has 3 criterion(s) for 2 output(s)"),
+        ("(criterion)", "(nn.MSECriterion())", "`nn.MSECriterion` in `nn.ParallelCriterion` does not fit output 1"),
+    ],
+)
+def test_criterions_that_do_not_fit_are_named(old, new, message):
+    refused = error(AUXILIARY.replace(old, new, 1))
+    assert message in str(refused)
+    assert "ine 11" in str(refused)
+
+
+def test_files_beside_a_network_are_named():
+    for name in ("ccn2", "lib/my-layers"):
+        assert str(error(f"require 'nn'\nrequire '{name}'\n")).startswith(
+            f"Line 2: `require '{name}'` asks for a module that an import does not have."
+        )
+    assert str(error("local w = torch.load('w.t7')")).startswith("Line 1: The file calls torch.load: ")

@@ -90,12 +90,20 @@ def _choose_graph_mode(graph_mode: Any) -> None:
     try:
         graph_mode.disable_v2_behavior()
         graph_mode.enable_resource_variables()
+        _compute_in_place_operators()
     except ValueError as error:
         raise StateError(
             "TensorFlow has run eagerly in this process already, so the backend cannot start: "
             f"{str(error).rstrip('.')}.",
             advice="Start it in a process of its own, as a worker does.",
         ) from error
+
+
+def _compute_in_place_operators() -> None:
+    """Let ``variable += value`` compute a new tensor, as variables of TensorFlow 1 did, where others raise an error."""
+    variable = importlib.import_module("tensorflow.python.ops.resource_variable_ops").BaseResourceVariable
+    for name in ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__"):
+        delattr(variable, name)  # Python computes `a = a + b` then
 
 
 def _lacks_driver(tensorflow: Any) -> bool:

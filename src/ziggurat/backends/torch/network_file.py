@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import logging
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from ziggurat.backends.torch import digits
 from ziggurat.backends.torch.tower import Tower, model_property
 from ziggurat.engine import network_files as engine_files
 from ziggurat.engine.network_files import keep_source, message_of, need_user_model
+from ziggurat.engine.renamed_networks import main_module, user_model_of
 from ziggurat.errors import NetworkCodeError
 
 __all__ = ["load_network", "users_errors"]
@@ -61,7 +63,8 @@ def load_network(text: str, path: str) -> type[nn.Module]:
     names = _namespace(path)
     with users_errors(path):
         exec(compile(text, path, "exec"), names)
-    found = need_user_model(names, path, {"Tower": Tower, "nn.Module": nn.Module})
+    renamed = "" if "UserModel" in names else _renamed(text, names)
+    found = need_user_model(names, path, {"Tower": Tower, "nn.Module": nn.Module}, renamed=renamed)
     for name in ("inference", "loss") if issubclass(found, Tower) else ():
         if not hasattr(found, name):
             raise NetworkCodeError(
@@ -82,6 +85,16 @@ def users_errors(path: str) -> AbstractContextManager[None]:
         path: the network file's name.
     """
     return engine_files.users_errors(path, _KNOWN, _message, (torch.OutOfMemoryError,))
+
+
+def _renamed(text: str, names: Mapping[str, Any]) -> str:
+    """Return how a ``UserModel`` is made of the network of a file that has another name for it; empty for none."""
+    modules = [
+        name for name, each in names.items() if isinstance(each, type) and issubclass(each, nn.Module) and each != Tower
+    ]
+    tree = ast.parse(text)
+    network = main_module(tree, modules)
+    return user_model_of(tree, network) if network else ""
 
 
 def _namespace(path: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ziggurat.errors import ConfigurationError
 from ziggurat.tf import config as configs
 from ziggurat.tf import data_parallel, trainers
 from ziggurat.tf.inputs.base import FeedInput, InputSource
@@ -105,14 +104,8 @@ class QueueInputTrainer(WithConfig, trainers.SimpleTrainer):
     """A ``SimpleTrainer`` that is fed by a queue."""
 
 
-def devices_of(config: Any) -> Sequence[int]:
-    """Return the numbers of the devices that a configuration of Tensorpack before 0.8.5 names.
-
-    Raises:
-        ConfigurationError: where it names none.
-    """
+def devices_of(config: Any) -> Sequence[int] | None:
+    """Return the numbers of the devices that a configuration of Tensorpack before 0.8.5 names, or None."""
     if config.tower is not None:
         return [config.tower] if isinstance(config.tower, int) else list(config.tower)
-    if not config.nr_tower:
-        raise ConfigurationError("A trainer of several towers has one tower at least.", received="`nr_tower=0`")
-    return list(range(config.nr_tower))
+    return list(range(config.nr_tower)) if config.nr_tower else None

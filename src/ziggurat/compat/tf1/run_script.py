@@ -27,6 +27,7 @@ from ziggurat.compat.tf1.numpy_names import NUMPY_NAMES
 from ziggurat.compat.tf1.report import Report
 from ziggurat.compat.tf1.whole_sizes import whole_dimensions
 from ziggurat.errors import UsageError, ZigguratError
+from ziggurat.tf.models.arguments import has_gpu
 
 __all__ = ["main", "run_script"]
 
@@ -59,7 +60,14 @@ def run_script(
     with ExitStack() as stack:
         files = ScriptFiles(report)
         stack.enter_context(surroundings(files) if surroundings else _older_tensorflow())
-        for part in (_older_python(), _older_numpy(report), _tensors_to_gpu(), whole_dimensions(), _log(report)):
+        for part in (
+            _older_python(),
+            _older_numpy(report),
+            _tensors_to_gpu(),
+            _devices_that_exist(report),
+            whole_dimensions(),
+            _log(report),
+        ):
             stack.enter_context(part)
         module = ModuleType("__main__")
         module.__file__ = path
@@ -248,6 +256,31 @@ def _tensors_to_gpu() -> Iterator[None]:
         return self
 
     with _replaced(eager, "gpu", gpu):
+        yield
+
+
+@contextmanager
+def _devices_that_exist(report: Report) -> Iterator[None]:
+    """Let ``tf.device("/gpu:0")`` in a graph mean the processor on a machine without a GPU."""
+    base: Any = importlib.import_module("tensorflow.python.client.session").BaseSession
+    make = base.__init__
+
+    @functools.wraps(make)
+    def made(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:
+        named = {each.device for each in (graph or tf.get_default_graph()).get_operations()}
+        if any("gpu" in each.lower() for each in named):
+            report.adapt('tf.device("/gpu:0")', "the CPU, as no GPU is here")
+        if config is None or isinstance(config, tf.ConfigProto):
+            placed = tf.ConfigProto()
+            placed.MergeFrom(config or placed)
+            placed.allow_soft_placement = True
+            config = placed
+        make(self, target, graph, config)
+
+    if has_gpu():
+        yield
+        return
+    with _replaced(base, "__init__", made):
         yield
 
 

@@ -59,6 +59,9 @@ def add_loss(record: Mapping[str, Any], graph: Graph) -> None:
     """Add the criterion; scores are taken before a softmax at the end."""
     criterion = record.get("loss")
     kind = str(criterion["kind"]) if criterion else ""
+    if criterion and kind == "ParallelCriterion":
+        _add_losses(criterion, graph)
+        return
     ends = _end(graph)
     if not kind and ends in ("LogSoftMax", "Softmax"):
         kind = "ClassNLLCriterion"
@@ -102,6 +105,42 @@ def add_loss(record: Mapping[str, Any], graph: Graph) -> None:
     options = [("margin", float(margin) if isinstance(margin, int | float) else usual)] if kind in _PAIRS else []
     layer = Layer("loss", parts[0], (), (), message(line, options), (), (), line, Message(line), Message(line))
     graph.losses.append(Loss(layer, parts[1], 1.0))
+
+
+def _add_losses(criterion: Mapping[str, Any], graph: Graph) -> None:
+    """Add a criterion for each output, all of one label: those of a network with auxiliary classifiers."""
+    line, parts = criterion["line"], criterion["modules"]
+    is_one_label, *weights = criterion["args"] or [False]
+    if is_one_label is not True or graph.label != "y":
+        raise TorchError(
+            "`nn.ParallelCriterion` gets a label for each output, and a dataset has one.",
+            line=line,
+            advice="Write `nn.ParallelCriterion(true)` where all outputs learn the same label.",
+        )
+    if len(parts) != len(graph.outputs):
+        raise TorchError(
+            f"`nn.ParallelCriterion` has {len(parts)} criterion(s) for {len(graph.outputs)} output(s).",
+            line=line,
+        )
+    for place, (part, weight) in enumerate(zip(parts, weights, strict=True)):
+        kind = str(part["kind"])
+        node = next((each for each in graph.nodes if graph.outputs[place] in each.outputs), None)
+        if kind not in _SCORES or ("CrossEntropy" not in kind and (node is None or node.layer.kind != "LogSoftMax")):
+            raise TorchError(
+                f"`nn.{kind[:60]}` in `nn.ParallelCriterion` does not fit output {place + 1}.",
+                line=line,
+                advice="Known: nn.ClassNLLCriterion behind nn.LogSoftMax, and nn.CrossEntropyCriterion.",
+            )
+        if node is not None and node.layer.kind == "LogSoftMax":
+            graph.nodes.remove(node)
+            graph.outputs[place] = node.inputs[0]
+        layer = Layer(
+            f"loss{place + 1}", "SoftmaxWithLoss", (), (), message(line, []), (), (), line, Message(line), Message(line)
+        )
+        graph.losses.append(Loss(layer, (graph.outputs[place], LABEL), float(weight)))
+    graph.notes.append(
+        "A network gives scores: `LogSoftMax` at the ends was left out; the first output is the prediction."
+    )
 
 
 def _end(graph: Graph) -> str:

@@ -23,6 +23,7 @@ _MOST_ANSWER_BYTES: Final = 32 << 20
 _COMMAND: Final = (sys.executable, "-m", "ziggurat.compat.torch7.lua_process")
 _PLACE: Final = re.compile(r"network\.lua:(\d+): ?")
 _CALL: Final = re.compile(r"attempt to call (field|method|global|local|upvalue) '([^']{1,80})'")
+_REQUIRED: Final = re.compile(r"require '(.{0,80}?)' is not known to an import")
 _NIL: Final = re.compile(r"attempt to (?:index|concatenate|perform arithmetic on) (\w+) '([^']{1,80})' \(a nil value\)")
 
 
@@ -91,6 +92,12 @@ def _error(message: str, line: int) -> TorchError:
             line=line,
             advice="A network file has the names of Torch, and neither options nor other files; `params` has "
             "`nclasses`, `ngpus` and `inputShape` (with --input).",
+        )
+    if required := _REQUIRED.search(text):
+        return TorchError(
+            f"`require '{required[1]}'` asks for a module that an import does not have.",
+            line=line,
+            advice="It has nn, cudnn, inn, nngraph and dpnn. A file beside the network is not read: put its text in.",
         )
     if "not enough memory" in text:
         return TorchError("The network file used more memory than an import gives it.", line=line)

@@ -177,8 +177,13 @@ local function module_of(value)
   return value
 end
 
-function Module:add(module)
+function Module:add(module, weight)
   insert(self.modules, module_of(module))
+  if self.kind == "ParallelCriterion" then -- its arguments: whether all learn one target, and the weight of each
+    if self.count == 0 then self.args, self.count = { false }, 1 end
+    self.count = self.count + 1
+    self.args[self.count] = weight or 1
+  end
   return self
 end
 function Module:insert(module, place)
@@ -328,6 +333,7 @@ local KNOWN = {
   "SpatialSoftMax", "SoftSign", "LogSigmoid", "Log", "LogSoftMax", "SpatialLogSoftMax", "OneHot", "LookupTable", "Identity", "Contiguous", "Copy", "gModule",
   "DataParallelTable", "ClassNLLCriterion", "CrossEntropyCriterion", "SpatialClassNLLCriterion", "SpatialCrossEntropyCriterion",
   "MSECriterion", "BCECriterion", "AbsCriterion", "SmoothL1Criterion", "CosineEmbeddingCriterion", "MarginRankingCriterion",
+  "ParallelCriterion",
 }
 local RENAMED = { SpatialCrossResponseNormalization = "SpatialCrossMapLRN", VolumetricSoftMax = "SpatialSoftMax" }
 
@@ -368,7 +374,7 @@ local torch = {
     if type(value) ~= "table" or getmetatable(value) ~= tensor_meta then fail("torch.eq compares a tensor with a number") end
     return value:eq(other)
   end,
-  load = function() fail("torch.load reads a file: give the weights of the network beside it instead") end,
+  load = function() fail("the file calls torch.load: give the weights of the network beside it instead") end,
   save = function() fail("torch.save writes a file, which a network file does not do") end,
 }
 for _, name in ipairs({ "Tensor", "FloatTensor", "DoubleTensor", "LongTensor", "IntTensor", "LongStorage", "IntStorage" }) do torch[name] = storage end
@@ -392,7 +398,7 @@ local environment = {
   torch = torch, nn = nn, logmessage = { display = nothing },
   require = function(name)
     local found = loaded[name]
-    if not found then error("module '" .. tostring(name) .. "' is not known to an import", 2) end
+    if not found then error("require '" .. tostring(name) .. "' is not known to an import", 2) end
     return found
   end,
 }

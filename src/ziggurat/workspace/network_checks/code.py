@@ -15,7 +15,6 @@ __all__ = [
     "bound_names",
     "class_members",
     "is_dynamic",
-    "is_module_class",
     "is_named",
     "is_of_modules",
     "lineage",

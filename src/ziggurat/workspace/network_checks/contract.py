@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from ziggurat.engine.renamed_networks import main_module, user_model_of
 from ziggurat.errors import broken_rule, nearest_names
 from ziggurat.workspace.network_checks.code import (
     Code,
     bound_names,
     class_members,
     is_dynamic,
-    is_module_class,
     is_named,
     is_of_modules,
     lineage,
@@ -75,24 +75,26 @@ def _no_base(code: Code, model: ast.ClassDef) -> CodeFinding:
 
 
 def _no_class(code: Code) -> CodeFinding:
-    rule = "A network file must define a class named `UserModel`."
     functions = [node for node in code.tree.body if isinstance(node, ast.FunctionDef) and node.name == "build_model"]
     if functions:
+        rule = "The file defines no class `UserModel`, but a function `build_model`."
         advice = "The file is for DIGITS before its TensorFlow release: docs/how-to/bring-a-digits-network.md helps."
         return at(functions[0], "error", rule, advice, width=len("def build_model"))
-    nearest = (
-        nearest_names("UserModel", code.classes)
-        or [
-            name
-            for name, node in code.classes.items()
-            if any(is_named(base, "Tower") or is_module_class(code, base) for base in node.bases)
-        ][-1:]
-    )  # a module may be a part of the one behind it
-    if nearest:
-        node = code.classes[nearest[0]]
-        rule = broken_rule(rule, f"`{nearest[0]}`")
-        return at(node, "error", rule, _advice(code), width=len(f"class {nearest[0]}"))
-    return finding(1, 1, 1, "error", rule, _advice(code))
+    near = nearest_names("UserModel", code.classes)
+    modules = [name for name, node in code.classes.items() if _is_of_modules(code, node)]
+    towers = [name for name, node in code.classes.items() if any(is_named(base, "Tower") for base in node.bases)]
+    network = None if near or towers else main_module(code.tree, modules)
+    found = code.classes[(near or towers)[-1]] if near or towers else network
+    if found is None:
+        return finding(1, 1, 1, "error", "The file defines no class `UserModel`.", _advice(code))
+    rule = f"The file defines no class `UserModel`, but `{found.name}`."
+    advice = user_model_of(code.tree, network) if network else _advice(code)
+    return at(found, "error", rule, advice, width=len(f"class {found.name}"))
+
+
+def _is_of_modules(code: Code, node: ast.ClassDef) -> bool:
+    ancestors = lineage(code, node) if node.bases else None
+    return ancestors is not None and is_of_modules(code, ancestors)
 
 
 def _advice(code: Code) -> str:
