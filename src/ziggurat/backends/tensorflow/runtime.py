@@ -103,7 +103,8 @@ def _compute_in_place_operators() -> None:
     """Let ``variable += value`` compute a new tensor, as variables of TensorFlow 1 did, where others raise an error."""
     variable = importlib.import_module("tensorflow.python.ops.resource_variable_ops").BaseResourceVariable
     for name in ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__"):
-        delattr(variable, name)  # Python computes `a = a + b` then
+        if name in vars(variable):  # not where a process chooses graph mode a second time
+            delattr(variable, name)  # Python computes `a = a + b` then
 
 
 def _lacks_driver(tensorflow: Any) -> bool:

@@ -19,8 +19,8 @@ from ziggurat.backends.torch import digits
 from ziggurat.backends.torch.tower import Tower, model_property
 from ziggurat.engine import network_files as engine_files
 from ziggurat.engine.network_files import keep_source, message_of, need_user_model
-from ziggurat.engine.renamed_networks import main_module, user_model_of
 from ziggurat.errors import NetworkCodeError
+from ziggurat.zoo.renamed_networks import main_module, user_model_of
 
 __all__ = ["load_network", "users_errors"]
 

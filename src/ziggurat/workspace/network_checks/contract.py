@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ziggurat.engine.renamed_networks import main_module, user_model_of
 from ziggurat.errors import broken_rule, nearest_names
 from ziggurat.workspace.network_checks.code import (
     Code,
@@ -20,6 +19,7 @@ from ziggurat.workspace.network_checks.code import (
 from ziggurat.workspace.network_checks.findings import CodeFinding, at, finding
 from ziggurat.workspace.network_checks.frameworks import MEMBERS
 from ziggurat.workspace.network_checks.module_contract import module_contract
+from ziggurat.zoo.renamed_networks import main_module, user_model_of
 
 __all__ = ["contract"]
 
