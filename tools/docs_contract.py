@@ -114,7 +114,9 @@ class UserModel(nn.Module):
 
 _PLAIN: Final = """`__init__` takes `nclasses` and `input_shape`, and whichever of `target_shape`, `target_mean`,
 `target_std`, `categories` and `vocabulary_size` it names; they are what the attributes of a tower are. `forward(self,
-x)` returns a tensor or a list of tensors, in the forms that the table of a tower gives. These methods are optional:"""
+x)` returns a tensor or a list of tensors, in the forms that the table of a tower gives. A network whose class has
+another name fits by a class below it, `class UserModel(Net):`, whose `__init__` passes on what the network takes. The
+error says these lines, and *Add these lines* writes them in the studio's editor. These methods are optional:"""
 
 _PLAIN_METHODS: Final = {
     "loss(self, output, y)": "what is minimized: a scalar tensor, or a list of "

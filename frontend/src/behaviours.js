@@ -62,12 +62,22 @@ function goToLine(number) {
   area.setSelectionRange(at, at);
 }
 
+// At the end of the code, two blank lines below what stands there.
+function addCode(code) {
+  const area = document.querySelector('[data-island="editor"] textarea');
+  if (!area || area.hidden) return;
+  area.value = `${area.value.trimEnd()}\n\n\n${code}\n`;
+  area.focus();
+  area.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
 function clicked(event) {
   const target = event.target instanceof Element ? event.target : null;
-  const button = target?.closest("[data-copy], [data-theme-button], [data-opens], [data-closes], [data-goto-line]");
+  const button = target?.closest("[data-copy], [data-theme-button], [data-opens], [data-closes], [data-goto-line], [data-add-code]");
   if (!button) return;
   if (button.dataset.copy) copy(button);
   else if (button.dataset.gotoLine) goToLine(Number(button.dataset.gotoLine));
+  else if (button.dataset.addCode) addCode(button.dataset.addCode);
   else if (button.hasAttribute("data-theme-button")) nextTheme(button);
   else if (button.dataset.opens) document.getElementById(button.dataset.opens)?.showModal();
   else button.closest("dialog")?.close();

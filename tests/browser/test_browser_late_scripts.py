@@ -237,3 +237,16 @@ def test_a_single_key_acts_though_its_script_comes_later(page: Page, server: Run
     field = page.locator("[data-search]").first
     expect(field).to_be_focused()
     expect(field).to_have_value("dig")
+
+
+def test_lines_are_added_before_the_editor_is_there(page: Page, server: RunningStudio, held_scripts: Hold) -> None:
+    scripts = held_scripts("**/vendor/parts/editor-*")
+    scripts.open(f"{server.address}/models/new")
+    page.locator("#method-custom").check()
+    page.locator("#network_text").fill("one\n")
+    button = '<button type="button" data-add-code="two">Add these lines</button>'  # as an answer about a network has it
+    page.evaluate("(html) => document.querySelector('#network-look').insertAdjacentHTML('beforeend', html)", button)
+    page.get_by_role("button", name="Add these lines").click()
+    expect(page.locator("#network_text")).to_have_value("one\n\n\ntwo\n")
+    scripts.let_go()
+    expect(page.locator(".cm-content")).to_contain_text("two")

@@ -133,6 +133,24 @@ def test_an_error_of_the_framework_is_marked_at_its_line(server: Any, page: Any,
     expect(page.locator("#network_text")).to_have_value(re.compile(r"self\.nclasses,"))
 
 
+def test_lines_that_a_network_lacks_are_added(server: Any, page: Any) -> None:
+    page.goto(f"{server.address}/models/new")
+    page.locator("#method-custom").check()
+    page.locator("#framework-torch").click()
+    code = page.locator(".cm-content")
+    expect(code).to_contain_text("class UserModel(nn.Module):")
+    page.locator(".cm-line", has_text="class UserModel(nn.Module):").get_by_text("UserModel").dblclick()
+    page.keyboard.type("Mine")
+    page.get_by_role("button", name="Add these lines").click()
+    expect(code).to_be_focused()
+    expect(page.locator("#code-findings .finding")).to_have_count(0)
+    added = "class UserModel(Mine):\n    def __init__(self, nclasses, input_shape):\n        super().__init__("
+    expect(page.locator("#network_text")).to_have_value(re.compile("\n\n\n" + re.escape(added)))
+    page.keyboard.press("Control+z")
+    expect(page.locator("#network_text")).to_have_value(re.compile(r"class Mine\(nn\.Module\):"))
+    expect(page.get_by_role("button", name="Add these lines")).to_be_visible()
+
+
 def test_completion_knows_the_contract(server: Any, page: Any) -> None:
     page.goto(f"{server.address}/models/new")
     page.locator("#method-custom").check()

@@ -270,7 +270,7 @@ def test_a_network_of_another_name_is_told_its_user_model() -> None:
     with pytest.raises(NetworkCodeError) as refused:
         load_network(RENAMED, "net.py")
     assert str(refused.value) == (
-        "net.py defines no class `UserModel`, but `Block`, `Net`, `NetLoss`. Write behind it `class UserModel(Net):` "
+        "net.py defines no class `UserModel`, but `Block`, `Net`, `NetLoss`. Write below it `class UserModel(Net):` "
         "with `def __init__(self, nclasses, input_shape):`, and in that "
         "`super().__init__(in_channels=input_shape[0], wide=…, num_classes=nclasses)`."
     )

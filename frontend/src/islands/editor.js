@@ -2,7 +2,7 @@
 //
 // It lives in a shadow root: there CodeMirror's styles are adopted sheets, which the policy of the pages allows.
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap, indentWithTab, isolateHistory } from "@codemirror/commands";
 import { python } from "@codemirror/lang-python";
 import { HighlightStyle, bracketMatching, foldGutter, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, setDiagnostics } from "@codemirror/lint";
@@ -164,9 +164,21 @@ class Editor {
   }
 
   clicked(event) {
-    const button = event.target.closest?.("[data-goto-line]");
+    const button = event.target.closest?.("[data-goto-line], [data-add-code]");
     if (!button || this.element.dataset.problem) return;
-    this.goTo(Number(button.dataset.gotoLine), true);
+    if (button.dataset.addCode) this.add(button.dataset.addCode);
+    else this.goTo(Number(button.dataset.gotoLine), true);
+  }
+
+  // At the end, two blank lines below what stands there; undone as one step.
+  add(code) {
+    const { doc } = this.view.state;
+    const from = doc.toString().trimEnd().length;
+    const insert = `\n\n\n${code}\n`;
+    const selection = { anchor: from + insert.length - 1 };
+    const annotations = isolateHistory.of("full");
+    this.view.dispatch({ changes: { from, to: doc.length, insert }, selection, annotations, scrollIntoView: true });
+    this.view.focus();
   }
 
   goTo(line, isFocused) {

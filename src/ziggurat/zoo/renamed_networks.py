@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["main_module", "user_model_of"]
+__all__ = ["UserModelLines", "main_module", "user_model_of"]
 
 _VALUES: Final = {
     "nclasses": "classes classnum classesnum nbclasses nclass nclasses numclass numclasses numlabels nlabels",
     "input_shape[0]": "cin imagechannels imgchannels inch inchannel inchannels inputchannel inputchannels nchannels "
     "numchannels numinputchannels",
     "input_shape[-1]": "imagesize imgsize imsize inputsize",
+    "input_shape": "imageshape imgshape inputshape",
 }
 """What an argument of a network gets, and by which names it is known, without underscores."""
 
+_UNKNOWN: Final = "…"
 _VALUE_OF: Final = {name: value for value, names in _VALUES.items() for name in names.split()}
+
+
+@dataclass(frozen=True)
+class UserModelLines:
+    """How a ``UserModel`` is made of a network with another name.
+
+    Args:
+        sentence: that tells it.
+        code: lines for the end of the file, without a line break at their end; empty where an argument of the network
+            is not known.
+    """
+
+    sentence: str
+    code: str
 
 
 def main_module(tree: ast.Module, modules: Collection[str]) -> ast.ClassDef | None:
@@ -38,8 +55,8 @@ def main_module(tree: ast.Module, modules: Collection[str]) -> ast.ClassDef | No
     return ([None, *classes, *of_one_input, *whole])[-1]
 
 
-def user_model_of(tree: ast.Module, network: ast.ClassDef) -> str:
-    """Return the sentence that tells how a ``UserModel`` is made of a network with another name.
+def user_model_of(tree: ast.Module, network: ast.ClassDef) -> UserModelLines:
+    """Return how a ``UserModel`` is made of a network with another name.
 
     Args:
         tree: the file.
@@ -47,9 +64,11 @@ def user_model_of(tree: ast.Module, network: ast.ClassDef) -> str:
     """
     method = _method(tree, network, "__init__")
     given = ", ".join(_arguments(method)) if method else ""
-    return (
-        f"Write behind it `class UserModel({network.name}):` with `def __init__(self, nclasses, input_shape):`, "
-        f"and in that `super().__init__({given})`."
+    head, start = f"class UserModel({network.name}):", "def __init__(self, nclasses, input_shape):"
+    call = f"super().__init__({given})"
+    return UserModelLines(
+        f"Write below it `{head}` with `{start}`, and in that `{call}`.",
+        "" if _UNKNOWN in given else f"{head}\n    {start}\n        {call}",
     )
 
 
@@ -60,8 +79,8 @@ def _arguments(method: ast.FunctionDef) -> Sequence[str]:
     needed = set(names[: len(names) - len(arguments.defaults)])
     named = [each.arg for each in arguments.kwonlyargs]
     needed |= {name for name, value in zip(named, arguments.kw_defaults, strict=True) if value is None}
-    values = {name: _VALUE_OF.get(name.replace("_", "").lower(), "…") for name in (*names, *named)}
-    return [f"{name}={value}" for name, value in values.items() if value != "…" or name in needed]
+    values = {name: _VALUE_OF.get(name.replace("_", "").lower(), _UNKNOWN) for name in (*names, *named)}
+    return [f"{name}={value}" for name, value in values.items() if value != _UNKNOWN or name in needed]
 
 
 def _takes_one_input(node: ast.ClassDef) -> bool:

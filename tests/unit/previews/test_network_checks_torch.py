@@ -174,7 +174,15 @@ def test_the_network_is_the_module_that_is_no_part():
         name = "Mine" if "Mine" in text else "AGiant"
         assert (line, column, level) == (10, 1, "error")
         assert sentence == (
-            f"The file defines no class `UserModel`, but `{name}`. Write behind it `class UserModel({name}):` with "
+            f"The file defines no class `UserModel`, but `{name}`. Write below it `class UserModel({name}):` with "
             "`def __init__(self, nclasses, input_shape):`, and in that "
             "`super().__init__(n_classes=nclasses, img_size=input_shape[-1])`."
         )
+
+
+def test_the_missing_lines_make_the_network_fit():
+    (wrong,) = check_network(RENAMED, backend="torch")
+    assert check_network(RENAMED + "\n" + wrong.missing_code, backend="torch") == []
+    (unknown,) = check_network(RENAMED.replace("n_classes=2", "depth"), backend="torch")
+    assert "`super().__init__(depth=…, img_size=input_shape[-1])`" in unknown.advice
+    assert unknown.missing_code == ""

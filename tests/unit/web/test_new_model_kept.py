@@ -184,6 +184,16 @@ def test_mistakes_in_code_come_at_once_and_stop_a_start(visit: Any) -> None:
     assert "disabled" in page.one("#start").attributes
 
 
+def test_lines_that_a_network_lacks_can_be_added(visit: Any) -> None:
+    code = "class Mine(nn.Module):\n    def forward(self, x):\n        return x\n"
+    part = html_of(visit.post("/models/new/code", data={"network_text": code, "custom_framework": "torch"}))
+    assert part.one("[data-add-code]")["data-add-code"] == (
+        "class UserModel(Mine):\n    def __init__(self, nclasses, input_shape):\n        super().__init__()"
+    )
+    other = html_of(visit.post("/models/new/code", data={"network_text": code, "custom_framework": "tensorflow"}))
+    assert not other.has("[data-add-code]")
+
+
 def test_a_name_that_nothing_defines_stops_a_start(visit: Any) -> None:
     code = (
         "class UserModel(nn.Module):\n    def __init__(self, nclasses, input_shape):\n        super().__init__()\n\n"

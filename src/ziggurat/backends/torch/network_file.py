@@ -94,7 +94,7 @@ def _renamed(text: str, names: Mapping[str, Any]) -> str:
     ]
     tree = ast.parse(text)
     network = main_module(tree, modules)
-    return user_model_of(tree, network) if network else ""
+    return user_model_of(tree, network).sentence if network else ""
 
 
 def _namespace(path: str) -> dict[str, Any]:

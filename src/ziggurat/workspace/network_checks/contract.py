@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from ziggurat.errors import broken_rule, nearest_names
@@ -88,8 +89,10 @@ def _no_class(code: Code) -> CodeFinding:
     if found is None:
         return finding(1, 1, 1, "error", "The file defines no class `UserModel`.", _advice(code))
     rule = f"The file defines no class `UserModel`, but `{found.name}`."
-    advice = user_model_of(code.tree, network) if network else _advice(code)
-    return at(found, "error", rule, advice, width=len(f"class {found.name}"))
+    lines = user_model_of(code.tree, network) if network else None
+    advice = lines.sentence if lines else _advice(code)
+    wrong = at(found, "error", rule, advice, width=len(f"class {found.name}"))
+    return replace(wrong, missing_code=lines.code) if lines else wrong
 
 
 def _is_of_modules(code: Code, node: ast.ClassDef) -> bool:

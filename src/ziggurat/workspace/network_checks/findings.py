@@ -25,6 +25,7 @@ class CodeFinding:
         level: ``error`` where the file cannot work, ``warning`` where a line cannot.
         rule: what holds, in one sentence.
         advice: what to do; empty where that is plain.
+        missing_code: lines that mend it at the end of the file; empty where no lines are known to.
     """
 
     line: int
@@ -33,6 +34,7 @@ class CodeFinding:
     level: Level
     rule: str
     advice: str = ""
+    missing_code: str = ""
 
     @property
     def sentence(self) -> str:
