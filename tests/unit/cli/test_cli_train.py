@@ -49,7 +49,7 @@ def test_help_groups_the_flags_as_the_spec_does(ziggurat):
 def test_several_nodes_are_for_a_studio(ziggurat, tmp_path):
     answer = ziggurat("train", *FLAGS, "--framework", "torch", "--nodes", "2", "--out", tmp_path / "job")
     assert (answer.code, (tmp_path / "job").exists()) == (3, False)
-    assert "A training on 2 nodes needs a studio with a Ray cluster; here is one machine." in answer.err
+    assert "A training on 2 nodes needs a studio with a cluster; here is one machine." in answer.err
     assert "Submit it with `ziggurat train --studio`" in answer.err
 
 
