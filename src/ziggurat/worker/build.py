@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import linecache
 import os
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
 import numpy as np
@@ -637,6 +638,18 @@ _BACKSTOP_S: Final = 15
 """How much later the process is ended where a call of C lets no other thread run."""
 
 
+def _frame_of_main_thread() -> FrameType | None:
+    # A collection while Python lists the frames may let another thread go on, which then waits for that list for ever
+    # (Python 3.11).
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames().get(threading.main_thread().ident or 0)
+    finally:
+        if collects:
+            gc.enable()
+
+
 class BuildLimit:
     """A time limit for what is done inside of it, by the main thread; use it as a context manager.
 
@@ -676,8 +689,7 @@ class BuildLimit:
         with self._lock:
             if self._is_over:
                 return
-            frame = sys._current_frames().get(threading.main_thread().ident or 0)
-            stack = traceback.extract_stack(frame)
+            stack = traceback.extract_stack(_frame_of_main_thread())
             self._end(self._error(stack), "".join(traceback.format_list(stack)))
 
     def _error(self, stack: traceback.StackSummary) -> NetworkCodeError:
