@@ -116,7 +116,21 @@ function measureColumns() {
   const heights = new ResizeObserver((changes) => {
     for (const { target } of changes) target.style.setProperty("--beside-height", `${target.offsetHeight}px`);
   });
-  for (const column of document.querySelectorAll(".beside")) heights.observe(column);
+  for (const column of document.querySelectorAll(".beside")) {
+    heights.observe(column);
+    column.addEventListener("focusin", ({ target }) => showInColumn(column, target));
+  }
+}
+
+const BAR_PX = 48; // of the bar at the top, which lies over the page
+
+// A browser does not scroll to what gets the focus at the top of such a column where it is higher than the window.
+function showInColumn(column, target) {
+  const { top, bottom } = target.getBoundingClientRect();
+  if (top >= BAR_PX && bottom <= innerHeight) return;
+  column.style.position = "static";
+  target.scrollIntoView({ block: "nearest" });
+  column.style.position = "";
 }
 
 export function startBehaviours() {
