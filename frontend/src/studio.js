@@ -24,8 +24,8 @@ if (document.querySelector("[data-palette]")) {
   };
   document.addEventListener("keydown", early);
   const commands = async () => {
-    const { mount } = await built.commands();
-    document.removeEventListener("keydown", early);
+    const forget = () => document.removeEventListener("keydown", early); // also if it does not come: keys are then the page's
+    const { mount } = await built.commands().finally(forget);
     mount(pressed);
   };
   whenIdle(commands);

@@ -27,7 +27,7 @@ class UserModelLines:
     """How a ``UserModel`` is made of a network with another name.
 
     Args:
-        sentence: that tells it.
+        sentence: the same in words, for an error.
         code: lines for the end of the file, without a line break at their end; empty where an argument of the network
             is not known.
     """

@@ -14,18 +14,23 @@ import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ziggurat.atomic import atomic_write_text, read_fence
-from ziggurat.cluster.slurm.ranks import Tasks, end_of_ranks, node_sees, start_tasks
+from ziggurat.cluster.slurm.ranks import (
+    Tasks,
+    add_job_arguments,
+    end_of_ranks,
+    refusal_of_node,
+    send_signal,
+    start_tasks,
+    worker_variables,
+)
 from ziggurat.entities.processes import start_worker
 from ziggurat.errors import JobError
 from ziggurat.layout import JobFolder
-from ziggurat.settings import THREADS_VARIABLE
 
 __all__ = ["main", "read_answer", "script_of"]
-
-_DEVICES: Final = "CUDA_VISIBLE_DEVICES"
 
 
 def script_of(words: Sequence[str]) -> str:
@@ -52,16 +57,12 @@ def read_answer(folder: Path, nonce: str) -> dict[str, Any]:
 def main(arguments: Sequence[str]) -> int:
     """Run one worker, and return its exit code; 128 and the number of the signal that killed it."""
     parser = argparse.ArgumentParser(prog="python -m ziggurat.cluster.slurm.node")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("number", type=int)
-    parser.add_argument("nonce")
-    parser.add_argument("log_limit_bytes", type=int)
+    add_job_arguments(parser)
     parser.add_argument("--tasks", type=int, default=1)
     parser.add_argument("--of-node", type=int, default=1)
-    parser.add_argument("command", nargs="+")
     given = parser.parse_args(arguments)
     folder = JobFolder(given.folder)
-    return node_sees(folder, given.number, given.nonce) or _run(folder, given)
+    return refusal_of_node(folder, given.number, given.nonce) or _run(folder, given)
 
 
 def _run(folder: JobFolder, given: argparse.Namespace) -> int:
@@ -78,7 +79,7 @@ def _run(folder: JobFolder, given: argparse.Namespace) -> int:
     def forward(_number: int, _frame: object) -> None:
         signals.append(signal.SIGUSR1 if tasks.are_several else signal.SIGTERM)
         for pid in workers:
-            _signal(pid, signals[-1])
+            send_signal(pid, signals[-1])
 
     signal.signal(signal.SIGTERM, forward)
     _answer(folder, said)
@@ -93,13 +94,10 @@ def _run(folder: JobFolder, given: argparse.Namespace) -> int:
             return JobError.exit_code
     else:
         command = [*given.command, "--fence", str(given.number), str(folder.path)]
-        # Slurm says which accelerators the job has; one without any must see none.
-        variables = {_DEVICES: "", **os.environ}
-        variables[THREADS_VARIABLE] = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get(THREADS_VARIABLE, "1")
-        pid, waited_for = start_worker(command, folder.log, variables, log_limit_bytes=given.log_limit_bytes)
+        pid, waited_for = start_worker(command, folder.log, worker_variables(), log_limit_bytes=given.log_limit_bytes)
     workers.append(pid)
     for number in signals:  # came while it was started
-        _signal(pid, number)
+        send_signal(pid, number)
     _, status = os.waitpid(waited_for, 0)
     workers.clear()
     code = os.waitstatus_to_exitcode(status)
@@ -112,13 +110,6 @@ def _answer(folder: JobFolder, content: dict[str, Any]) -> None:
     found = read_fence(folder.fence)
     if found is None or found["number"] <= content["number"]:  # else the file is that of a later worker
         atomic_write_text(folder.slurm, json.dumps(content), "The answer of a node")
-
-
-def _signal(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        pass  # it has just ended
 
 
 if __name__ == "__main__":

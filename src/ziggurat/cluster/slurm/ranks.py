@@ -28,7 +28,17 @@ from ziggurat.jobs.outcome import last_events
 from ziggurat.layout import JobFolder
 from ziggurat.settings import THREADS_VARIABLE
 
-__all__ = ["Tasks", "end_of_ranks", "main", "node_sees", "prepare_ranks", "start_tasks"]
+__all__ = [
+    "Tasks",
+    "add_job_arguments",
+    "end_of_ranks",
+    "main",
+    "prepare_ranks",
+    "refusal_of_node",
+    "send_signal",
+    "start_tasks",
+    "worker_variables",
+]
 
 _PYTHON: Final = (sys.executable, "-P", "-m", "ziggurat.cluster.slurm.ranks")
 _WAIT_S: Final = 60
@@ -163,8 +173,16 @@ def end_of_ranks(folder: JobFolder, tasks: Tasks, code: int) -> dict[str, Any]:
 # ---- a task, on its node
 
 
-def node_sees(folder: JobFolder, number: int, nonce: str) -> int:
-    """Return 0 if this node sees the folder as the studio does and no later attempt has it, else an exit code."""
+def refusal_of_node(folder: JobFolder, number: int, nonce: str) -> int:
+    """Return the exit code of a node that must not start the worker; 0 if it may.
+
+    It may where it sees the folder as the studio does, and no later attempt has it.
+
+    Args:
+        folder: the job folder.
+        number: of the attempt.
+        nonce: that the studio wrote into the fence of the folder.
+    """
     fence = read_fence(folder.fence)
     if fence is not None and fence["number"] > number:
         sys.stderr.write(f"A later worker has taken {folder.path}; this one does not start.\n")
@@ -175,17 +193,22 @@ def node_sees(folder: JobFolder, number: int, nonce: str) -> int:
     return 0
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the worker of one rank; return 0 if it ended in order, else its exit code, which ends all ranks."""
-    parser = argparse.ArgumentParser(prog="python -m ziggurat.cluster.slurm.ranks")
+def add_job_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the processes on the nodes get of a job: folder, attempt, nonce, limit of the log, and its worker."""
     parser.add_argument("folder", type=Path)
     parser.add_argument("number", type=int)
     parser.add_argument("nonce")
     parser.add_argument("log_limit_bytes", type=int)
     parser.add_argument("command", nargs="+")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the worker of one rank; return 0 if it ended in order, else its exit code, which ends all ranks."""
+    parser = argparse.ArgumentParser(prog="python -m ziggurat.cluster.slurm.ranks")
+    add_job_arguments(parser)
     given = parser.parse_args(arguments)
     folder = JobFolder(given.folder)
-    refusal = node_sees(folder, given.number, given.nonce)
+    refusal = refusal_of_node(folder, given.number, given.nonce)
     return refusal or _run(folder, given, int(os.environ["SLURM_PROCID"]))
 
 
@@ -198,16 +221,16 @@ def _run(folder: JobFolder, given: argparse.Namespace, rank: int) -> int:
         if not rank:
             signals.append(number)
             for pid in workers:
-                _signal(pid, _wanted(folder))
+                send_signal(pid, _wanted(folder))
 
     for number in (signal.SIGUSR1, signal.SIGTERM):
         signal.signal(number, forward)
     own = folder.of_rank(rank)
     command = [*given.command, "--fence", str(given.number), str(own.path)]
-    pid, shim = start_worker(command, own.log, _variables(rank), log_limit_bytes=given.log_limit_bytes)
+    pid, shim = start_worker(command, own.log, _variables_of_rank(rank), log_limit_bytes=given.log_limit_bytes)
     workers.append(pid)
     if signals:
-        _signal(pid, signal.SIGTERM)
+        send_signal(pid, _wanted(folder))
     _, status = os.waitpid(shim, 0)
     workers.clear()
     code = os.waitstatus_to_exitcode(status)
@@ -219,12 +242,20 @@ def _run(folder: JobFolder, given: argparse.Namespace, rank: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _variables(rank: int) -> dict[str, str]:
+def worker_variables() -> dict[str, str]:
+    """Return the environment of a worker on a node: accelerators and threads are those that Slurm gives."""
     given = os.environ
     return {
         "CUDA_VISIBLE_DEVICES": "",  # Slurm says which accelerators the job has; one without any must see none
         **given,
         THREADS_VARIABLE: given.get("SLURM_CPUS_PER_TASK") or given.get(THREADS_VARIABLE, "1"),
+    }
+
+
+def _variables_of_rank(rank: int) -> dict[str, str]:
+    given = os.environ
+    return {
+        **worker_variables(),
         "RANK": str(rank),
         "WORLD_SIZE": given["SLURM_NTASKS"],
         "LOCAL_RANK": given["SLURM_LOCALID"],
@@ -239,7 +270,8 @@ def _wanted(folder: JobFolder) -> int:
     return signal.SIGKILL if is_lost else signal.SIGTERM
 
 
-def _signal(pid: int, number: int) -> None:
+def send_signal(pid: int, number: int) -> None:
+    """Send a signal to a process, if it is still there."""
     with suppress(ProcessLookupError):  # it has just ended
         os.kill(pid, number)
 
