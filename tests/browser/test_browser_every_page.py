@@ -17,6 +17,9 @@ from tests.browser.conftest import WIDTHS, RunningStudio, finished, take_picture
 from tests.waiting import PROCESS_S, wait_until
 
 PAGE_BYTES = 60_000
+NAMESAKES = "as before"
+"""Name of two trainings."""
+
 PAGES = {
     "home": "/",
     "data-sets": "/datasets",
@@ -42,6 +45,7 @@ PAGES = {
     "job-system": "/models/{model}?tab=system",
     "failed": "/models/{failed}",
     "diverged": "/models/{diverged}",
+    "namesakes": f"/models/{NAMESAKES}",
     "test": "/models/{model}/test",
     "test-many": "/models/{model}/test?tab=many",
     "test-splits": "/models/{model}/test?tab=splits",
@@ -97,7 +101,7 @@ BROKEN = """class UserModel(Tower):
 def made(server: RunningStudio, digits: str, model: str, tiny_model: str) -> dict[str, str]:
     """Return the ids of what a studio holds after a while: models, failed and diverged ones, an evaluation."""
     broken = {"source": "file", "path": "network.py", "text": BROKEN}
-    failed = _train(server, {**LENET, "name": "misspelt", "network": broken}, dataset=digits)
+    failed = _train(server, {**LENET, "name": NAMESAKES, "network": broken}, dataset=digits)
     models = _shown_models(server, digits, [model, tiny_model]) if PICTURES else [model, tiny_model]
     evaluation = server.client.evaluations.create(models[0], split="val")["id"]
     map_id = server.client.datasets.create_map(digits, features="own", tsne=False)["id"]
@@ -121,7 +125,7 @@ def _shown_models(server: RunningStudio, digits: str, others: list[str]) -> list
 
 def _diverged(server: RunningStudio) -> str:
     """Return the id of a training that diverged after a rate was set by hand, and is stopped."""
-    spec = {"kind": "train", "version": 1, "name": "diverged", "backend": "null", "network": "mlp", "data": "digits"}
+    spec = {"kind": "train", "version": 1, "name": NAMESAKES, "backend": "null", "network": "mlp", "data": "digits"}
     job_id = _train(server, {**spec, "epochs": 100_000, "heartbeat_s": 0.2})
     # A loss that never fell cannot rise: the rate is set once it is well below its first value.
     wait_until(lambda: server.client.job(job_id)["scalars"].get("validation_cost", {}).get("minimum", 9) < 1, PROCESS_S)
@@ -143,9 +147,10 @@ def _train(server: RunningStudio, spec: dict[str, Any], **fields: Any) -> str:
 def test_page(name: str, page: Page, server: RunningStudio, made: dict[str, str], check_page: Any) -> None:
     answer = page.goto(server.address + PAGES[name].format(**made))
     assert answer is not None
-    assert answer.status == 200
+    assert answer.status == (300 if name == "namesakes" else 200)
     _wait_until_whole(page, name, made)
-    assert len(answer.body()) < 20 * PAGE_BYTES
+    # Of a choice between several (300), the browser gives no body to a test.
+    assert answer.status == 300 or len(answer.body()) < 20 * PAGE_BYTES
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         _check_width(page, width)
